@@ -1,0 +1,13 @@
+"""Where the files that bob ships (probes/, guest-images/) are: beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def shipped(folder: str) -> Path:
+    """The path of the shipped folder ``folder`` ("probes" or "guest-images")."""
+    installed = _PACKAGE / "_data" / folder
+    return installed if installed.is_dir() else _PACKAGE.parent / folder
