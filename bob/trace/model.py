@@ -74,7 +74,8 @@ class Trace:
     ``writes`` are in submission order (``writes[i].index == i``), ``flushes`` in order of completion. ``start`` and
     ``end`` bound the window in which crashes are asked about: ``start`` is just before the first operation, ``end``
     when the finish was over. What was submitted before ``start`` is part of the trace and may be pending at it.
-    ``device_sectors`` has one entry per device, in sectors.
+    ``device_sectors`` has one entry per device, in sectors. ``discards`` counts discard bios, none of which has an
+    effect on any crash state: the recorded disk does not carry them out.
     """
 
     writes: tuple[Write, ...]
@@ -83,3 +84,4 @@ class Trace:
     start: Moment
     end: Moment
     device_sectors: tuple[int, ...]
+    discards: int = 0

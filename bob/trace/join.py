@@ -1,0 +1,121 @@
+"""Joins a block log, which has the data, with a bio timeline, which has the times, into a :class:`Trace`.
+
+The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4), the timeline alone
+has no data. Each checks the other here: every entry with data must be exactly one completed write of the timeline and
+the other way round, the log must be in the order in which the target writes it, and it must have every flush. A
+recording that fails is refused; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from bob.errors import RecordingError
+from bob.trace.bios import Bios, Key, WriteBio, pair_bios
+from bob.trace.log import LogEntry
+from bob.trace.log_format import Flags
+from bob.trace.model import Mark, Moment, Trace, Write
+from bob.trace.timeline import Device, Marker, Timeline
+
+_HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
+
+
+def join(log: Iterable[LogEntry], timeline: Timeline, device: Device, device_sectors: int) -> Trace:
+    """The recording of ``device``, (major, minor) of the log-writes target, which is ``device_sectors`` * 512 bytes.
+
+    ``log`` is gone through once, then the data of its writes is read, all of it into memory. Raises RecordingError
+    where log and timeline do not agree, where a bio was not seen whole or failed, and where the agent's marks
+    ``start`` and ``end`` are missing; MalformedError comes through from the log.
+    """
+    bios = pair_bios(timeline, device)
+    joined = _joined(log, bios, device_sectors)
+    # Stable: of writes that were submitted at the same moment (bios.py), the one that completed first lands first.
+    joined.sort(key=lambda pair: (pair[0].submitted.time, pair[0].completed.time))
+    marks = tuple(Mark(event.at, event.text) for event in timeline.events if isinstance(event, Marker))
+    start, end = _only(marks, "start"), _only(marks, "end")
+    if end.time < start.time:
+        raise RecordingError(f"the mark 'end' (timeline line {end.time}) comes before 'start' (line {start.time})")
+    return Trace(
+        writes=tuple(_write(index, bio, entry) for index, (bio, entry) in enumerate(joined)),
+        flushes=bios.flushes,
+        marks=marks,
+        start=start,
+        end=end,
+        device_sectors=(device_sectors,),
+        discards=bios.discards,
+    )
+
+
+def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tuple[WriteBio, LogEntry]]:
+    """Every write of the timeline with its entry, in the log's order."""
+    waiting: dict[Key, deque[WriteBio]] = {}
+    for bio in bios.writes:
+        waiting.setdefault(bio.key, deque()).append(bio)
+    joined: list[tuple[WriteBio, LogEntry]] = []
+    flushes = 0
+    last: dict[bool, tuple[WriteBio, LogEntry]] = {}
+    for entry in log:
+        if not entry.data_bytes:
+            flushes += bool(entry.flags & Flags.FLUSH)
+            continue
+        if entry.first + entry.sectors > device_sectors:
+            raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
+        # Of bios that look alike the one that completed first takes the first entry, see below.
+        key = Key(entry.first, entry.sectors, bool(entry.flags & Flags.FUA), bool(entry.flags & Flags.METADATA))
+        if not (alike := waiting.get(key)):
+            raise RecordingError(
+                f"{_name(entry)} is no completed write of the timeline",
+                hint="trace from before the log-writes device exists until it is removed; is this its device number?",
+            )
+        bio = alike.popleft()
+        # The target appends what is not FUA to one queue and what is FUA to another as it completes (normal_end_io in
+        # drivers/md/dm-log-writes.c), so each kind is logged in order of completion, whatever flushes come between.
+        # Two hardware queues can break that (pitfall 9).
+        if key.fua in last and last[key.fua][0].completed.time > bio.completed.time:
+            raise RecordingError(
+                f"{_name(entry)} completed before entry {last[key.fua][1].index}, which the log has first", hint=_HINT
+            )
+        last[key.fua] = bio, entry
+        joined.append((bio, entry))
+    _nothing_left([bio for alike in waiting.values() for bio in alike])
+    if flushes != len(bios.flushes):
+        raise RecordingError(f"the log has {flushes} flushes, the timeline {len(bios.flushes)}", hint=_HINT)
+    return joined
+
+
+def _nothing_left(bios: Sequence[WriteBio]) -> None:
+    if bios:
+        first = min(bios, key=lambda bio: bio.completed.time)
+        raise RecordingError(
+            f"the {'FUA ' * first.key.fua}write {first.key.sector} + {first.key.sectors} of {first.task}, completed at "
+            f"timeline line {first.completed.time}, is not in the log, nor are {len(bios) - 1} more",
+            hint="remove the log-writes target before reading its log; a full log device stops logging silently",
+        )
+
+
+def _write(index: int, bio: WriteBio, entry: LogEntry) -> Write:
+    return Write(
+        index=index,
+        sector=bio.key.sector,
+        data=entry.data(),
+        submitted=bio.submitted,
+        completed=bio.completed,
+        fua=bio.key.fua,
+        meta=bio.key.meta,
+        task=bio.task,
+        log_entry=entry.index,
+    )
+
+
+def _only(marks: Sequence[Mark], text: str) -> Moment:
+    """When the mark ``text`` was written, which must have happened once."""
+    found = [mark.at for mark in marks if mark.text == text]
+    if len(found) != 1:
+        raise RecordingError(f"the timeline has {len(found)} marks 'bob: {text}' where one should be")
+    return found[0]
+
+
+def _name(entry: LogEntry) -> str:
+    """The entry for an error message; sectors of 512 bytes, as in the timeline."""
+    return f"log entry {entry.index} at byte {entry.offset} ({entry.first} + {entry.sectors}, {entry.flags!r})"

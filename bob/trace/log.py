@@ -1,0 +1,199 @@
+"""Reads a dm-log-writes log, entry by entry, without ever holding more than one.
+
+    with LogReader("log.img") as log:
+        for entry in log:
+            print(entry.index, entry.flags, entry.sector, len(entry.data()))
+
+The reader trusts nothing: what is not exactly a log is a :class:`~bob.errors.MalformedError` that names the entry and
+its byte offset. It reads headers only; data is read when an entry is asked for it. Not safe for use by two threads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import FileIO
+from os import SEEK_END, PathLike
+from typing import BinaryIO, NoReturn, Self
+
+from bob.errors import MalformedError
+from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, Flags, check_sectorsize, longest_mark
+from bob.trace.model import SECTOR_BYTES
+
+# A log of small writes has a header every few KiB, so the loop over headers is hot: construct takes ten times as long
+# as struct for one, and arithmetic on IntFlag as long as the rest of the loop. The fields and their order still come
+# from the one declaration, and the flags from a table of all there can be.
+_ENTRY = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in ENTRY.subcons))
+_FLAGS = tuple(Flags(bits) for bits in range(KNOWN_FLAGS + 1))
+_MARK = int(Flags.MARK)
+_DISCARD = int(Flags.DISCARD)
+
+_LONGEST_BIO = 1 << 32
+"""Bytes that no bio reaches: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSuper:
+    """The log's first sector: how many entries it vouches for, and its unit in bytes."""
+
+    nr_entries: int
+    sectorsize: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes.
+
+    ``offset`` is where its header begins, in bytes. ``data_len`` is the field of that name, the length of a mark's
+    text; ``data_bytes`` is the length of what :meth:`data` returns, 0 for flushes, marks and discards. ``mark`` is a
+    mark's text and empty for everything else.
+    """
+
+    index: int
+    offset: int
+    sector: int
+    nr_sectors: int
+    flags: Flags
+    data_len: int
+    mark: str
+    data_bytes: int
+    sectorsize: int
+    _read: Callable[[int, int], bytes] = field(repr=False, compare=False)
+
+    @property
+    def first(self) -> int:
+        """The first sector it touches, in bob's unit of 512 bytes."""
+        return self.sector * (self.sectorsize // SECTOR_BYTES)
+
+    @property
+    def sectors(self) -> int:
+        """How many sectors it touches (a discard too), in bob's unit of 512 bytes."""
+        return self.nr_sectors * (self.sectorsize // SECTOR_BYTES)
+
+    def data(self) -> bytes:
+        """What was written, ``data_bytes`` long, read now. Raises MalformedError if the log has become shorter."""
+        data = self._read(self.offset + self.sectorsize, self.data_bytes)
+        if len(data) != self.data_bytes:
+            _malformed(self.index, self.offset, f"its data ends after {len(data)} of {self.data_bytes} bytes")
+        return data
+
+
+class LogReader:
+    """A log in a file: a path (regular file, or the log device itself) or a seekable binary file object.
+
+    Iterating gives the entries that the super counts; it can be done any number of times. With ``past_count`` it goes
+    on after those for as long as what follows looks like an entry. That is for a guest that died: the kernel rewrites
+    the count only after FUA writes and marks, so flushed writes may stand behind it. It needs a log device that was
+    zeroed before use, and the last entries' data may not have arrived.
+
+    Raises MalformedError where the super is not one, OSError where the path cannot be read. A file opened here is
+    closed by :meth:`close` or the end of a ``with``; a file object that was passed in stays the caller's.
+    """
+
+    super: LogSuper
+
+    def __init__(self, file: BinaryIO | str | PathLike[str], *, past_count: bool = False) -> None:
+        # Headers are far apart: a buffered file would read much and throw it away, hence FileIO.
+        self._own = FileIO(file) if isinstance(file, str | PathLike) else None
+        self._file: BinaryIO = file if self._own is None else self._own  # type: ignore[assignment]
+        self._past_count = past_count
+        try:
+            self._size = self._file.seek(0, SEEK_END)  # st_size is 0 for a block device
+            self.super = self._read_super()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the file if it was opened here; its entries can no longer be asked for their data."""
+        if self._own is not None:
+            self._own.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        offset = self.super.sectorsize
+        for index in range(self.super.nr_entries):
+            entry = self._entry(index, offset)
+            yield entry
+            offset += self.super.sectorsize + entry.data_bytes
+        index = self.super.nr_entries
+        while self._past_count and (found := self._plausible(index, offset)) is not None:
+            yield found
+            index += 1
+            offset += self.super.sectorsize + found.data_bytes
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """``length`` bytes at ``offset``, fewer only at the end (an unbuffered file may return less than it has)."""
+        self._file.seek(offset)
+        data = self._file.read(length)
+        while 0 < len(data) < length and (more := self._file.read(length - len(data))):
+            data += more
+        return data
+
+    def _read_super(self) -> LogSuper:
+        raw = self._read(0, SUPER.sizeof())
+        if len(raw) < SUPER.sizeof():
+            raise MalformedError(f"not a dm-log-writes log: {self._size} bytes are too few for a super")
+        found = SUPER.parse(raw)
+        if found.magic != MAGIC:
+            raise MalformedError(
+                f"not a dm-log-writes log: magic {found.magic:#x} at byte 0 where {MAGIC:#x} should be",
+                hint="this takes the log device of a log-writes target, not the device that was recorded",
+            )
+        if found.version != VERSION:
+            raise MalformedError(f"dm-log-writes log of version {found.version} at byte 8: only {VERSION} is known")
+        if wrong := check_sectorsize(found.sectorsize):
+            raise MalformedError(f"not a dm-log-writes log: {wrong} (byte 24)")
+        return LogSuper(int(found.nr_entries), int(found.sectorsize))
+
+    def _entry(self, index: int, offset: int) -> LogEntry:
+        """The entry at ``offset``; MalformedError where there is none."""
+        sectorsize = self.super.sectorsize
+        if offset + sectorsize > self._size:
+            _malformed(index, offset, f"its header is cut off: the log has {self._size} bytes")
+        sector, nr_sectors, bits, data_len = _ENTRY.unpack(self._read(offset, _ENTRY.size))
+        if bits > KNOWN_FLAGS:
+            _malformed(index, offset, f"unknown flags {bits & ~KNOWN_FLAGS:#x}")
+        mark = ""
+        if bits & _MARK:
+            if bits != _MARK or nr_sectors:
+                _malformed(index, offset, f"a mark with {nr_sectors} sectors and flags {bits:#x}")
+            mark = self._mark(index, offset, data_len)
+        elif data_len > nr_sectors * sectorsize:
+            _malformed(index, offset, f"{data_len} bytes of inline data in {nr_sectors} sectors")
+        data_bytes = 0 if bits & _DISCARD else nr_sectors * sectorsize
+        if offset + sectorsize + data_bytes > self._size:
+            _malformed(index, offset, f"its {data_bytes} bytes of data are cut off: the log has {self._size} bytes")
+        flags = _FLAGS[bits]
+        return LogEntry(index, offset, sector, nr_sectors, flags, data_len, mark, data_bytes, sectorsize, self._read)
+
+    def _mark(self, index: int, offset: int, length: int) -> str:
+        if length > longest_mark(self.super.sectorsize):
+            _malformed(index, offset, f"a mark of {length} bytes, longer than {longest_mark(self.super.sectorsize)}")
+        text = self._read(offset + _ENTRY.size, length)
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            _malformed(index, offset, f"a mark that is no text: {text!r}")
+
+    def _plausible(self, index: int, offset: int) -> LogEntry | None:
+        """The entry at ``offset`` if the kernel could have written it, else None: what is left is old or empty."""
+        try:
+            entry = self._entry(index, offset)
+        except MalformedError:
+            return None
+        header = self._read(offset, self.super.sectorsize)
+        text = entry.data_len if entry.flags & Flags.MARK else 0
+        says_something = entry.nr_sectors or entry.flags & (Flags.FLUSH | Flags.MARK)  # log_writes_map skips others
+        padded = not any(header[_ENTRY.size + text :])  # write_metadata zeroes the rest of the sector
+        return entry if says_something and padded and entry.data_bytes < _LONGEST_BIO else None
+
+
+def _malformed(index: int, offset: int, what: str) -> NoReturn:
+    raise MalformedError(f"log entry {index} at byte {offset}: {what}")

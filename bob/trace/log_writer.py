@@ -1,0 +1,75 @@
+"""Writes a dm-log-writes log that the kernel's own tools read (xfstests ``replay-log``), e.g. to export a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from bob.errors import UsageError
+from bob.trace.log_format import ENTRY, MAGIC, SUPER, VERSION, Flags, check_sectorsize, longest_mark
+from bob.trace.model import SECTOR_BYTES
+
+_PLAIN = Flags(0)
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``.
+
+    A write has ``data``, whole sectors of it, and its length follows from that; ``nr_sectors`` is for discards, which
+    have none. ``mark`` is the text of a mark.
+    """
+
+    flags: Flags = _PLAIN
+    sector: int = 0
+    data: bytes = b""
+    nr_sectors: int = 0
+    mark: str = ""
+
+
+def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = SECTOR_BYTES) -> int:
+    """Writes a whole log into the seekable ``file`` from byte 0, and returns how many entries it has.
+
+    Entries are taken one at a time. Raises UsageError for what the format cannot say: data that is not whole
+    sectors, a mark that is too long, data in a mark, flush-only or discard entry.
+    """
+    if wrong := check_sectorsize(sectorsize):
+        raise UsageError(wrong)
+    count = 0
+    file.seek(sectorsize)
+    for entry in entries:
+        file.write(_header(count, entry, sectorsize).ljust(sectorsize, b"\0"))
+        file.write(entry.data)
+        count += 1
+    # The super comes last, as in the kernel: a log that was cut short does not count what it does not have.
+    fields = {"magic": MAGIC, "version": VERSION, "nr_entries": count, "sectorsize": sectorsize}
+    file.seek(0)
+    file.write(SUPER.build(fields).ljust(sectorsize, b"\0"))
+    return count
+
+
+def _header(index: int, entry: NewEntry, sectorsize: int) -> bytes:
+    """The entry's header and, for a mark, its text."""
+    text = entry.mark.encode()
+    is_mark = bool(entry.flags & Flags.MARK)
+    is_discard = bool(entry.flags & Flags.DISCARD)
+    if len(entry.data) % sectorsize:
+        raise UsageError(f"log entry {index}: {len(entry.data)} bytes of data are not whole sectors of {sectorsize}")
+    if entry.data and (is_mark or is_discard):
+        raise UsageError(f"log entry {index}: a mark or a discard has no data")
+    if is_mark and (entry.flags != Flags.MARK or entry.nr_sectors):
+        raise UsageError(f"log entry {index}: a mark has no other flags and no sectors")
+    if text and not is_mark:
+        raise UsageError(f"log entry {index}: it has a text but not the flag MARK")
+    if entry.nr_sectors and not is_discard:
+        raise UsageError(f"log entry {index}: only a discard says nr_sectors; a write has as many as its data")
+    if len(text) > longest_mark(sectorsize):
+        raise UsageError(f"log entry {index}: a mark of {len(text)} bytes, longer than {longest_mark(sectorsize)}")
+    fields = {
+        "sector": entry.sector,
+        "nr_sectors": entry.nr_sectors if is_discard else len(entry.data) // sectorsize,
+        "flags": int(entry.flags),
+        "data_len": len(text),
+    }
+    return bytes(ENTRY.build(fields)) + text

@@ -1,0 +1,168 @@
+"""The bio timeline: the text of a tracefs instance, parsed. Pure: a string in, frozen dataclasses out.
+
+The guest's agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and ``block:block_bio_complete``
+(include/trace/events/block.h), sets ``trace_clock`` to ``mono`` and writes its own marks to ``trace_marker``. A line is
+
+      kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
+      (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
+
+The guest has one CPU, so the order of the lines *is* the order of the events: time is the line's number, exact where
+the clock's microseconds are not. A buffer that lost events, or that two CPUs wrote, proves nothing and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bob.errors import MalformedError, RecordingError
+from bob.trace.model import Moment
+from bob.trace.rwbs import Rwbs, parse_rwbs
+
+Device = tuple[int, int]
+"""A block device's (major, minor)."""
+
+MARK_PREFIX = "bob: "
+"""What the agent begins its lines in ``trace_marker`` with; other marks are not bob's."""
+
+
+@dataclass(frozen=True, slots=True)
+class BioEvent:
+    """What all bio events say. ``sector`` and ``sectors`` count 512 bytes; ``pid`` is the task that was running."""
+
+    at: Moment
+    task: str
+    pid: int
+    device: Device
+    rwbs: Rwbs
+    sector: int
+    sectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class BioQueued(BioEvent):
+    """``block_bio_queue``: somebody submitted a bio to ``device``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BioSent(BioEvent):
+    """``block_bio_remap``: device-mapper sent a clone of a bio on ``origin`` down to ``device``."""
+
+    origin: Device
+    origin_sector: int
+
+
+@dataclass(frozen=True, slots=True)
+class BioCompleted(BioEvent):
+    """``block_bio_complete``: ``device`` is done with a bio. ``error`` is 0 or a negative errno."""
+
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A mark of the agent, without :data:`MARK_PREFIX`."""
+
+    at: Moment
+    text: str
+
+
+Event = BioQueued | BioSent | BioCompleted | Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The events of one recording, in order: ``events[i].at.time`` only grows."""
+
+    events: tuple[Event, ...]
+
+
+# trace_print_context and trace_print_lat_fmt (kernel/trace/trace_output.c). The task's name is anything up to 15
+# bytes, so it is found by what must follow it; the columns for the thread group and the irq flags are options.
+_LINE = re.compile(
+    r"\s*(?P<task>.{1,64}?)-(?P<pid>\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(?P<cpu>\d+)\]\s+"
+    r"(?:[^\s:]{4,8}\s+)?(?P<seconds>\d+\.\d+): (?P<event>[^\s:]+): ?(?P<body>.*)"
+)
+_BIO = r"(\d+),(\d+) (\S+) (\d+) \+ (\d+) "
+_QUEUE = re.compile(_BIO + r"\[.*\]")
+_COMPLETE = re.compile(_BIO + r"\[(-?\d+)\]")
+_REMAP = re.compile(_BIO + r"<- \((\d+),(\d+)\) (\d+)")
+_LOST = re.compile(r"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]")
+_WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
+
+
+def parse_timeline(text: str) -> Timeline:
+    """The timeline in the ``trace`` file (or what was read from ``trace_pipe``) ``text``.
+
+    Events of other kinds are passed over. Raises RecordingError where the buffer lost events, was written by more than
+    one CPU or runs backwards; MalformedError, with the line's number, where a line is none of ftrace's.
+    """
+    return Timeline(tuple(_events(text)))
+
+
+def _events(text: str) -> Iterator[Event]:
+    first_cpu = None
+    seconds = 0.0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith("#") or not line or line.isspace():
+            _check_comment(number, line)
+            continue
+        if _LOST.fullmatch(line.strip()):
+            raise _lost(number, line.strip())
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise MalformedError(f"timeline line {number} is not a line of ftrace: {line[:80]!r}")
+        first_cpu = first_cpu or found["cpu"]
+        if found["cpu"] != first_cpu:
+            raise RecordingError(
+                f"timeline line {number}: events of CPUs {first_cpu} and {found['cpu']}, so their order is not exact",
+                hint="record in a guest with one CPU",
+            )
+        if float(found["seconds"]) < seconds:
+            raise RecordingError(
+                f"timeline line {number} runs backwards: {found['seconds']} after {seconds:.6f}",
+                hint="the agent must set trace_clock to mono, and one CPU must write the whole buffer",
+            )
+        seconds = float(found["seconds"])
+        if (event := _event(found, Moment(number, seconds))) is not None:
+            yield event
+
+
+def _event(line: re.Match[str], at: Moment) -> Event | None:
+    """The event of a line, or None if it is of no interest."""
+    task, pid, body = line["task"], int(line["pid"]), line["body"]
+    match line["event"]:
+        case "block_bio_queue":
+            return BioQueued(at, task, pid, *_bio(_matched(_QUEUE, body, at)))
+        case "block_bio_remap":
+            found = _matched(_REMAP, body, at)
+            return BioSent(at, task, pid, *_bio(found), (int(found[6]), int(found[7])), int(found[8]))
+        case "block_bio_complete":
+            found = _matched(_COMPLETE, body, at)
+            return BioCompleted(at, task, pid, *_bio(found), int(found[6]))
+        case _ if body.startswith(MARK_PREFIX):  # by its text: the event's name is only a symbol, tracing_mark_write
+            return Marker(at, body.removeprefix(MARK_PREFIX).rstrip())
+    return None
+
+
+def _matched(form: re.Pattern[str], body: str, at: Moment) -> re.Match[str]:
+    if (found := form.fullmatch(body.rstrip())) is None:
+        raise MalformedError(f"timeline line {at.time} has an event of unknown form: {body[:80]!r}")
+    return found
+
+
+def _bio(found: re.Match[str]) -> tuple[Device, Rwbs, int, int]:
+    return (int(found[1]), int(found[2])), parse_rwbs(found[3]), int(found[4]), int(found[5])
+
+
+def _check_comment(number: int, line: str) -> None:
+    """Refuses a buffer whose header says that some of it was overwritten."""
+    if (found := _WRITTEN.match(line)) is not None and found[1] != found[2]:
+        raise _lost(number, f"{found[1]} of {found[2]} events are left")
+
+
+def _lost(number: int, what: str) -> RecordingError:
+    return RecordingError(
+        f"timeline line {number}: the trace buffer lost events ({what})", hint="give the guest a larger buffer_size_kb"
+    )
