@@ -1,0 +1,57 @@
+"""What the recorded device promises about a write that was not flushed: the device model.
+
+The two parameters of docs/design.md, section 3. Everything else about legality follows from the trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bob.errors import UsageError
+from bob.trace.model import SECTOR_BYTES, Write
+
+SMALLEST_ATOMIC_BYTES = 8
+"""The smallest atomic unit, in bytes: an aligned store on byte-addressable memory."""
+
+
+class WriteCache(Enum):
+    """When a completed write is durable: after a later flush (``VOLATILE``), or at once (``NONE``)."""
+
+    VOLATILE = "volatile"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceModel:
+    """A device with or without a volatile write cache, which writes ``atomic_write_bytes`` all or nothing.
+
+    Atomic units are aligned on the device, so a write that begins or ends inside a unit has a shorter first or last
+    one. Units are counted per write, from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of
+    two, 8 or more.
+    """
+
+    write_cache: WriteCache = WriteCache.VOLATILE
+    atomic_write_bytes: int = SECTOR_BYTES
+
+    def __post_init__(self) -> None:
+        size = self.atomic_write_bytes
+        if size < SMALLEST_ATOMIC_BYTES or size & (size - 1):
+            raise UsageError(
+                f"a device cannot write {size} bytes atomically",
+                hint=f"give a power of two, {SMALLEST_ATOMIC_BYTES} or more: 8, 512, 4096, 16384",
+            )
+
+    def units(self, write: Write) -> int:
+        """The number of atomic units that ``write`` covers, whole or in part."""
+        first = write.sector * SECTOR_BYTES // self.atomic_write_bytes
+        last = (write.sector * SECTOR_BYTES + len(write.data) - 1) // self.atomic_write_bytes
+        return last - first + 1
+
+    def byte_range(self, write: Write, first: int, stop: int) -> tuple[int, int]:
+        """Where the units ``first`` up to, not including, ``stop`` lie in ``write.data``: ``start, stop`` in bytes."""
+        begin = write.sector * SECTOR_BYTES
+        aligned = begin - begin % self.atomic_write_bytes
+        start = max(begin, aligned + first * self.atomic_write_bytes)
+        end = min(begin + len(write.data), aligned + stop * self.atomic_write_bytes)
+        return start - begin, end - begin

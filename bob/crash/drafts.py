@@ -1,0 +1,167 @@
+"""The systematic crash states: for each kind, its drafts at one growth point.
+
+A *draft* is a state as the search handles it, with the kept writes as a bit mask over the trace's write indexes; most
+drafts are dropped as known before anything else is made of them. Each generator yields its drafts in an order whose
+every leading part is spread evenly, so that a budget that ends early has seen a bit of everything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate, chain, islice
+from operator import or_
+from typing import NamedTuple, TypeVar
+
+from bob.crash.device import DeviceModel
+from bob.crash.legal import GrowthPoint
+from bob.crash.state import Torn
+from bob.trace.model import SECTOR_BYTES, Trace
+
+T = TypeVar("T")
+
+EVERY_BOUNDARY = 64
+"""A write of up to this many units is torn at each of their boundaries, a longer one at a sample of them."""
+
+SAMPLED_BLOCKS = 64
+"""At most so many of a long write's 4 KiB boundaries are in its sample."""
+
+EVERY_SUBSET_ITEMS = 4
+"""Of up to this many writes of one operation every subset is lost, of more only some."""
+
+BLOCK_BYTES = 4096
+
+
+class Draft(NamedTuple):
+    """A state at growth point ``point``: ``kept`` has bit i set when write i is there whole. Torn ones have no bit."""
+
+    point: int
+    kept: int
+    torn: Torn = ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A growth point as the search sees it.
+
+    ``durable`` and ``pending`` are bit masks over write indexes. ``writes`` are the pending ones, in submission order,
+    ``becoming`` those of them that become durable here.
+    """
+
+    point: int
+    durable: int
+    pending: int
+    writes: tuple[int, ...]
+    becoming: tuple[int, ...]
+
+
+def view(number: int, point: GrowthPoint) -> View:
+    """The view of growth point ``number``."""
+    return View(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
+
+
+def mask(indexes: Sequence[int] | frozenset[int]) -> int:
+    """The bit mask with the bits ``indexes``."""
+    return sum(1 << index for index in set(indexes))
+
+
+def prefixes(point: View) -> Iterator[Draft]:
+    """Every clean prefix: the durable writes and the first k pending ones, for each k."""
+    kept = list(accumulate((1 << index for index in point.writes), or_, initial=0))
+    for k in spread(len(kept)):
+        yield Draft(point.point, kept[k])
+
+
+def single_lost(point: View) -> Iterator[Draft]:
+    """Each pending write lost, all others kept."""
+    for k in spread(len(point.writes)):
+        yield Draft(point.point, point.pending & ~(1 << point.writes[k]))
+
+
+def single_kept(point: View) -> Iterator[Draft]:
+    """Each pending write alone on top of the durable ones."""
+    for k in spread(len(point.writes)):
+        yield Draft(point.point, 1 << point.writes[k])
+
+
+def parts_lost(point: View, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
+    """Parts of what operations wrote lost, all others kept: whole operations first, then parts of each one."""
+    owned = [part for part in (mask(group) & point.pending for group in groups) if part]
+    each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
+    for lost in chain(parts(owned), interleave(each)):
+        yield Draft(point.point, point.pending & ~lost)
+
+
+def torn_once(point: View, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
+    """Each pending write torn at each boundary: its head or its tail there, with all others kept and with none."""
+    return interleave(_tears(point, index, trace, model) for index in point.writes)
+
+
+def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
+    """Where to tear write ``index``: numbers of units in its head, ascending.
+
+    Each of its boundaries; but of a write of more than 64 units the first and last eight, the powers of two, and those
+    at a sector boundary, which in a write of more than 64 sectors are up to 64 at a 4 KiB boundary of the device.
+    """
+    write = trace.writes[index]
+    units = model.units(write)
+    inner = range(1, units)
+    if units <= EVERY_BOUNDARY:
+        return list(inner)
+    long = write.sectors > EVERY_BOUNDARY
+    grain, begin = BLOCK_BYTES if long else SECTOR_BYTES, write.sector * SECTOR_BYTES
+    coarse = [k for k in inner if (begin + model.byte_range(write, k, units)[0]) % grain == 0]
+    powers = (1 << k for k in range((units - 1).bit_length()))
+    return sorted({*inner[:8], *inner[-8:], *powers, *(coarse[k] for k in islice(spread(len(coarse)), SAMPLED_BLOCKS))})
+
+
+def parts(items: Sequence[int]) -> Iterator[int]:
+    """Unions of ``items`` (masks): every one but the empty of up to four, else all, each prefix, suffix and single."""
+    if len(items) <= EVERY_SUBSET_ITEMS:
+        for subset in range((1 << len(items)) - 1, 0, -1):
+            yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
+        return
+    heads = list(accumulate(items, or_))
+    tails = list(accumulate(reversed(items), or_))[::-1]
+    for k in spread(len(items)):
+        yield heads[k]
+        yield tails[k]
+        yield items[k]
+
+
+def spread(count: int) -> Iterator[int]:
+    """``range(count)`` in an order whose every leading part is spread evenly: the ends, then middles of the gaps."""
+    if count > 0:
+        yield count - 1
+    if count > 1:
+        yield 0
+    gaps = deque([(0, count - 1)])
+    while gaps:
+        low, high = gaps.popleft()
+        if high - low > 1:
+            middle = (low + high) // 2
+            yield middle
+            gaps += [(low, middle), (middle, high)]
+
+
+def interleave(sources: Iterable[Iterator[T]]) -> Iterator[T]:
+    """One from each source in turn until all are empty."""
+    turns = deque(sources)
+    while turns:
+        source = turns.popleft()
+        for item in source:
+            yield item
+            turns.append(source)
+            break
+
+
+def _tears(point: View, index: int, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
+    units = model.units(trace.writes[index])
+    cuts = boundaries(trace, model, index)
+    others = point.pending & ~(1 << index)
+    for k in spread(len(cuts)):
+        for part in ((0, cuts[k]), (cuts[k], units)):
+            yield Draft(point.point, others, ((index, (part,)),))
+            yield Draft(point.point, 0, ((index, (part,)),))

@@ -1,0 +1,204 @@
+"""What is on the medium in a crash state, in time proportional to the sectors that may change.
+
+The *ground* of a workload is its base with the *floor* on top: the writes that are durable at the first growth point
+and therefore in every state. A state is then a vector with one number for each sector that the other writes touch:
+0 for "as in the ground", n + 1 for payload sector n. Its hash is the state's key, its runs are the delta.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bob.crash.device import DeviceModel
+from bob.crash.legal import GrowthPoint
+from bob.crash.payload import DIGEST_BYTES, Payload
+from bob.crash.state import CrashState, address, effective, replay
+from bob.trace.model import SECTOR_BYTES, Trace
+
+Run = tuple[int, int, int]
+"""``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Durable:
+    """A growth point prepared for composing.
+
+    ``vector`` is the state with nothing pending kept. ``entries`` bounds the entries of the pending writes; ``visible``
+    says which of them do not lie under a durable write that was submitted later (None: all).
+    """
+
+    vector: NDArray[np.int32]
+    entries: slice
+    visible: NDArray[np.bool_] | None
+
+
+class Composer:
+    """The contents of the crash states of one trace.
+
+    ``base_sector(n)`` gives the 512 bytes of sector ``n`` of the base image; several devices are one image, laid end to
+    end. It is asked while the composer is built, for the sectors that the trace writes, and again for a sector that
+    was torn inside (units below 512 bytes).
+
+    States given to a composer must be legal (``bob.crash.state.check_state``): it does not look.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        points: Sequence[GrowthPoint],
+        model: DeviceModel,
+        base_sector: Callable[[int], bytes],
+    ) -> None:
+        self.model = model
+        self._trace = trace
+        self._points = points
+        self._base_sector = base_sector
+        self._payload = Payload()
+        self._durable: dict[int, _Durable] = {}
+
+        self._address = [address(trace, write) for write in trace.writes]
+
+        floor = set(points[0].durable)
+        self._floor: dict[int, int] = {}  # sector -> payload sector
+        floor_writer: dict[int, int] = {}
+        for index in sorted(floor):
+            write, at = trace.writes[index], self._address[index]
+            landed = range(at, at + write.sectors)
+            self._floor.update(zip(landed, count(self._payload.place(write.data))))
+            floor_writer.update(dict.fromkeys(landed, index))
+
+        # One entry for each sector of each write above the floor, in submission order: where it lands, and with what
+        lengths = np.zeros(len(trace.writes) + 1, dtype=np.int64)
+        sectors, sources, writers = [], [], []
+        for index in sorted({*points[-1].durable, *points[-1].pending} - floor):
+            write, at = trace.writes[index], self._address[index]
+            placed = self._payload.place(write.data)
+            lengths[index + 1] = write.sectors
+            for offset in range(write.sectors):
+                sector = at + offset
+                as_ground = write.data[offset * SECTOR_BYTES : (offset + 1) * SECTOR_BYTES] == self._ground(sector)
+                below_floor = floor_writer.get(sector, -1) > index
+                sectors.append(sector)
+                sources.append(0 if as_ground or below_floor else placed + offset + 1)
+                writers.append(index)
+        self._first_entry = np.cumsum(lengths)
+        self._sectors, self._place = np.unique(np.array(sectors, dtype=np.int64), return_inverse=True)
+        self._source = np.array(sources, dtype=np.int32)
+        self._writer = np.array(writers, dtype=np.int64)
+        self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
+
+    def key(self, state: CrashState) -> bytes:
+        """16 bytes that are the same for two states of this trace exactly if every sector has the same content."""
+        rows = self._payload.digests.take(self._compose(state), axis=0)
+        return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
+
+    def delta(self, state: CrashState) -> tuple[Run, ...]:
+        """What turns the ground (the base with ``floor_delta`` on it) into ``state``; sectors ascend, none twice."""
+        vector = self._compose(state)
+        changed = np.flatnonzero(vector)
+        return _runs(self._sectors[changed], vector[changed] - 1)
+
+    def floor_delta(self) -> tuple[Run, ...]:
+        """What turns the base into the ground: the writes that are durable in every state of the window."""
+        sectors = sorted(self._floor)
+        return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
+
+    @property
+    def payload_sectors(self) -> int:
+        """How many payload sectors there are by now; only ``key`` and ``delta`` of sub-sector tears add more."""
+        return self._payload.sectors
+
+    def payload_since(self, sector: int) -> bytes:
+        """The payload from sector number ``sector`` on: all of it from 0, or what was added since it was last asked."""
+        return self._payload.since(sector)
+
+    def apply(self, state: CrashState, image: bytearray | memoryview) -> None:
+        """Write ``state`` into ``image``, which holds the base (or the ground) of all devices, laid end to end."""
+        replay(self._trace, effective(self._trace, self.model, self._points, state), image)
+
+    def _ground(self, sector: int) -> bytes:
+        return self._payload.sector(self._floor[sector]) if sector in self._floor else self._base_sector(sector)
+
+    def _compose(self, state: CrashState) -> NDArray[np.int32]:
+        """The vector of ``state``; kept for the next call, since who asks for a key goes on to ask for the delta."""
+        if state == self._composed[0]:
+            return self._composed[1]
+        durable = self._durable_at(state.point)
+        kept = np.zeros(len(self._trace.writes), dtype=np.bool_)
+        kept[list(state.kept)] = True
+        chosen = kept[self._writer[durable.entries]]
+        torn_inside = self._tear(state, chosen, durable.entries.start) if state.torn else set()
+        if durable.visible is not None:
+            chosen &= durable.visible
+        landing = np.flatnonzero(chosen) + durable.entries.start
+        vector = durable.vector.copy()
+        # Entries are in submission order, and where an index repeats numpy leaves the last value: the later write wins
+        vector[self._place[landing]] = self._source[landing]
+        if torn_inside:
+            self._mix(state, vector, torn_inside)
+        self._composed = state, vector
+        return vector
+
+    def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
+        """Choose the whole sectors of the torn writes; the places of sectors that are torn inside are returned."""
+        inside: set[int] = set()
+        for index, ranges in state.torn:
+            first = int(self._first_entry[index])
+            for units in ranges:
+                begin, end = self.model.byte_range(self._trace.writes[index], *units)
+                whole = slice(first - start + -(-begin // SECTOR_BYTES), first - start + end // SECTOR_BYTES)
+                chosen[whole] = True
+                inside.update(
+                    int(self._place[first + edge // SECTOR_BYTES]) for edge in (begin, end) if edge % SECTOR_BYTES
+                )
+        return inside
+
+    def _mix(self, state: CrashState, vector: NDArray[np.int32], places: set[int]) -> None:
+        """Set the places of sectors of which only some bytes landed: read off the recipe, piece by piece."""
+        contents = {sector: bytearray(self._base_sector(sector)) for sector in self._sectors[list(places)].tolist()}
+        for piece in effective(self._trace, self.model, self._points, state):
+            at = self._address[piece.write.index]
+            for sector, content in contents.items():
+                offset = (sector - at) * SECTOR_BYTES
+                start, stop = max(piece.start, offset), min(piece.stop, offset + SECTOR_BYTES)
+                if start < stop:
+                    content[start - offset : stop - offset] = piece.write.data[start:stop]
+        for place, (sector, content) in zip(places, contents.items(), strict=True):
+            vector[place] = 0 if content == self._ground(sector) else self._payload.place(bytes(content)) + 1
+
+    def _durable_at(self, number: int) -> _Durable:
+        """Growth point ``number``, prepared when it is first asked for."""
+        if number not in self._durable:
+            self._durable[number] = self._prepare(self._points[number])
+        return self._durable[number]
+
+    def _prepare(self, point: GrowthPoint) -> _Durable:
+        durable = np.zeros(len(self._trace.writes), dtype=np.bool_)
+        durable[list(point.durable)] = True
+        landed = np.flatnonzero(durable[self._writer])
+        vector = np.zeros(len(self._sectors), dtype=np.int32)
+        vector[self._place[landed]] = self._source[landed]
+        last_writer = np.full(len(self._sectors), -1, dtype=np.int64)
+        last_writer[self._place[landed]] = self._writer[landed]
+        entries = slice(0, 0)
+        if point.pending:
+            entries = slice(int(self._first_entry[point.pending[0]]), int(self._first_entry[point.pending[-1] + 1]))
+        visible = last_writer[self._place[entries]] <= self._writer[entries]
+        return _Durable(vector, entries, None if visible.all() else visible)
+
+
+def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[Run, ...]:
+    """Ascending sectors and what belongs there, as runs in which both go up by one."""
+    if not len(sectors):
+        return ()
+    broken = (sectors[1:] - sectors[:-1] != 1) | (payload[1:] - payload[:-1] != 1)
+    edges = np.concatenate([[0], np.flatnonzero(broken) + 1, [len(sectors)]])
+    first, count = edges[:-1], edges[1:] - edges[:-1]
+    return tuple(zip(sectors[first].tolist(), payload[first].tolist(), count.tolist(), strict=True))

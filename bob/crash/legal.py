@@ -1,0 +1,143 @@
+"""Which crash states are legal: the rules of docs/design.md, section 3, reduced to a few moments.
+
+At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
+Everything follows from one number per write, the time from which it is durable. The durable set changes at those
+times only, and between two of them the pending set only grows; so the states that are legal at any T of the window
+are the states that are legal just before one of those times, or at the end. These moments are the *growth points*.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from bob.crash.device import DeviceModel, WriteCache
+from bob.errors import MalformedError
+from bob.trace.model import SECTOR_BYTES, Flush, Trace, Write
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthPoint:
+    """The last moment with this durable set: any subset of ``pending`` may be on the medium on top of ``durable``.
+
+    ``time`` is a position in the trace. ``durable``, ``pending`` and ``becomes_durable`` are write indexes in
+    submission order; ``becomes_durable``, a part of ``pending``, is durable from ``time + 1`` on (empty at the last
+    point only, the end of the window). ``pending_units`` and ``becoming_units`` count the atomic units of ``pending``
+    and of ``becomes_durable``.
+    """
+
+    time: int
+    durable: tuple[int, ...]
+    pending: tuple[int, ...]
+    becomes_durable: tuple[int, ...]
+    pending_units: int
+    becoming_units: int
+
+
+def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
+    """The growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
+
+    One before each moment in the window at which a write becomes durable, and the end. A flush that makes nothing
+    durable is none: its states all come again at the next point. What was submitted before the window counts as
+    durable or pending at its start like any other write.
+
+    Raises :class:`MalformedError` for a trace whose writes are not in submission order, not inside their device, or
+    without duration (the counting rests on a write being pending before it is durable).
+    """
+    check_trace(trace)
+    since = durable_since(trace, model)
+    units = [model.units(write) for write in trace.writes]
+    start, end = trace.start.time, trace.end.time
+    changes = sorted({time for time in since if time is not None and start < time <= end})
+    points = []
+    for time in [*(change - 1 for change in changes), end]:
+        submitted = [write.index for write in trace.writes if write.submitted.time <= time]
+        pending = tuple(index for index in submitted if not _by(since[index], time))
+        becoming = tuple(index for index in pending if time < end and _by(since[index], time + 1))
+        points.append(
+            GrowthPoint(
+                time=time,
+                durable=tuple(index for index in submitted if _by(since[index], time)),
+                pending=pending,
+                becomes_durable=becoming,
+                pending_units=sum(units[index] for index in pending),
+                becoming_units=sum(units[index] for index in becoming),
+            )
+        )
+    return tuple(points)
+
+
+def durable_since(trace: Trace, model: DeviceModel) -> tuple[int | None, ...]:
+    """For each write, the time from which it is durable; None if no flush in the trace makes it so.
+
+    Without a write cache, and for a FUA write, that is its completion; for any other the earliest completion of a flush
+    of its device that was submitted at or after the write's completion.
+    """
+    flushes: defaultdict[tuple[int, int], list[Flush]] = defaultdict(list)
+    for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
+        flushes[flush.node, flush.device].append(flush)
+    submitted = {key: [flush.submitted.time for flush in some] for key, some in flushes.items()}
+    # earliest[k] is the first completion among the flushes k, k+1, ...: with several in flight a later one can be first
+    earliest = {
+        key: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
+        for key, some in flushes.items()
+    }
+
+    def since(write: Write) -> int | None:
+        completed = write.completed.time
+        if write.fua or model.write_cache is WriteCache.NONE:
+            return completed
+        key = write.node, write.device
+        at = bisect_left(submitted.get(key, ()), completed)
+        return earliest[key][at] if key in earliest and at < len(earliest[key]) else None
+
+    return tuple(since(write) for write in trace.writes)
+
+
+def count_writes(points: Sequence[GrowthPoint]) -> int:
+    """The exact number of legal states of whole writes: distinct sets of writes that can be on the medium.
+
+    A state that keeps all of ``becomes_durable`` comes again at the next point and is counted there.
+    """
+    return sum(_new_states(len(point.pending), len(point.becomes_durable)) for point in points)
+
+
+def count_sectors(points: Sequence[GrowthPoint]) -> int:
+    """The exact number of legal states with tears: distinct sets of atomic units that can be on the medium."""
+    return sum(_new_states(point.pending_units, point.becoming_units) for point in points)
+
+
+def check_trace(trace: Trace) -> None:
+    """Refuse, with :class:`MalformedError`, a trace on which the rules would give wrong states."""
+    if trace.start.time > trace.end.time:
+        raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
+    before = None
+    for position, write in enumerate(trace.writes):
+        name = f"write {write.index} of the trace"
+        if write.index != position or (before is not None and write.submitted.time < before):
+            raise MalformedError(f"{name} is out of submission order")
+        if not write.submitted.time < write.completed.time:
+            raise MalformedError(f"{name} was not completed after it was submitted")
+        if not write.data or len(write.data) % SECTOR_BYTES:
+            raise MalformedError(f"{name} has {len(write.data)} bytes, which is not whole sectors")
+        if not 0 <= write.device < len(trace.device_sectors):
+            raise MalformedError(f"{name} goes to device {write.device}, which the trace does not have")
+        if not 0 <= write.sector <= trace.device_sectors[write.device] - write.sectors:
+            raise MalformedError(f"{name} goes beyond the end of its device")
+        before = write.submitted.time
+    for flush in trace.flushes:
+        if flush.submitted.time > flush.completed.time:
+            raise MalformedError(f"a flush was completed at {flush.completed.time}, before it was submitted")
+
+
+def _by(since: int | None, time: int) -> bool:
+    return since is not None and since <= time
+
+
+def _new_states(pending: int, becoming: int) -> int:
+    """States of one growth point that do not come again: all subsets, less those that keep every ``becoming`` one."""
+    every: int = 1 << pending
+    return every - (1 << (pending - becoming)) if becoming else every

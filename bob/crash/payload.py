@@ -1,0 +1,61 @@
+"""The sector contents of all crash states of a trace, each kept once: sent to the guest once, then only named.
+
+A state is then nothing but triples (where, which payload sector, how many).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bob.trace.model import SECTOR_BYTES
+
+DIGEST_BYTES = 16
+"""Length of the digest of a sector's content and of a state's key, in bytes."""
+
+
+class Payload:
+    """Append-only sectors, and a digest of each.
+
+    A write's data lie together, so a write that is on the medium whole is one run. ``sectors`` counts them.
+    """
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._placed: dict[bytes, int] = {}
+        self._digests = np.zeros((1024, 2), dtype=np.uint64)
+
+    @property
+    def sectors(self) -> int:
+        """How many sectors there are by now."""
+        return len(self._data) // SECTOR_BYTES
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """Shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the base", row n + 1 for sector n."""
+        return self._digests
+
+    def place(self, data: bytes) -> int:
+        """The payload sector at which ``data``, a whole number of sectors, begins; placed now unless it was before."""
+        if data in self._placed:
+            return self._placed[data]
+        at = self._placed[data] = self.sectors
+        self._data += data
+        while len(self._digests) <= self.sectors:
+            self._digests = np.concatenate([self._digests, np.zeros_like(self._digests)])
+        for number in range(at, self.sectors):
+            content = self.sector(number)
+            self._placed.setdefault(content, number)
+            digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+            self._digests[number + 1] = np.frombuffer(digest, dtype=np.uint64)
+        return at
+
+    def sector(self, number: int) -> bytes:
+        """The content of one payload sector."""
+        return bytes(self._data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES])
+
+    def since(self, sector: int) -> bytes:
+        """The contents of ``sector`` and all after it."""
+        return bytes(self._data[sector * SECTOR_BYTES :])

@@ -1,0 +1,107 @@
+"""Crash states beyond the systematic ones: all of them in a random order where that can be done, else at random.
+
+Everything here depends on nothing but the views and the generator of random numbers, so a seed repeats it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
+from random import Random
+
+from bob.crash.drafts import Draft, View
+from bob.crash.state import Ranges
+
+MOST_TORN_AT_ONCE = 3
+"""A random state tears up to this many writes: more at once would explain no more."""
+
+
+def every_state(points: Sequence[View], units: Sequence[int], rng: Random) -> Iterator[Draft]:
+    """Every legal state once, in a random order; ``units[i]`` are the parts into which write i can be torn (1: none).
+
+    Their number is ``count_writes`` with all units 1, ``count_sectors`` with those of the device model. Keeps a list
+    of that length: for small numbers only.
+    """
+    ends = list(accumulate(_new_states(point, units) for point in points))
+    order = list(range(ends[-1]))
+    rng.shuffle(order)
+    for number in order:
+        at = bisect_right(ends, number)
+        yield _state(points[at], units, number - (ends[at - 1] if at else 0))
+
+
+def random_subsets(points: Sequence[View], rng: Random) -> Iterator[Draft]:
+    """Random subsets of the pending writes, without end; sparse, dense and even ones equally often.
+
+    A growth point's turn comes in proportion to its pending writes: those with few have few states, soon all known.
+    """
+    weights = list(accumulate(len(point.writes) for point in points))
+    while weights[-1]:
+        [point] = rng.choices(points, cum_weights=weights)
+        yield Draft(point.point, _subset(point, rng))
+
+
+def random_tears(points: Sequence[View], units: Sequence[int], rng: Random) -> Iterator[Draft]:
+    """Random subsets with one to three writes torn at random, without end; nothing if no write can be torn."""
+    tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
+    weights = list(accumulate(len(writes) for _, writes in tearable))
+    while weights[-1]:
+        [(point, writes)] = rng.choices(tearable, cum_weights=weights)
+        kept = _subset(point, rng)
+        torn = []
+        for index in sorted(rng.sample(writes, rng.randint(1, min(len(writes), MOST_TORN_AT_ONCE)))):
+            torn.append((index, ranges(_tear(units[index], rng))))
+            kept &= ~(1 << index)
+        yield Draft(point.point, kept, tuple(torn))
+
+
+def ranges(bits: int) -> Ranges:
+    """The units whose bits are set, as ranges."""
+    found = []
+    start = 0
+    for bit, run in groupby(reversed(f"{bits:b}")):
+        stop = start + len(list(run))
+        if bit == "1":
+            found.append((start, stop))
+        start = stop
+    return tuple(found)
+
+
+def _subset(point: View, rng: Random) -> int:
+    density = rng.random()
+    return sum(1 << index for index in point.writes if rng.random() < density)
+
+
+def _tear(units: int, rng: Random) -> int:
+    """Bits of some units, but not all: any of them, or, as devices are more likely to do, those between two cuts."""
+    every: int = (1 << units) - 1
+    if rng.random() < 0.5:
+        return rng.randrange(1, every)
+    first, stop = sorted(rng.sample(range(units + 1), 2))
+    inside = (1 << stop) - (1 << first)
+    return inside if inside != every else 1 << rng.randrange(units)
+
+
+def _new_states(point: View, units: Sequence[int]) -> int:
+    """The states of this growth point that do not come again at the next one (as in ``bob.crash.legal``)."""
+    becoming = sum(units[index] for index in point.becoming)
+    rest = sum(units[index] for index in point.writes) - becoming
+    return (max((1 << becoming) - 1, 1)) << rest
+
+
+def _state(point: View, units: Sequence[int], number: int) -> Draft:
+    """Number ``number`` of those states: the becoming writes' units are its low digit, which is never all ones."""
+    becoming = sum(units[index] for index in point.becoming)
+    high, low = divmod(number, max((1 << becoming) - 1, 1))
+    bits = high << becoming | low
+    kept, torn = 0, []
+    for index in (*point.becoming, *(index for index in point.writes if index not in point.becoming)):
+        every = (1 << units[index]) - 1
+        here = bits & every
+        bits >>= units[index]
+        if here == every:
+            kept |= 1 << index
+        elif here:
+            torn.append((index, ranges(here)))
+    return Draft(point.point, kept, tuple(sorted(torn)))

@@ -1,0 +1,232 @@
+"""The order of search: which legal crash states are tried when not all of them fit the budget.
+
+docs/design.md, section 3, last paragraph. The kinds of state, in this order, are stages; each stage goes round the
+growth points, and the stages take turns, each with a few new states, until all are empty or the budget is used. So a
+budget of a few dozen has seen every kind, at moments from the whole window, and a long trace cannot spend all of it on
+clean prefixes; a larger budget (almost, see below) goes on where a smaller one stopped.
+
+Where all legal states of whole writes fit into three quarters of the budget, so much of it is set aside for them: torn
+states wait rather than cost the claim that every one was explored.
+
+A draft that is a known set of writes (and units) is dropped; so a state which keeps everything that becomes durable is
+not repeated at the next growth point. A new set with the sector contents of an explored one counts as explored with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from bob.crash.drafts import (
+    Draft,
+    View,
+    interleave,
+    parts_lost,
+    prefixes,
+    single_kept,
+    single_lost,
+    spread,
+    torn_once,
+    view,
+)
+from bob.crash.image import Composer
+from bob.crash.legal import GrowthPoint, count_sectors, count_writes
+from bob.crash.sampling import every_state, random_subsets, random_tears
+from bob.crash.state import CrashState, Torn
+from bob.trace.model import Trace
+
+ENUMERABLE_STATES = 1 << 16
+"""Up to this many legal states are gone through one by one, in a random order, even if the budget is smaller: many
+may have equal contents."""
+
+FRUITLESS_DRAFTS = 2000
+"""A stage without end is over when this many drafts in a row were nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A crash state to look at: no earlier candidate of the search has the same ``key``, that is, the same contents.
+
+    ``stage`` is the kind of state that it was tried as; ``state`` names the last growth point at which it is legal.
+    """
+
+    state: CrashState
+    key: bytes
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what is legal a search has covered so far.
+
+    ``explored`` counts candidates (distinct contents). ``write_states`` and ``sector_states`` count the legal states of
+    whole writes, and of atomic units, whose contents are those of a candidate: out of ``legal_writes`` and
+    ``legal_sectors``, the exact totals. A candidate counts from the moment it is handed out: who has candidates
+    without a known outcome has explored less than this says, and nothing exhaustively.
+    """
+
+    explored: int
+    write_states: int
+    sector_states: int
+    legal_writes: int
+    legal_sectors: int
+
+    @property
+    def exhausted_writes(self) -> bool:
+        """Every legal state of whole writes has the contents of a candidate."""
+        return self.write_states == self.legal_writes
+
+    @property
+    def exhausted_sectors(self) -> bool:
+        """Every legal state, torn ones included, has the contents of a candidate."""
+        return self.sector_states == self.legal_sectors
+
+    @property
+    def exhaustive(self) -> Literal["writes", "sectors"] | None:
+        """What a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
+        if self.exhausted_sectors:
+            return "sectors"
+        return "writes" if self.exhausted_writes else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stage:
+    """One kind of state. It hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
+
+    name: str
+    turn: int
+    drafts: Iterator[Draft]
+    tears: bool = False
+    endless: bool = False
+
+
+def search(
+    trace: Trace,
+    points: Sequence[GrowthPoint],
+    composer: Composer,
+    *,
+    budget: int,
+    seed: int,
+    focus: Sequence[frozenset[int]] = (),
+) -> Search:
+    """The search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
+
+    ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation that a
+    property asks about, the indexes of the writes that carry its data. The same arguments give the same candidates.
+    """
+    return Search(trace, points, composer, budget=budget, seed=seed, focus=focus)
+
+
+class Search(Iterator[Candidate]):
+    """A search under way; made by :func:`search`."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        points: Sequence[GrowthPoint],
+        composer: Composer,
+        *,
+        budget: int,
+        seed: int,
+        focus: Sequence[frozenset[int]] = (),
+    ) -> None:
+        self._composer = composer
+        self._budget = budget
+        self._legal_writes = count_writes(points)
+        self._legal_sectors = count_sectors(points)
+        self._views = [view(number, point) for number, point in enumerate(points)]
+        self._keys: set[bytes] = set()
+        self._known_whole: set[int] = set()
+        self._known_torn: set[tuple[int, Torn]] = set()
+        self._stages = self._all_stages(trace, seed, focus)
+        self._candidates = self._run()
+
+    def __next__(self) -> Candidate:
+        return next(self._candidates)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was covered by the candidates handed out so far."""
+        return Coverage(
+            explored=len(self._keys),
+            write_states=len(self._known_whole),
+            sector_states=len(self._known_whole) + len(self._known_torn),
+            legal_writes=self._legal_writes,
+            legal_sectors=self._legal_sectors,
+        )
+
+    def _all_stages(self, trace: Trace, seed: int, focus: Sequence[frozenset[int]]) -> list[_Stage]:
+        model = self._composer.model
+        units = [model.units(write) for write in trace.writes]
+        enumerable = max(ENUMERABLE_STATES, self._budget)
+        few_writes, few_sectors = self._legal_writes <= enumerable, self._legal_sectors <= enumerable
+        ones = [1] * len(units)
+        subsets, tears = Random(f"{seed} subsets"), Random(f"{seed} tears")
+
+        def around(drafts: Callable[[View], Iterator[Draft]]) -> Iterator[Draft]:
+            return interleave(drafts(self._views[number]) for number in spread(len(self._views)))
+
+        return [
+            _Stage("prefix", 4, around(prefixes)),
+            _Stage("lost", 2, around(single_lost)),
+            _Stage("alone", 2, around(single_kept)),
+            _Stage("torn", 4, around(lambda point: torn_once(point, trace, model)), tears=True),
+            _Stage("focus", 4, around(lambda point: parts_lost(point, focus))),
+            _Stage("subset", 2, every_state(self._views, ones, subsets))
+            if few_writes
+            else _Stage("subset", 2, random_subsets(self._views, subsets), endless=True),
+            _Stage("tears", 2, every_state(self._views, units, tears), tears=True)
+            if few_sectors
+            else _Stage("tears", 2, random_tears(self._views, units, tears), tears=True, endless=True),
+        ]
+
+    def _run(self) -> Iterator[Candidate]:
+        while self._stages:
+            for stage in tuple(self._stages):
+                if stage in self._stages:
+                    yield from self._turn(stage)
+
+    def _turn(self, stage: _Stage) -> Iterator[Candidate]:
+        """The next new states of ``stage``, which is struck off if it is over."""
+        new = known = 0
+        while new < stage.turn and not (stage.tears and self._set_aside()):
+            draft = next(stage.drafts, None)
+            if draft is None or (stage.endless and known == FRUITLESS_DRAFTS):
+                self._stages.remove(stage)
+                return
+            known += 1
+            medium = self._views[draft.point].durable | draft.kept
+            if medium in self._known_whole if not draft.torn else (medium, draft.torn) in self._known_torn:
+                continue
+            state = self._settled(medium, draft)
+            key = self._composer.key(state)
+            fresh = key not in self._keys
+            if fresh and len(self._keys) >= self._budget:
+                # Nothing with tears can be exhausted any more; and if whole writes made this state, they cannot either.
+                # Until then the rest of them may still turn out to have contents that were explored
+                self._stages = [other for other in self._stages if draft.torn and not other.tears]
+                return
+            self._keys.add(key)
+            if draft.torn:
+                self._known_torn.add((medium, draft.torn))
+            else:
+                self._known_whole.add(medium)
+            if fresh:
+                new, known = new + 1, 0
+                yield Candidate(state, key, stage.name)
+
+    def _settled(self, medium: int, draft: Draft) -> CrashState:
+        """The state with whole writes ``medium`` and the tears of ``draft``, at the last point where it is legal."""
+        number = draft.point
+        while number + 1 < len(self._views) and not self._views[number + 1].durable & ~medium:
+            number += 1
+        kept = tuple(index for index in self._views[number].writes if medium >> index & 1)
+        return CrashState(number, kept, draft.torn)
+
+    def _set_aside(self) -> bool:
+        """Whether states of whole writes, all of which are to be explored, need what is left of the budget."""
+        missing = self._legal_writes - len(self._known_whole)
+        fits = self._legal_writes <= self._budget * 3 // 4
+        return fits and missing > 0 and self._budget - len(self._keys) <= missing

@@ -1,0 +1,130 @@
+"""One crash state as a recipe: which writes are on the medium whole, and which in part.
+
+A recipe is small, hashable and plain JSON, so a witness can carry it. ``effective`` is its plain reading, straight
+from the rules; ``bob.crash.image`` computes the same fast, and the tests hold one against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bob.crash.device import DeviceModel
+from bob.crash.legal import GrowthPoint
+from bob.errors import MalformedError
+from bob.trace.model import SECTOR_BYTES, Trace, Write
+
+Ranges = tuple[tuple[int, int], ...]
+"""Units ``(first, stop)`` of one write, ``stop`` not included: ascending and apart, so each set has one spelling."""
+
+Torn = tuple[tuple[int, Ranges], ...]
+"""``(write index, the units of it that are on the medium)``, by index: some of the write's units, but not all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashState:
+    """What is on the medium at growth point ``point`` beside its durable writes.
+
+    ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those that are there in part;
+    the other pending writes are lost. Units are those of the device model the state was made under.
+    """
+
+    point: int
+    kept: tuple[int, ...] = ()
+    torn: Torn = ()
+
+    def to_json(self) -> dict[str, object]:
+        """As plain JSON: ``{"point": 3, "kept": [4, 5], "torn": [[7, [[0, 2]]]]}``."""
+        return {
+            "point": self.point,
+            "kept": list(self.kept),
+            "torn": [[index, [list(pair) for pair in ranges]] for index, ranges in self.torn],
+        }
+
+    @classmethod
+    def from_json(cls, document: object) -> CrashState:
+        """The state that ``to_json`` wrote; :class:`MalformedError` if it is none (see also ``check_state``)."""
+        match document:
+            case {"point": int(point), "kept": [*kept], "torn": [*torn]}:
+                return cls(point, tuple(_whole(index) for index in kept), tuple(_torn(entry) for entry in torn))
+        raise MalformedError("a crash state has the fields point, kept and torn")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The bytes ``start`` up to, not including, ``stop`` of ``write.data``."""
+
+    write: Write
+    start: int
+    stop: int
+
+
+def effective(
+    trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
+) -> tuple[Piece, ...]:
+    """What is on the medium on top of the base, durable writes included, in the order in which it landed."""
+    whole = {*points[state.point].durable, *state.kept}
+    torn = dict(state.torn)
+    pieces = []
+    for index in sorted({*whole, *torn}):
+        write = trace.writes[index]
+        if index in whole:
+            pieces.append(Piece(write, 0, len(write.data)))
+        else:
+            pieces += [Piece(write, *model.byte_range(write, *units)) for units in torn[index]]
+    return tuple(pieces)
+
+
+def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> None:
+    """Refuse, with :class:`MalformedError`, a state that is not legal under this model, or not in normal form."""
+    if not 0 <= state.point < len(points):
+        raise MalformedError(f"the trace has {len(points)} growth points; there is no number {state.point}")
+    pending = set(points[state.point].pending)
+    torn = [index for index, _ in state.torn]
+    for indexes in (list(state.kept), torn):
+        if indexes != sorted(set(indexes)):
+            raise MalformedError("the writes of a crash state are not in ascending order")
+    if not {*state.kept, *torn} <= pending or set(state.kept) & set(torn):
+        raise MalformedError(f"a crash state at growth point {state.point} names a write that is not pending there")
+    for index, ranges in state.torn:
+        units = model.units(trace.writes[index])
+        edges = [edge for pair in ranges for edge in pair]
+        if not edges or edges != sorted(set(edges)) or edges[0] < 0 or edges[-1] > units or edges == [0, units]:
+            raise MalformedError(f"write {index} has {units} atomic units and cannot be torn as {list(ranges)}")
+
+
+def address(trace: Trace, write: Write) -> int:
+    """The sector of ``write`` in the image of the trace: its devices, laid end to end."""
+    return sum(trace.device_sectors[: write.device]) + write.sector
+
+
+def replay(trace: Trace, pieces: Sequence[Piece], image: bytearray | memoryview) -> None:
+    """Write ``pieces`` into ``image``, the devices of the trace laid end to end, in the given order."""
+    for piece in pieces:
+        begin = address(trace, piece.write) * SECTOR_BYTES
+        image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]
+
+
+def replay_all(trace: Trace, image: bytearray | memoryview) -> None:
+    """Write every write of the trace into ``image`` in submission order: what the device holds after the recording."""
+    replay(trace, [Piece(write, 0, len(write.data)) for write in trace.writes], image)
+
+
+def _whole(number: object) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise MalformedError(f"{number!r} in a crash state is not a whole number")
+    return number
+
+
+def _torn(entry: object) -> tuple[int, Ranges]:
+    match entry:
+        case [index, [*ranges]]:
+            return _whole(index), tuple(_range(pair) for pair in ranges)
+    raise MalformedError(f"{entry!r} in a crash state is not a torn write")
+
+
+def _range(pair: object) -> tuple[int, int]:
+    match pair:
+        case [first, stop]:
+            return _whole(first), _whole(stop)
+    raise MalformedError(f"{pair!r} in a crash state is not a range of units")

@@ -1,0 +1,95 @@
+"""The rules of docs/design.md, section 3, spelled out: every time of the window, every subset, no shortcut.
+
+Nothing here is shared with ``bob.crash`` but the dataclasses of its input. Small traces only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import TypeVar
+
+from bob.crash.device import DeviceModel, WriteCache
+from bob.trace.model import Trace, Write
+
+T = TypeVar("T")
+Unit = tuple[int, int]
+"""(write index, atomic unit of the device in which the bytes lie)"""
+
+
+def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> bool:
+    if model.write_cache is WriteCache.NONE and write.completed.time <= time:
+        return True
+    if write.fua and write.completed.time <= time:
+        return True
+    return any(
+        (flush.node, flush.device) == (write.node, write.device)
+        and write.completed.time <= flush.submitted.time
+        and flush.completed.time <= time
+        for flush in trace.flushes
+    )
+
+
+def durable_and_pending(trace: Trace, model: DeviceModel, time: int) -> tuple[set[int], set[int]]:
+    durable = {write.index for write in trace.writes if is_durable(trace, model, write, time)}
+    pending = {write.index for write in trace.writes if write.submitted.time <= time} - durable
+    return durable, pending
+
+
+def subsets(items: Iterable[T]) -> Iterator[frozenset[T]]:
+    pool = list(items)
+    for size in range(len(pool) + 1):
+        yield from map(frozenset, combinations(pool, size))
+
+
+def window(trace: Trace) -> range:
+    return range(trace.start.time, trace.end.time + 1)
+
+
+def legal_writes(trace: Trace, model: DeviceModel) -> set[frozenset[int]]:
+    legal = set()
+    for time in window(trace):
+        durable, pending = durable_and_pending(trace, model, time)
+        legal |= {frozenset(durable | kept) for kept in subsets(pending)}
+    return legal
+
+
+def units_of(write: Write, model: DeviceModel) -> dict[Unit, list[int]]:
+    """The byte offsets in ``write.data`` of each of its atomic units."""
+    units: dict[Unit, list[int]] = {}
+    for offset in range(len(write.data)):
+        unit = (write.sector * 512 + offset) // model.atomic_write_bytes
+        units.setdefault((write.index, unit), []).append(offset)
+    return units
+
+
+def units_of_all(trace: Trace, model: DeviceModel, indexes: Iterable[int]) -> frozenset[Unit]:
+    return frozenset(unit for index in indexes for unit in units_of(trace.writes[index], model))
+
+
+def legal_units(trace: Trace, model: DeviceModel) -> set[frozenset[Unit]]:
+    legal = set()
+    moments = {tuple(map(frozenset, durable_and_pending(trace, model, time))) for time in window(trace)}
+    for durable, pending in moments:
+        always = units_of_all(trace, model, durable)
+        legal |= {always | kept for kept in subsets(units_of_all(trace, model, pending))}
+    return legal
+
+
+class Medium:
+    """Contents of sets of units on a given base."""
+
+    def __init__(self, trace: Trace, model: DeviceModel, base: bytes) -> None:
+        self.base = base
+        self.order: list[tuple[Unit, int, bytes]] = []
+        for write in trace.writes:
+            begin = (sum(trace.device_sectors[: write.device]) + write.sector) * 512
+            for unit, offsets in units_of(write, model).items():
+                self.order.append((unit, begin + offsets[0], write.data[offsets[0] : offsets[-1] + 1]))
+
+    def content(self, units: frozenset[Unit]) -> bytes:
+        image = bytearray(self.base)
+        for unit, at, data in self.order:
+            if unit in units:
+                image[at : at + len(data)] = data
+        return bytes(image)

@@ -1,0 +1,106 @@
+"""Recipes: their JSON, what is refused, and that replaying everything gives what the device holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.crash.device import DeviceModel
+from bob.crash.legal import growth_points
+from bob.crash.state import CrashState, check_state, effective, replay_all
+from bob.errors import MalformedError
+from bob.trace.model import Write
+
+from .brute import Medium, units_of_all
+from .traces import Case, at, cases, content, trace_of
+
+indexes = st.lists(st.integers(0, 99), unique=True).map(sorted).map(tuple)
+ranges = st.lists(st.integers(0, 99), min_size=2, unique=True).map(sorted).map(
+    lambda edges: tuple(zip(edges[::2], edges[1::2], strict=False))
+)
+torn = st.dictionaries(st.integers(0, 99), ranges).map(lambda found: tuple(sorted(found.items())))
+
+
+@given(st.builds(CrashState, st.integers(0, 99), indexes, torn))
+def test_json_there_and_back(state: CrashState) -> None:
+    assert CrashState.from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        {},
+        {"point": 0, "kept": []},
+        {"point": "0", "kept": [], "torn": []},
+        {"point": 0, "kept": [1.5], "torn": []},
+        {"point": 0, "kept": [True], "torn": []},
+        {"point": 0, "kept": "12", "torn": []},
+        {"point": 0, "kept": [], "torn": [1]},
+        {"point": 0, "kept": [], "torn": [[1, [2]]]},
+        {"point": 0, "kept": [], "torn": [[1, [[2, "3"]]]]},
+    ],
+)
+def test_what_is_no_state_is_refused(document: object) -> None:
+    with pytest.raises(MalformedError):
+        CrashState.from_json(document)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        CrashState(2),
+        CrashState(-1),
+        CrashState(0, (1,)),
+        CrashState(0, (9,)),
+        CrashState(1, (0,)),
+        CrashState(1, (2, 1)),
+        CrashState(1, (1, 1)),
+        CrashState(1, (1,), ((1, ((0, 1),)),)),
+        CrashState(1, (), ((1, ()),)),
+        CrashState(1, (), ((1, ((0, 3),)),)),
+        CrashState(1, (), ((1, ((0, 1), (1, 2))),)),
+        CrashState(1, (), ((1, ((1, 1),)),)),
+        CrashState(1, (), ((1, ((2, 4),)),)),
+        CrashState(1, (), ((1, ((-1, 1),)),)),
+        CrashState(1, (), ((2, ((0, 1),)), (1, ((0, 1),)))),
+    ],
+)
+def test_what_is_not_legal_is_refused(state: CrashState) -> None:
+    writes = [
+        Write(0, 0, content("aa"), at(1), at(2), fua=True),
+        Write(1, 0, content("bbbbbb"), at(3), at(4)),
+        Write(2, 2, content("cccc"), at(5), at(6)),
+    ]
+    trace, model = trace_of(writes, [], 0, 10), DeviceModel()
+    points = growth_points(trace, model)
+    check_state(trace, model, points, CrashState(0, (0,)))
+    check_state(trace, model, points, CrashState(1, (1,), ((2, ((1, 2),)),)))
+    check_state(trace, model, points, CrashState(1, (2,), ((1, ((0, 1), (2, 3))),)))
+    with pytest.raises(MalformedError):
+        check_state(trace, model, points, state)
+
+
+def test_pieces_land_in_submission_order() -> None:
+    writes = [
+        Write(0, 0, content("aaaa"), at(1), at(20)),
+        Write(1, 1, content("bbbb"), at(3), at(4), fua=True),
+        Write(2, 2, content("cccccc"), at(5), at(6)),
+    ]
+    trace, model = trace_of(writes, [], 0, 10), DeviceModel()
+    state = CrashState(1, (0,), ((2, ((0, 1), (2, 3))),))
+    pieces = [(p.write.index, p.start, p.stop) for p in effective(trace, model, growth_points(trace, model), state)]
+    assert pieces == [(0, 0, 1024), (1, 0, 1024), (2, 0, 512), (2, 1024, 1536)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_replaying_all_is_what_the_device_holds(case: Case) -> None:
+    image = bytearray(case.base)
+    replay_all(case.trace, image)
+    everything = units_of_all(case.trace, case.model, range(len(case.trace.writes)))
+    assert bytes(image) == Medium(case.trace, case.model, case.base).content(everything)

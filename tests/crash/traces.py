@@ -1,0 +1,115 @@
+"""Traces to test with: small random ones, and long ones like those that are recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from hypothesis import strategies as st
+
+from bob.crash.device import DeviceModel, WriteCache
+from bob.trace.model import Flush, Moment, Trace, Write
+
+DEVICE_SECTORS = (6, 3)
+MOST_UNITS = 9
+
+
+@dataclass(frozen=True)
+class Case:
+    trace: Trace
+    model: DeviceModel
+    base: bytes = field(repr=False)
+
+    def base_sector(self, sector: int) -> bytes:
+        return self.base[sector * 512 : (sector + 1) * 512]
+
+
+def at(time: int) -> Moment:
+    return Moment(time, time / 1000)
+
+
+def content(letters: str) -> bytes:
+    """Half a sector of each letter."""
+    return b"".join(letter.encode() * 256 for letter in letters)
+
+
+def trace_of(
+    writes: list[Write], flushes: list[Flush], start: int, end: int, device_sectors: tuple[int, ...] = DEVICE_SECTORS
+) -> Trace:
+    return Trace(
+        writes=tuple(writes),
+        flushes=tuple(sorted(flushes, key=lambda flush: flush.completed.time)),
+        marks=(),
+        start=at(start),
+        end=at(end),
+        device_sectors=device_sectors,
+    )
+
+
+MODELS = [
+    DeviceModel(cache, size) for cache in WriteCache for size in (256, 512, 1024, 4096)
+] + [DeviceModel()] * 4
+
+
+@st.composite
+def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
+    """A few writes on two small devices, few letters (so that contents meet), flushes in flight at will."""
+    model = draw(st.sampled_from(models))
+    flushes = []
+    drafts: list[tuple[int, int, int, int, str, bool]] = []  # submitted, duration, device, sector, letters, fua
+
+    def add_write(submitted: int, device: int | None = None, fua: bool | None = None) -> None:
+        device = draw(st.sampled_from([0, 0, 0, 1])) if device is None else device
+        sectors = draw(st.integers(1, 3))
+        sector = draw(st.integers(0, DEVICE_SECTORS[device] - sectors))
+        letters = draw(st.text("abc", min_size=2 * sectors, max_size=2 * sectors))
+        fua = draw(st.sampled_from([False, False, True])) if fua is None else fua
+        drafts.append((submitted, draw(st.integers(1, 8)), device, sector, letters, fua))
+
+    for _ in range(draw(st.integers(0, 5))):
+        add_write(draw(st.integers(0, 20)))
+    for _ in range(draw(st.integers(0, 3))):
+        submitted, device = draw(st.integers(0, 20)), draw(st.sampled_from([0, 0, 0, 1]))
+        completed = submitted + draw(st.integers(1, 8))
+        flushes.append(Flush(at(submitted), at(completed), device=device))
+        if draw(st.booleans()):  # PREFLUSH and data: a flush, then the write
+            add_write(completed, device, fua=draw(st.sampled_from([True, True, False])))
+
+    writes: list[Write] = []
+    units = 0
+    for submitted, duration, device, sector, letters, fua in sorted(drafts, key=lambda draft: draft[0]):
+        write = Write(
+            len(writes), sector, content(letters), at(submitted), at(submitted + duration), fua, device=device
+        )
+        units += model.units(write)
+        if units > MOST_UNITS:
+            break
+        writes.append(write)
+    start = draw(st.integers(0, 12))
+    end = start + draw(st.integers(0, 20))
+    base = content(draw(st.text("ab", min_size=18, max_size=18)))
+    return Case(trace_of(writes, flushes, start, end), model, base)
+
+
+def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare: int = 4) -> Trace:
+    """Like ext4: in each epoch some data blocks in flight, journal blocks, a flush, a FUA commit block."""
+    rng = Random(seed)
+    writes: list[Write] = []
+    flushes = []
+    time = 0
+
+    def add_write(sector: int, fua: bool = False, lasts: int = 1) -> None:
+        nonlocal time
+        data = b"".join(rng.randbytes(512) for _ in range(sectors))
+        writes.append(Write(len(writes), sector, data, at(time), at(time + lasts), fua))
+        time += 2
+
+    for commit in range(commits):
+        for _ in range(spare):
+            add_write(rng.randrange(64) * 8, lasts=rng.randrange(1, 200))
+        for block in range(blocks):
+            add_write(1024 + (commit * (blocks + 1) + block) * 8)
+        flushes.append(Flush(at(time), at(time + 2)))
+        time += 2
+        add_write(1024 + (commit * (blocks + 1) + blocks) * 8, fua=True)
+    return trace_of(writes, flushes, 0, time, (1 << 20,))
