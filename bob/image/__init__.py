@@ -1,0 +1,22 @@
+"""Guest images: from a recipe in guest-images/ to a kernel, an initramfs and a root file system in the cache.
+
+image = ensure("debian-bookworm", print)    # builds it the first time
+image.kernel, image.initrd, image.root      # what QEMU boots; image.cmdline is its command line
+"""
+
+from bob.image.build import build, ensure
+from bob.image.cache import Image, find, images_folder, installed, remove
+from bob.image.recipe import Recipe, load_recipe, recipe_names
+
+__all__ = [
+    "Image",
+    "Recipe",
+    "build",
+    "ensure",
+    "find",
+    "images_folder",
+    "installed",
+    "load_recipe",
+    "recipe_names",
+    "remove",
+]

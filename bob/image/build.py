@@ -1,0 +1,161 @@
+"""Builds a guest image: mmdebstrap makes a Debian root, pack.sh makes the image's files of it, the cache gets them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from bob.errors import ImageError
+from bob.image import mmdebstrap
+from bob.image.cache import Image, find, image_folder, locked, write_manifest
+from bob.image.kernel import vmlinux
+from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe
+
+_SCRATCH_PREFIX = "bob-image-"
+
+
+def ensure(name: str, progress: Callable[[str], None]) -> Image:
+    """The image called ``name``, built first if need be. ``progress`` is told each step, one line each."""
+    recipe = load_recipe(name)
+    return find(recipe) or build(recipe, progress)
+
+
+def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
+    """Build ``recipe``'s image (a minute or two, a download of some 150 MB) unless someone else just did.
+
+    Raises MissingProgramError for a program that is not installed, ImageError for a build that fails. An image is in
+    the cache whole or not at all.
+    """
+    mmdebstrap.check_programs()
+    with locked(recipe, lambda: progress("waiting for another build of this image")) as lock:
+        image = find(recipe)
+        if image is not None:
+            return image
+        folder = image_folder(recipe)
+        part = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
+        part.mkdir()
+        try:
+            with _scratch(lock) as scratch:
+                _make_root(recipe, part, scratch, progress)
+            progress("finishing the image")
+            _finish(recipe, part)
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    built = find(recipe)
+    if built is None:
+        raise ImageError(f"the image in {folder} vanished while it was built", hint="was the recipe edited? try again")
+    return built
+
+
+def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
+    """Let mmdebstrap make a root in ``scratch`` and bring the image's files out to ``part``."""
+    ssh_key = part / "ssh_key"
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"bob {recipe.name}", "-f", ssh_key], check=True
+    )
+    inputs = {part / "ssh_key.pub": "ssh_key.pub"}
+    for name in GUEST_FILES:
+        (part / name).write_bytes(recipe.files[name])
+        inputs[part / name] = name
+    outputs = ("root.erofs", "initrd", "vmlinuz", "release", "versions", "host_key.pub")
+    hooks = [
+        'mkdir "$1/.bob"',
+        *(f"upload {shlex.quote(str(path))} /.bob/{name}" for path, name in inputs.items()),
+        PACK_SCRIPT.read_text(),
+        *(f"download /.bob/{name} {shlex.quote(str(part / name))}" for name in outputs),
+    ]
+    words = {
+        "BOB_PACKAGES": recipe.packages,
+        "BOB_INITRAMFS_MODULES": recipe.initramfs_modules,
+        "BOB_BOOT_MODULES": recipe.boot_modules,
+        "BOB_KEEP_MODULES": recipe.keep_modules,
+        "BOB_REMOVE": recipe.remove,
+    }
+    environment = {name: " ".join(value) for name, value in words.items()}
+    environment["TMPDIR"] = str(scratch)
+    environment["INITRD"] = "No"  # Debian's own initramfs, half a minute of work, is not used
+    mmdebstrap.run(
+        [
+            "--variant=minbase",
+            f"--architectures={recipe.architecture}",
+            f"--include={','.join((recipe.kernel_package, *recipe.packages))}",
+            *(f"--customize-hook={hook}" for hook in hooks),
+        ],
+        recipe.suite,
+        environment,
+        log=part.with_name(f"{recipe.name}-{recipe.key}.log"),
+        progress=progress,
+    )
+    for path in inputs:
+        path.unlink()
+
+
+def _finish(recipe: Recipe, part: Path) -> None:
+    """Turn what came out of the root into the files of an Image, with its manifest."""
+    packed = (part / "vmlinuz").read_bytes()
+    (part / "kernel").write_bytes(vmlinux(packed) or packed)
+    release = (part / "release").read_text().strip()
+    tools = dict(line.split(maxsplit=1) for line in (part / "versions").read_text().splitlines())
+    host_key = " ".join((part / "host_key.pub").read_text().split()[:2])
+    for name in ("vmlinuz", "release", "versions", "host_key.pub"):
+        (part / name).unlink()
+    (part / "ssh_key").chmod(0o600)
+    write_manifest(
+        Image(
+            name=recipe.name,
+            key=recipe.key,
+            folder=part,
+            kernel_release=release,
+            cmdline=recipe.cmdline,
+            host_key=host_key,
+            built=datetime.now(UTC).isoformat(timespec="seconds"),
+            tools=tools,
+            sizes={path.name: path.stat().st_size for path in sorted(part.iterdir())},
+        )
+    )
+
+
+@contextmanager
+def _scratch(lock: TextIO) -> Iterator[Path]:
+    """A folder for the root while it is made, that other users may enter (apt's own, and those of a user namespace).
+
+    Its path stands in the lock file, so that the next build removes what a killed one left.
+    """
+    lock.seek(0)
+    _discard(lock.read().strip())
+    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
+    scratch.chmod(0o755)
+    lock.truncate(0)
+    lock.write(str(scratch))
+    lock.flush()
+    try:
+        yield scratch
+    finally:
+        _discard(str(scratch))
+        lock.truncate(0)
+
+
+def _discard(left: str) -> None:
+    """Remove a scratch folder, never anything that is mounted below it."""
+    path = Path(left)
+    if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
+        return
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    if any(f"{path}/" in f"{line.split()[4]}/" for line in mounts):
+        raise ImageError(f"something is still mounted below {path}", hint="unmount it, then try again")
+    command = ["rm", "-rf", "--one-file-system", str(path)]
+    if os.geteuid() != 0:
+        # The files belong to the user ids that mmdebstrap's user namespace has; only in one like it can they go.
+        command = ["unshare", "--user", "--map-root-user", "--map-auto", *command]
+    subprocess.run(command, check=False, stderr=subprocess.DEVNULL)

@@ -1,0 +1,137 @@
+"""Where built images are: $XDG_CACHE_HOME/bob/images/NAME-KEY/, complete or not there at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from bob.errors import ImageError
+from bob.image.recipe import Recipe
+
+MANIFEST = "image.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A built guest image.
+
+    ``root`` goes to the guest as its first virtio disk, read-only; ``cmdline`` is the kernel's command line. Whoever
+    holds ``ssh_key`` is root in the guest, which in turn proves itself with ``host_key`` (one line, as in known_hosts).
+    ``tools`` maps package names to versions, ``sizes`` file names to bytes; ``built`` is a UTC time (ISO 8601).
+    """
+
+    name: str
+    key: str
+    folder: Path
+    kernel_release: str
+    cmdline: str
+    host_key: str
+    built: str
+    tools: Mapping[str, str] = field(repr=False)
+    sizes: Mapping[str, int] = field(repr=False)
+
+    @property
+    def kernel(self) -> Path:
+        """The kernel: an ELF vmlinux that QEMU starts by its PVH entry, or what Debian ships where that fails."""
+        return self.folder / "kernel"
+
+    @property
+    def initrd(self) -> Path:
+        """The initramfs."""
+        return self.folder / "initrd"
+
+    @property
+    def root(self) -> Path:
+        """The root file system (erofs)."""
+        return self.folder / "root.erofs"
+
+    @property
+    def ssh_key(self) -> Path:
+        """The private key (ed25519, OpenSSH format, mode 0600)."""
+        return self.folder / "ssh_key"
+
+
+def images_folder() -> Path:
+    """The folder of all images; it need not exist."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "bob" / "images"
+
+
+def image_folder(recipe: Recipe) -> Path:
+    """Where the image of exactly this recipe belongs."""
+    return images_folder() / f"{recipe.name}-{recipe.key}"
+
+
+def find(recipe: Recipe) -> Image | None:
+    """The image of exactly this recipe, if it is built; a damaged one counts as not built."""
+    return _load(image_folder(recipe))
+
+
+def installed() -> list[Image]:
+    """Every image in the cache, also of recipes that have changed since, by name and age."""
+    found = (_load(path.parent) for path in images_folder().glob(f"[!.]*/{MANIFEST}"))
+    return sorted((image for image in found if image), key=lambda image: (image.name, image.built))
+
+
+def remove(image: Image) -> None:
+    """Delete the image. The manifest goes first: what is interrupted here is no image any more."""
+    (image.folder / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(image.folder, ignore_errors=True)
+
+
+def write_manifest(image: Image) -> None:
+    """Write what :func:`find` reads, into the image's folder."""
+    names = ("name", "key", "kernel_release", "cmdline", "host_key", "built", "tools", "sizes")
+    document: dict[str, Any] = {"schema": "bob.image/1"} | {name: getattr(image, name) for name in names}
+    (image.folder / MANIFEST).write_text(json.dumps(document, indent=2) + "\n")
+
+
+@contextmanager
+def locked(recipe: Recipe, waiting: Callable[[], None]) -> Iterator[TextIO]:
+    """Hold the build lock of this recipe, calling ``waiting`` once if someone else has it; yields the lock file.
+
+    The kernel releases it whatever becomes of this process.
+    """
+    folder = image_folder(recipe)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        handle = (folder.parent / f".{folder.name}.lock").open("a+")
+    except OSError as error:
+        raise ImageError(
+            f"cannot write to {folder.parent}: {error.strerror}", hint="set XDG_CACHE_HOME to another folder"
+        ) from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+
+
+def _load(folder: Path) -> Image | None:
+    """The image in ``folder``; None where it is not there, or any file of it is missing or cut short."""
+    try:
+        document = json.loads((folder / MANIFEST).read_text())
+        image = Image(
+            name=document["name"],
+            key=document["key"],
+            folder=folder,
+            kernel_release=document["kernel_release"],
+            cmdline=document["cmdline"],
+            host_key=document["host_key"],
+            built=document["built"],
+            tools=document["tools"],
+            sizes=document["sizes"],
+        )
+        whole = all((folder / name).stat().st_size == size for name, size in image.sizes.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return image if whole else None

@@ -1,0 +1,139 @@
+"""Runs mmdebstrap so that nothing of it outlives the build: no process, no mount."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bob.errors import ImageError, MissingProgramError
+
+#: What a build runs, and the Debian package each comes from.
+PROGRAMS = {
+    "mmdebstrap": "mmdebstrap",
+    "mkfs.erofs": "erofs-utils",
+    "cpio": "cpio",
+    "ssh-keygen": "openssh-client",
+    "setpriv": "util-linux",
+    "unshare": "util-linux",
+}
+#: Besides, where an ordinary user builds in a user namespace.
+USER_PROGRAMS = {"newuidmap": "uidmap"}
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+_SECONDS_TO_CLEAN_UP = 20.0
+
+
+def check_programs() -> None:
+    """Raise MissingProgramError for the first program that a build needs and that is not here."""
+    needed = PROGRAMS if _is_root() else PROGRAMS | USER_PROGRAMS
+    for program, package in needed.items():
+        if shutil.which(program) is None:
+            raise MissingProgramError(
+                f"{program} is needed to build a guest image", hint=f"install it: apt-get install {package}"
+            )
+    if not KEYRING.exists():
+        raise MissingProgramError(
+            "Debian's archive keys are needed to build a guest image",
+            hint="install them: apt-get install debian-archive-keyring",
+        )
+
+
+def run(
+    options: Sequence[str],
+    suite: str,
+    environment: Mapping[str, str],
+    log: Path,
+    progress: Callable[[str], None],
+) -> None:
+    """Run mmdebstrap with ``options`` for ``suite``; its output goes to ``log``, its steps to ``progress`` as well.
+
+    BOB_MIRROR, where set, is the mirror in place of mmdebstrap's own choice. Raises ImageError with the last line of
+    the output that says something.
+    """
+    mirror = os.environ.get("BOB_MIRROR")
+    command = [
+        *_confined(),
+        "mmdebstrap",
+        f"--mode={'root' if _is_root() else 'unshare'}",
+        "--format=null",
+        f"--keyring={KEYRING}",
+        *options,
+        suite,
+        "-",
+        *([mirror] if mirror else []),
+    ]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        lines = []
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                output.write(line)
+                output.flush()
+                lines.append(line.strip())
+                # A step is "I: doing this..."; the others are details for the log.
+                if line.startswith("I: ") and line.rstrip().endswith("..."):
+                    progress(line[3:].rstrip(" .\n"))
+            status = process.wait()
+        finally:
+            _end(process)
+    if status:
+        raise ImageError(
+            f"mmdebstrap failed: {_last_word(lines)}", hint=f"the whole output is in {log}; BOB_MIRROR sets the mirror"
+        )
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _confined() -> list[str]:
+    """The words before ``mmdebstrap`` that tie it to this process.
+
+    As root it mounts things, so it gets a mount namespace and a process namespace of its own that end with it, also
+    by SIGKILL. The new namespace's mounts are cut off from the host's (which shares them under systemd); in a chroot
+    that cannot be done, because its root is no mount point, and is not needed, because nothing is shared there.
+    An ordinary user's mmdebstrap makes such namespaces itself and cleans up after a SIGTERM.
+    """
+    if not _is_root():
+        return ["setpriv", "--pdeathsig", "TERM"]
+    alone = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child"]
+    return [
+        *("setpriv", "--pdeathsig", "KILL"),
+        *alone,
+        *("sh", "-c", 'mount --make-rprivate / 2>/dev/null; exec "$@"', "sh"),
+    ]
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        if _is_root():
+            process.kill()
+        else:
+            process.terminate()
+        try:
+            process.wait(_SECONDS_TO_CLEAN_UP)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _last_word(lines: Sequence[str]) -> str:
+    said = [line for line in lines if line and not line.startswith("I: ")]
+    # mmdebstrap's own last error says only which command failed; the one before says why.
+    errors = [line for line in said if line.startswith("E: ") and "failed to run" not in line]
+    return (errors or said or ["it said nothing"])[-1].removeprefix("E: ")
