@@ -96,7 +96,8 @@ class Composer:
 
     def key(self, state: CrashState) -> bytes:
         """16 bytes that are the same for two states of this trace exactly if every sector has the same content."""
-        rows = self._payload.digests.take(self._compose(state), axis=0)
+        vector = self._compose(state)  # first: it may add to the payload
+        rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def delta(self, state: CrashState) -> tuple[Run, ...]:

@@ -106,10 +106,10 @@ def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare
 
     for commit in range(commits):
         for _ in range(spare):
-            add_write(rng.randrange(64) * 8, lasts=rng.randrange(1, 200))
+            add_write(rng.randrange(16) * 8, lasts=rng.randrange(1, 200))
         for block in range(blocks):
-            add_write(1024 + (commit * (blocks + 1) + block) * 8)
+            add_write(160 + (commit * (blocks + 1) + block) * 8)
         flushes.append(Flush(at(time), at(time + 2)))
         time += 2
-        add_write(1024 + (commit * (blocks + 1) + blocks) * 8, fua=True)
+        add_write(160 + (commit * (blocks + 1) + blocks) * 8, fua=True)
     return trace_of(writes, flushes, 0, time, (1 << 20,))
