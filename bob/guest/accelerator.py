@@ -1,0 +1,76 @@
+"""Which accelerator boots a guest here: found out by booting one, and remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bob.errors import UsageError
+from bob.guest.paths import cache_folder
+from bob.guest.spec import Accelerator
+
+#: Set to "kvm" or "tcg", it decides for every guest that may be either.
+VARIABLE = "BOB_ACCELERATOR"
+
+#: Seconds until a guest under KVM is ready; one that works takes two or three.
+KVM_DEADLINE = 20.0
+
+_DEVICE = Path("/dev/kvm")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The accelerator that is used, and why, in words for the report."""
+
+    accelerator: Accelerator
+    reason: str
+
+
+def choose(versions: str, kvm_boots: Callable[[], bool]) -> Choice:
+    """What boots here. ``kvm_boots`` tries; its answer is remembered for this kernel, processor and ``versions``.
+
+    A ``/dev/kvm`` that opens is not a KVM that boots (facts.md, "Guests"), so nothing less will do.
+    """
+    forced = os.environ.get(VARIABLE)
+    if forced:
+        if forced not in {accelerator.value for accelerator in Accelerator}:
+            raise UsageError(f"{VARIABLE} is {forced!r}", hint="kvm or tcg")
+        return Choice(Accelerator(forced), f"{VARIABLE} says so")
+    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+        return Choice(Accelerator.TCG, f"{_DEVICE} cannot be opened" if _DEVICE.exists() else f"there is no {_DEVICE}")
+    memory = _memory(versions)
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _choice(bool(json.loads(memory.read_text())["kvm_boots"]))
+    boots = kvm_boots()
+    part = memory.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps({"kvm_boots": boots, "host": host(), "versions": versions}) + "\n")
+    part.rename(memory)
+    return _choice(boots)
+
+
+def _choice(kvm_boots: bool) -> Choice:
+    if kvm_boots:
+        return Choice(Accelerator.KVM, "a guest boots under KVM")
+    return Choice(Accelerator.TCG, f"/dev/kvm opens, but a guest under KVM was not ready after {KVM_DEADLINE:.0f} s")
+
+
+def _memory(versions: str) -> Path:
+    digest = hashlib.sha256("\0".join((*host(), versions)).encode()).hexdigest()[:16]
+    return cache_folder("accelerator") / f"{digest}.json"
+
+
+def host() -> list[str]:
+    """This machine: its kernel and its processor."""
+    model = ""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    return [platform.release(), model]

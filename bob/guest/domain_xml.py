@@ -1,0 +1,108 @@
+"""The guest as libvirt and QEMU see it: one document, every line of it with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+from xml.sax.saxutils import escape
+
+from bob.guest.spec import Accelerator, Clock, GuestSpec
+
+#: Added to the image's own command line. A kernel that oopsed is lost: it may hold locks, and what it says about a file
+#: system is worth nothing. With the image's panic=-1 it ends at once, and so do the connections to it.
+CMDLINE = "oops=panic"
+
+_DOMAIN = """\
+<domain type='{type}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <!-- Of fixed length, so that a saved guest can be given others in place (saved.py). -->
+  <name>{name}</name>
+  <uuid>{uuid}</uuid>
+  <memory unit='MiB'>{memory_mib}</memory>
+  <!-- One: icount runs one at a time, and with one hardware queue dm-log-writes keeps its order (facts, pitfall 9). -->
+  <vcpu>1</vcpu>
+  <os>
+    <!-- pc boots to "ready" in 11.7 s where q35 takes 12.4 s (icount: 13.7 s and 16.7 s). -->
+    <type arch='x86_64' machine='pc'>hvm</type>
+    <kernel>{kernel}</kernel>
+    <initrd>{initrd}</initrd>
+    <cmdline>{cmdline}</cmdline>
+  </os>
+  <features><acpi/></features>
+  <cpu mode='{cpu}'/>
+  {clock}
+  <!-- A guest that panics or powers off is gone, and its connections with it: nobody waits for a deadline. -->
+  <on_poweroff>destroy</on_poweroff>
+  <on_reboot>destroy</on_reboot>
+  <on_crash>destroy</on_crash>
+  <devices>
+    <!-- The image's root, the first virtio disk. Guests share it, so it is never written. -->
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='raw' cache='unsafe'/>
+      <source file='{root}'/>
+      <target dev='vda' bus='virtio'/>
+      <readonly/>
+    </disk>
+    <serial type='file'><source path='{console}'/></serial>
+    <!-- builtin: QEMU's own generator, which -seed makes the same in every run. -->
+    <rng model='virtio'><backend model='builtin'/></rng>
+    <controller type='usb' model='none'/>
+    <memballoon model='none'/>
+  </devices>
+  <qemu:commandline>
+    <!-- libvirt 9 can forward a port only with passt. restrict: no way out. Port 0: QEMU takes a free one, so that
+         two guests restored from one saved state do not fight over it; the monitor tells which (machine.py). -->
+    <qemu:arg value='-netdev'/>
+    <qemu:arg value='user,id=bob,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22'/>
+    <!-- libvirt does not know of this card and counts its own up from slot 2. No ROM: nobody boots from it. -->
+    <qemu:arg value='-device'/>
+    <qemu:arg value='virtio-net-pci,netdev=bob,addr=0x10,romfile='/>{virtual_time}
+  </qemu:commandline>
+</domain>
+"""
+
+_REAL_CLOCK = "<clock offset='utc'/>"
+
+# The real-time clock starts on the same day in every recording (2026-01-01) and goes by the guest's time.
+_VIRTUAL_CLOCK = "<clock offset='absolute' start='1767225600'><timer name='rtc' track='guest'/></clock>"
+
+_VIRTUAL_TIME = """
+    <!-- One instruction is 2 ns; idle time is skipped. The seed is for the random device and RDRAND. -->
+    <qemu:arg value='-icount'/>
+    <qemu:arg value='shift=1,sleep=off'/>
+    <qemu:arg value='-seed'/>
+    <qemu:arg value='1'/>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a guest is on its host; two guests of one saved state differ in nothing else."""
+
+    uuid: UUID
+
+    @property
+    def name(self) -> str:
+        """The domain's name: 12 characters (libvirt puts it into socket paths, which may have 108)."""
+        return f"bob-{self.uuid.hex[:8]}"
+
+
+def domain_xml(spec: GuestSpec, accelerator: Accelerator, identity: Identity, console: Path) -> str:
+    """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``."""
+    virtual = spec.clock is Clock.VIRTUAL
+    texts = {
+        "type": "kvm" if accelerator is Accelerator.KVM else "qemu",
+        "name": identity.name,
+        "uuid": str(identity.uuid),
+        "memory_mib": str(spec.memory_mib),
+        "kernel": str(spec.image.kernel),
+        "initrd": str(spec.image.initrd),
+        "cmdline": f"{spec.image.cmdline} {CMDLINE}",
+        "cpu": "host-passthrough" if accelerator is Accelerator.KVM else "maximum",
+        "root": str(spec.image.root),
+        "console": str(console),
+    }
+    return _DOMAIN.format(
+        **{key: escape(text, {"'": "&apos;"}) for key, text in texts.items()},
+        clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
+        virtual_time=_VIRTUAL_TIME if virtual else "",
+    )

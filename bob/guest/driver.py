@@ -1,0 +1,72 @@
+"""libvirt itself: quiet, with its event loop running, and with errors that name the missing package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+# libvirt inside this process would write its log to our standard error; it reads this when it is imported.
+os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
+
+import libvirt  # type: ignore[import-untyped, unused-ignore]
+import libvirt_qemu  # type: ignore[import-untyped]
+
+from bob.errors import GuestError, MissingProgramError
+
+_QEMU = ("qemu-system-x86_64", "qemu-kvm", "kvm")
+
+LibvirtError = libvirt.libvirtError
+RESTORE_RUNNING: int = libvirt.VIR_DOMAIN_SAVE_RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What runs the guests; both belong to the environment of a result."""
+
+    qemu: str
+    libvirt: str
+
+
+def connect(uri: str) -> tuple[Any, Versions]:
+    """A ``virConnect`` to ``uri``, and what is there. Raises MissingProgramError or GuestError."""
+    _start_event_loop()
+    try:
+        connection = libvirt.open(uri)
+        # Asking for QEMU's version makes libvirt look for QEMU, which it has not done before.
+        return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
+    except LibvirtError as error:
+        raise _explain(uri, str(error)) from error
+
+
+def monitor(domain: Any, command: str) -> str:
+    """QEMU's answer to a command of its human monitor."""
+    return str(libvirt_qemu.qemuMonitorCommand(domain, command, libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP))
+
+
+@cache
+def _start_event_loop() -> None:
+    """Once per process, before the first connection (facts.md, "Guests")."""
+    libvirt.registerErrorHandler(lambda *_: None, None)  # errors are raised; libvirt prints them as well
+    libvirt.virEventRegisterDefaultImpl()
+    threading.Thread(target=_run_event_loop, name="libvirt events", daemon=True).start()
+
+
+def _run_event_loop() -> None:
+    while True:
+        libvirt.virEventRunDefaultImpl()
+
+
+def _version(number: int) -> str:
+    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+
+
+def _explain(uri: str, reason: str) -> Exception:
+    if "libvirt-qemu" in reason or "libvirt_driver_qemu" in reason or "no connection driver" in reason:
+        return MissingProgramError("libvirt's QEMU driver is not installed", hint="apt install libvirt-daemon-system")
+    if not any(shutil.which(name) for name in _QEMU):
+        return MissingProgramError("QEMU is not installed", hint="apt install qemu-system-x86")
+    return GuestError(f"cannot connect to {uri}: {reason}", hint="leave out --connect to use bob's own libvirt")

@@ -1,0 +1,184 @@
+"""The hypervisor: a libvirt connection that hands out guests, restored from a saved state or booted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from bob.errors import BobError, GuestError
+from bob.guest.accelerator import KVM_DEADLINE, Choice, choose, host
+from bob.guest.console import Console
+from bob.guest.domain_xml import Identity, domain_xml
+from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect
+from bob.guest.machine import Guest
+from bob.guest.reaper import Reaper
+from bob.guest.root import Root
+from bob.guest.saved import BadState, SavedState
+from bob.guest.spec import Accelerator, Clock, GuestSpec
+
+#: Seconds until a booted guest says that it is ready: 5 s alone under TCG, many times that on a busy host.
+BOOT_DEADLINE = 300.0
+
+_READY = "bob: ready"
+
+# Run before a guest is saved: what SSH and the agent need is in the page cache then, and comes back with it.
+_WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport, zlib'"
+
+
+class Hypervisor:
+    """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...``
+
+    A guest ends with its block. Should the process end first, however it ends, the reaper sees to it.
+    """
+
+    def __init__(self, connection: Any, versions: Versions, uri: str | None, progress: Callable[[str], None]) -> None:
+        self.versions = versions
+        self._connection = connection
+        self._uri = uri
+        self._progress = progress
+        self._real_choice: Choice | None = None
+
+    @classmethod
+    @contextmanager
+    def open(cls, uri: str | None = None, progress: Callable[[str], None] = lambda _: None) -> Iterator[Self]:
+        """Connect to a libvirt of bob's own inside this process, or to ``uri`` on this machine (qemu:///session, ...).
+
+        ``progress`` is told what takes longer than a second. Raises MissingProgramError or GuestError.
+        """
+        connection, versions = connect(Root.shared().uri if uri is None else uri)
+        try:
+            yield cls(connection, versions, uri, progress)
+        finally:
+            with suppress(LibvirtError):
+                connection.close()
+
+    def choice(self, spec: GuestSpec) -> Choice:
+        """The accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""
+        if spec.clock is Clock.VIRTUAL:
+            return Choice(Accelerator.TCG, "virtual time needs emulation")
+        if spec.accelerator is not None:
+            return Choice(spec.accelerator, "it was asked for")
+        if self._real_choice is None:
+            self._real_choice = choose(
+                f"QEMU {self.versions.qemu}, libvirt {self.versions.libvirt}", lambda: self._boots_under_kvm(spec)
+            )
+        return self._real_choice
+
+    @contextmanager
+    def guest(self, spec: GuestSpec, *, restore: bool = True) -> Iterator[Guest]:
+        """A guest that answers by SSH, for as long as the block lasts; booted anew if not ``restore``.
+
+        Raises GuestLost if it is lost on the way there, GuestError if it cannot be started.
+        """
+        with ExitStack() as stack:
+            yield self._restored(spec, stack) if restore else self._booted(spec, _someone(), stack)
+
+    def _restored(self, spec: GuestSpec, stack: ExitStack) -> Guest:
+        """Restore the saved state of ``spec``, saving it first if need be; boot where that does not work."""
+        state = self._state(spec)
+        for _attempt in range(2):
+            if not self._save(spec, state):
+                break
+            with ExitStack() as attempt:
+                try:
+                    guest = self._restore(spec, state, attempt)
+                except (LibvirtError, BadState, BobError, OSError) as error:
+                    self._progress(f"a saved guest cannot be restored and is thrown away ({error})")
+                    state.remove()
+                    continue
+                stack.enter_context(attempt.pop_all())
+                return guest
+        return self._booted(spec, _someone(), stack)
+
+    def _save(self, spec: GuestSpec, state: SavedState) -> bool:
+        """See to it that ``state`` exists: boot, warm up, save. False if that is not possible."""
+        if state.exists():
+            return True
+        self._progress("booting a guest, to be saved when it is ready")
+        with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
+            if state.exists() or not mine:  # another bob was first
+                return state.exists()
+            guest = self._booted(spec, state.identity, stack)
+            guest.shell.run(_WARM_UP, timeout=BOOT_DEADLINE)
+            try:
+                guest.save(state.part)
+                state.commit()
+            except (LibvirtError, OSError) as error:
+                self._progress(f"the guest cannot be saved ({error})")
+                return False
+        return True
+
+    def _restore(self, spec: GuestSpec, state: SavedState, stack: ExitStack) -> Guest:
+        identity = _someone()
+        copy = Root.shared().path / f"{identity.name}.state"
+        try:
+            state.copy_for(identity, copy)
+            guest = self._launch(
+                spec,
+                self.choice(spec).accelerator,
+                identity,
+                stack,
+                lambda xml: self._connection.restoreFlags(str(copy), xml, RESTORE_RUNNING),
+            )
+        finally:
+            copy.unlink(missing_ok=True)
+        _ = guest.shell  # it answers
+        return guest
+
+    def _booted(self, spec: GuestSpec, identity: Identity, stack: ExitStack) -> Guest:
+        guest = self._boot(spec, self.choice(spec).accelerator, identity, stack)
+        if not guest.console.wait_for(_READY, BOOT_DEADLINE, lambda: guest.running):
+            raise guest.lost(not guest.running, f"it was not ready within {BOOT_DEADLINE:.0f} s")
+        _ = guest.shell  # it answers
+        return guest
+
+    def _boot(self, spec: GuestSpec, accelerator: Accelerator, identity: Identity, stack: ExitStack) -> Guest:
+        try:
+            return self._launch(spec, accelerator, identity, stack, lambda xml: self._connection.createXML(xml, 0))
+        except LibvirtError as error:
+            raise GuestError(
+                f"libvirt cannot start a guest: {error}", hint=f"QEMU must be able to read {spec.image.root.parent}"
+            ) from error
+
+    def _launch(
+        self,
+        spec: GuestSpec,
+        accelerator: Accelerator,
+        identity: Identity,
+        stack: ExitStack,
+        start: Callable[[str], object],
+    ) -> Guest:
+        """Have ``start`` start the domain of an XML; ``stack`` ends it."""
+        console = Console(Root.shared().path / f"{identity.name}.console")
+        if self._uri is not None:
+            stack.enter_context(Reaper.shared().watch_domain(self._uri, str(identity.uuid)))
+        start(domain_xml(spec, accelerator, identity, console.path))
+        domain = self._connection.lookupByUUIDString(str(identity.uuid))
+        try:
+            guest = Guest(spec, accelerator, identity, console, domain)
+        except BaseException:
+            with suppress(LibvirtError):
+                domain.destroy()
+            raise
+        stack.callback(guest.close)
+        return guest
+
+    def _state(self, spec: GuestSpec) -> SavedState:
+        """What a saved state depends on: the image, the definition of the guest, and who runs it."""
+        anyone = Identity(uuid.UUID(int=0))
+        definition = domain_xml(spec, self.choice(spec).accelerator, anyone, Path("console"))
+        return SavedState.of(spec.image.key, definition, self.versions.qemu, self.versions.libvirt, *host())
+
+    def _boots_under_kvm(self, spec: GuestSpec) -> bool:
+        self._progress("trying whether a guest boots under KVM")
+        with ExitStack() as stack, suppress(GuestError):
+            guest = self._boot(spec, Accelerator.KVM, _someone(), stack)
+            return guest.console.wait_for(_READY, KVM_DEADLINE, lambda: guest.running)
+        return False
+
+
+def _someone() -> Identity:
+    return Identity(uuid.uuid4())

@@ -1,0 +1,117 @@
+"""A running guest: its console, its connections, its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bob.errors import GuestError
+from bob.guest import reap
+from bob.guest.console import Console
+from bob.guest.domain_xml import Identity
+from bob.guest.driver import LibvirtError, monitor
+from bob.guest.loss import GuestLost, diagnose
+from bob.guest.shell import Address, Shell
+from bob.guest.spec import Accelerator, GuestSpec
+
+CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
+
+_FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
+
+
+class Guest:
+    """A guest that runs. Made by :class:`bob.guest.hypervisor.Hypervisor`, whose ``guest()`` also ends it.
+
+    ``shell`` is a connection that is there from the start; :meth:`connect` makes more.
+    """
+
+    def __init__(
+        self, spec: GuestSpec, accelerator: Accelerator, identity: Identity, console: Console, domain: Any
+    ) -> None:
+        self.spec = spec
+        self.accelerator = accelerator
+        self.identity = identity
+        self.console = console
+        self._domain = domain
+        self._shell: Shell | None = None
+        self.qemu_pid = _qemu_of(identity)
+        self._pidfd = os.pidfd_open(self.qemu_pid)
+
+    @property
+    def address(self) -> Address:
+        """Where its SSH server can be reached. Raises GuestLost if QEMU does not say."""
+        try:
+            ports = _FORWARD.findall(monitor(self._domain, "info usernet"))
+        except LibvirtError as error:
+            raise self.lost(True, f"QEMU's monitor does not answer ({error})") from error
+        if not ports:
+            raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
+        image = self.spec.image
+        return Address("127.0.0.1", int(ports[0]), "root", image.ssh_key, image.host_key)
+
+    @property
+    def shell(self) -> Shell:
+        """The first connection to it."""
+        if self._shell is None:
+            self._shell = self.connect()
+        return self._shell
+
+    def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
+        """One more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
+        return Shell(self.address, deadline=deadline, on_loss=self.lost)
+
+    @property
+    def running(self) -> bool:
+        """Whether its QEMU is alive."""
+        if self._pidfd < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
+
+    def console_tail(self, lines: int = 20) -> str:
+        """The last ``lines`` lines on its console."""
+        return self.console.tail(lines)
+
+    def lost(self, disconnected: bool, message: str) -> GuestLost:
+        """The error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
+        return GuestLost(diagnose(self, disconnected=disconnected), message)
+
+    def save(self, path: Path) -> None:
+        """Write its whole state to ``path``, which ends it. Raises libvirt's error; then it goes on."""
+        if self._shell is not None:
+            self._shell.close()  # no connection survives
+            self._shell = None
+        self._domain.save(str(path))
+
+    def kill(self) -> None:
+        """End it at once, without telling it. Returns when QEMU is dead."""
+        try:
+            # Not libvirt's destroy: it waits for init to collect the dead QEMU, in some containers for two seconds.
+            reap.kill(self.qemu_pid, str(self.identity.uuid))
+        except PermissionError:  # a QEMU of qemu:///system
+            with suppress(LibvirtError):
+                self._domain.destroy()
+
+    def close(self) -> None:
+        """End it, and forget it."""
+        if self._shell is not None:
+            self._shell.close()
+        self.kill()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _qemu_of(identity: Identity) -> int:
+    pids = reap.qemus(str(identity.uuid))
+    if not pids:
+        raise GuestError(
+            "the guest's QEMU is not on this machine, or it ended at once",
+            hint="bob shares files with QEMU: run bob on the machine that --connect names",
+        )
+    return pids[0]

@@ -1,0 +1,135 @@
+"""The process that outlives bob by a moment and ends what bob started; also a script of its own, standard library only.
+
+A QEMU that libvirt started is a daemon: it survives a bob that was killed (facts.md, "Guests"). This process holds the
+read end of a pipe whose only writer is bob. End of file means that bob is gone, however it went; then everything that
+was told on the pipe, one JSON array per line, is undone:
+
+    ["root", DIR]           a private libvirt root: kill its QEMUs, remove it
+    ["group", PGID, START]  a process group: kill it, unless its leader started at another time than START (clock ticks)
+    ["forget", PGID]        that process group ended by itself
+    ["domain", URI, UUID]   a domain on another libvirt connection: destroy it
+    ["gone", UUID]          that domain is gone
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_DEADLINE = 10.0  # seconds for killed processes to end
+
+
+def arguments(pid: int) -> list[bytes]:
+    """The command line of a process; empty if there is none, or it is a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+    except OSError:
+        return []
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since the host's boot: with the number, it names the process for good."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def qemus(mark: str) -> list[int]:
+    """The QEMU processes with ``mark`` (a folder, a UUID) somewhere in their arguments."""
+    found = []
+    for entry in os.listdir("/proc"):  # noqa: PTH208 (a thousand Path objects, for nothing)
+        if entry.isdigit() and _is_qemu(int(entry), mark):
+            found.append(int(entry))
+    return found
+
+
+def kill(pid: int, mark: str) -> None:
+    """Kill the QEMU ``pid``, and return when it is dead. Nothing happens if it is not that QEMU any more.
+
+    Waits on a pidfd and not for the number to be free: some containers' init takes seconds to collect the dead.
+    Raises PermissionError if it is another user's.
+    """
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            if _is_qemu(pid, mark):  # looked at again, now that the number cannot change hands
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                poll = select.poll()
+                poll.register(handle, select.POLLIN)
+                poll.poll(_DEADLINE * 1000)
+        finally:
+            os.close(handle)
+
+
+def remove_root(root: Path) -> None:
+    """Kill every QEMU of the libvirt root ``root``, and remove it."""
+    deadline = time.monotonic() + _DEADLINE
+    while (pids := qemus(f"{root}/")) and time.monotonic() < deadline:
+        for pid in pids:
+            with suppress(PermissionError):
+                kill(pid, f"{root}/")
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def kill_group(pgid: int, started: int | None) -> None:
+    """Kill a process group. A leader that started at another time is a stranger who was given the number since."""
+    if start_time(pgid) in (started, None):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pgid, signal.SIGKILL)
+
+
+def destroy_domain(uri: str, uuid: str) -> None:
+    """Destroy a domain of another libvirt connection, if it is still there."""
+    import libvirt  # type: ignore[import-untyped, unused-ignore]
+
+    libvirt.registerErrorHandler(lambda *_: None, None)
+    with suppress(libvirt.libvirtError):
+        connection = libvirt.open(uri)
+        connection.lookupByUUIDString(uuid).destroy()
+
+
+def undo(lines: Iterable[str]) -> None:
+    """Read what bob tells until it is gone, then clean up after it."""
+    roots: set[str] = set()
+    groups: dict[int, int | None] = {}
+    domains: dict[str, str] = {}
+    for line in lines:
+        match json.loads(line):
+            case ["root", root]:
+                roots.add(root)
+            case ["group", pgid, started]:
+                groups[pgid] = started
+            case ["forget", pgid]:
+                groups.pop(pgid, None)
+            case ["domain", uri, uuid]:
+                domains[uuid] = uri
+            case ["gone", uuid]:
+                domains.pop(uuid, None)
+    for pgid, started in groups.items():
+        kill_group(pgid, started)
+    for uuid, uri in domains.items():
+        destroy_domain(uri, uuid)
+    for root in roots:
+        remove_root(Path(root))
+
+
+def _is_qemu(pid: int, mark: str) -> bool:
+    program, *rest = arguments(pid) or [b""]
+    name = program.rpartition(b"/")[2]
+    return (name.startswith(b"qemu") or name == b"kvm") and any(mark.encode() in argument for argument in rest)
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends when bob does, and not before
+    undo(sys.stdin)

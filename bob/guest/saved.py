@@ -1,0 +1,109 @@
+"""Saved guests: a guest that is ready, on disk, to be restored in a second instead of booted in ten.
+
+A state is libvirt's own save file. It may serve many guests at once, but libvirt restores a domain only under the UUID
+and the name it was saved with, and runs no two with the same. Both have a fixed length and stand in the XML at the
+file's beginning, so each restore gets a copy in which they are replaced (a tenth of a second for 140 MB).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from bob.guest.domain_xml import Identity
+from bob.guest.paths import cache_folder
+
+#: Counts up when a saved guest should be made anew for a reason that its definition does not show.
+FORMAT = 1
+
+_HEADER_BYTES = 64 * 1024  # libvirt's header and XML are some 6 KB
+_UNUSED_SECONDS = 30 * 24 * 3600.0
+
+
+class BadState(Exception):
+    """The file is not a state that was saved under its own identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """The saved state of one definition of a guest; there or not. ``identity`` is the one it is saved under."""
+
+    path: Path
+    identity: Identity
+
+    @staticmethod
+    def of(*definition: str) -> SavedState:
+        """The state of the guest that these texts define (its XML, versions, ...)."""
+        digest = hashlib.sha256("\0".join((str(FORMAT), *definition)).encode()).hexdigest()[:32]
+        return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
+
+    def exists(self) -> bool:
+        """Whether it was saved."""
+        return self.path.exists()
+
+    @property
+    def part(self) -> Path:
+        """Where it is written before it is complete."""
+        return self.path.with_suffix(".part")
+
+    def commit(self) -> None:
+        """Put what was written to ``part`` in its place: whole or not at all, after a crash of the host too."""
+        for path in (self.part, self.part.parent):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            if path == self.part:
+                path.rename(self.path)
+        _remove_unused(self.path.parent)
+
+    def remove(self) -> None:
+        """Forget it."""
+        self.path.unlink(missing_ok=True)
+
+    def copy_for(self, identity: Identity, copy: Path) -> None:
+        """Write a copy that restores as ``identity``. Raises OSError or BadState."""
+        shutil.copyfile(self.path, copy)
+        with copy.open("r+b") as file:
+            header = file.read(_HEADER_BYTES)
+            for old, new in ((str(self.identity.uuid), str(identity.uuid)), (self.identity.name, identity.name)):
+                if old.encode() not in header:
+                    raise BadState(f"{self.path} does not say {old}")
+                header = header.replace(old.encode(), new.encode())
+            file.seek(0)
+            file.write(header)
+        os.utime(self.path)  # it was used today
+
+    @contextmanager
+    def locked(self, seconds: float) -> Iterator[bool]:
+        """Hold the lock of who saves this state; False if another process still has it after ``seconds``."""
+        with self.path.with_suffix(".lock").open("w") as handle:
+            yield _flock(handle.fileno(), seconds)
+
+
+def _flock(handle: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+
+
+def _remove_unused(folder: Path) -> None:
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
+                path.unlink()
