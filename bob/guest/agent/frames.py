@@ -1,0 +1,58 @@
+"""The frames that agent and host exchange, over one byte stream each way.
+
+::
+
+    u32 header length | u32 blob length | header (JSON) | blob          big-endian
+
+A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``,
+with ``"broken": true`` where the agent itself failed rather than the machine refused.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+PREFIX = struct.Struct(">II")
+
+Reply = tuple[dict[str, Any], bytes]
+Handler = Callable[..., Reply]
+
+
+class Refused(Exception):
+    """The machine said no: the message is what the user is told."""
+
+
+def encode(header: Mapping[str, Any], blob: bytes = b"") -> bytes:
+    """One frame, as bytes."""
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    return PREFIX.pack(len(encoded), len(blob)) + encoded + blob
+
+
+def read_exactly(stream: BinaryIO, length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data
+
+
+def serve(requests: BinaryIO, replies: BinaryIO, handlers: Mapping[str, Handler]) -> None:
+    """Answer requests until the other end closes."""
+    while True:
+        try:
+            header_length, blob_length = PREFIX.unpack(read_exactly(requests, PREFIX.size))
+            header = json.loads(read_exactly(requests, header_length))
+            blob = read_exactly(requests, blob_length)
+        except EOFError:
+            return
+        try:
+            answer, payload = handlers[header.pop("do")](blob=blob, **header)
+            answer = {"ok": True, **answer}
+        except Refused as refusal:
+            answer, payload = {"ok": False, "error": str(refusal)}, b""
+        except Exception as failure:
+            answer, payload = {"ok": False, "error": f"{type(failure).__name__}: {failure}", "broken": True}, b""
+        replies.write(encode(answer, payload))
+        replies.flush()

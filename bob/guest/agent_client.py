@@ -1,0 +1,74 @@
+"""The host's end of the agent: packs it, pushes it, and asks it things."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any, Protocol
+
+from bob.errors import BobError, UsageError
+from bob.guest.agent.frames import PREFIX, encode
+
+REMOTE_FILE = "/tmp/bob-agent.pyz"
+START = f"exec python3 -S {REMOTE_FILE}"
+
+_PACKAGE = Path(__file__).with_name("agent")
+
+
+class Stream(Protocol):
+    """A duplex byte stream to a process in the guest."""
+
+    def read_exactly(self, length: int, timeout: float) -> bytes:
+        """``length`` bytes; raises GuestLost when the stream ends, or after ``timeout`` seconds."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of ``data``."""
+
+    def close(self) -> None:
+        """End the process."""
+
+
+class AgentBroken(BobError):
+    """The agent itself failed: a mistake of bob's, not of the guest's file system."""
+
+
+def agent_file() -> bytes:
+    """The agent as one file that ``python3`` runs (a zipapp)."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__main__.py", "from bob.guest.agent.main import main\nmain()\n")
+        for package in ("bob", "bob/guest"):
+            archive.writestr(f"{package}/__init__.py", "")
+        for module in sorted(_PACKAGE.glob("*.py")):
+            archive.write(module, f"bob/guest/agent/{module.name}")
+    return buffer.getvalue()
+
+
+class Agent:
+    """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.about = self.ask("hello", timeout=60)[0]
+
+    def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """Have the agent ``do`` something; its answer's header and blob.
+
+        Raises UsageError with the machine's own words where it refused, AgentBroken where the agent failed, and
+        whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
+        """
+        self._stream.write(encode({"do": do, **arguments}, blob))
+        header_length, blob_length = PREFIX.unpack(self._stream.read_exactly(PREFIX.size, timeout))
+        header = json.loads(self._stream.read_exactly(header_length, timeout))
+        payload = self._stream.read_exactly(blob_length, timeout) if blob_length else b""
+        if not header.pop("ok"):
+            if header.get("broken"):
+                raise AgentBroken(f"the agent failed at {do}: {header['error']}")
+            raise UsageError(header["error"])
+        return header, payload
+
+    def close(self) -> None:
+        """End the agent."""
+        self._stream.close()

@@ -1,0 +1,155 @@
+"""Properties, and when an observation violates one.
+
+- atomicity of k: the effect of k is never partial;
+- prefix: an append leaves nothing, or a block-granular prefix of it, in order;
+- ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bob.judge.presence import Fact, Oracle, Presence
+from bob.judge.subjects import BLOCK_BYTES, Effect, Span, Subject, subjects
+from bob.observe.observation import Observation
+from bob.workload import operations as ops
+from bob.workload.history import History
+from bob.workload.language import write_one
+
+
+class Rule(StrEnum):
+    """How a property is judged."""
+
+    ATOMIC = "atomic"
+    PREFIX = "prefix"
+    ORDERED = "ordered"
+
+
+class Later(StrEnum):
+    """Which later operations an ordering property speaks of."""
+
+    ANY = "any"
+    APPEND_SAME_FILE = "append-same-file"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One row of the table: its name, what it means, and how it is judged."""
+
+    name: str
+    family: str
+    meaning: str
+    rule: Rule
+    subject: Effect
+    spans: tuple[Span, ...] = ()
+    then_renamed: bool = False
+    """The subject is the write together with a later rename of its file."""
+    later: Later = Later.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A property asked of particular operations of one workload.
+
+    ``required`` must be there in full (ordering), or must not be partial (atomicity); ``later`` is the operation whose
+    presence asks for it, None for atomicity.
+    """
+
+    required: tuple[int, ...]
+    later: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An observation that breaks a property: which question it answers wrongly, and what is there, in one line."""
+
+    question: Question
+    evidence: str
+
+
+def questions(prop: Property, history: History) -> tuple[Question, ...]:
+    """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
+    everything = subjects(history)
+    chosen = [s for s in everything if s.effect is prop.subject and (not prop.spans or s.span in prop.spans)]
+    if prop.rule is not Rule.ORDERED:
+        return tuple(Question((subject.number,)) for subject in chosen)
+    return tuple(question for subject in chosen for question in _ordered(prop, history, subject, everything))
+
+
+def _ordered(prop: Property, history: History, subject: Subject, everything: tuple[Subject, ...]) -> Iterator[Question]:
+    required: tuple[int, ...] = (subject.number,)
+    if prop.then_renamed:
+        numbers = range(subject.number + 1, len(history.operations) + 1)
+        renames = [number for number in numbers if _renames(history, number, subject)]
+        if not renames:
+            return
+        required = (subject.number, renames[0])
+    for later in everything:
+        if later.number <= required[-1]:
+            continue
+        same_append = later.effect is Effect.APPEND and later.thing == subject.thing
+        if prop.later is Later.ANY or same_append:
+            yield Question(required, later.number)
+
+
+def _renames(history: History, number: int, subject: Subject) -> bool:
+    operation = history.operations[number - 1]
+    return isinstance(operation, ops.Rename) and history.steps[number - 1].names.get(operation.old) == subject.thing
+
+
+def violation(
+    prop: Property,
+    question: Question,
+    history: History,
+    oracle: Oracle,
+    presences: Sequence[Presence],
+    observation: Observation,
+) -> Violation | None:
+    """Whether ``observation`` (one that has a tree) breaks ``prop`` at ``question``.
+
+    ``presences`` are the oracle's for this observation: that of operation k at ``[k - 1]``.
+    """
+    if question.later is None:
+        (number,) = question.required
+        if presences[number - 1] is not Presence.PARTIAL:
+            return None
+        if prop.rule is Rule.PREFIX and _is_block_prefix(number, history, oracle, observation):
+            return None
+        detail = _detail(number, oracle, observation)
+        return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
+    if presences[question.later - 1] not in (Presence.PARTIAL, Presence.FULL):
+        return None
+    for number in question.required:
+        if presences[number - 1] in (Presence.NONE, Presence.PARTIAL):
+            lost = "nothing" if presences[number - 1] is Presence.NONE else "only a part"
+            detail = _detail(number, oracle, observation)
+            there = quoted(history, question.later)
+            return Violation(
+                question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})"
+            )
+    return None
+
+
+def _is_block_prefix(number: int, history: History, oracle: Oracle, observation: Observation) -> bool:
+    """Whether what is there of an append ends at a block boundary, and is the appended data up to there."""
+    identity, offset, _length = history.data[number]
+    node = oracle.locate(history.things[identity], observation)
+    if node is None or node.fault:
+        return False
+    now = history.steps[number].inodes[identity].content
+    if node.size > len(now) or (node.size % BLOCK_BYTES and node.size not in (offset, len(now))):
+        return False
+    return node.content[offset:] == now[offset : node.size] and len(node.content) == node.size
+
+
+def quoted(history: History, number: int) -> str:
+    """Operation ``number`` as people are told of it."""
+    return f"operation {number} ({write_one(history.operations[number - 1])})"
+
+
+def _detail(number: int, oracle: Oracle, observation: Observation) -> str:
+    findings = oracle.findings(number, observation, explain=True)
+    wrong = [finding for finding in findings if finding.fact in (Fact.NEITHER, Fact.BEFORE)] or findings
+    return "; ".join(f"{f.about}: {f.found or 'nothing'} instead of {f.expected}" for f in wrong[:2])

@@ -1,0 +1,78 @@
+"""Base images: a file system with its initial tree, made durable and unmounted, on a device full of stale pattern."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from bob.config import Configuration
+from bob.guest.agent_client import Agent
+from bob.record import differences
+from bob.record.encode import encode
+from bob.workload.history import simulate
+from bob.workload.language import write_one
+from bob.workload.operations import Operation, Workload
+from bob.workload.pattern import STALE_CELL, stale
+
+BASE_TIMEOUT = 300.0
+"""How long making a base image may take on the host (seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A base image. ``packed`` is its difference from a device of ``length`` bytes that is all stale pattern."""
+
+    name: str
+    length: int
+    packed: bytes
+    effective_options: str
+    mkfs: str
+
+    def image(self) -> bytearray:
+        """The whole image, ``length`` bytes."""
+        image = bytearray(stale(self.length))
+        differences.apply(self.packed, image)
+        return image
+
+
+def base_name(configuration: Configuration, setup: tuple[Operation, ...]) -> str:
+    """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``."""
+    words = [*configuration.mkfs, configuration.fs.driver, configuration.mount_options, str(configuration.device_bytes)]
+    text = "\n".join([*words, "", *map(write_one, setup)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...]) -> Base:
+    """Make a base image in the agent's guest, where it stays.
+
+    Raises UsageError in the words of mkfs or the kernel when one of them refuses.
+    """
+    _history, performed, _operations = simulate(Workload("base", setup, ()))
+    encoded, blob = encode(performed)
+    name = base_name(configuration, setup)
+    header, packed = agent.ask(
+        "make_base",
+        timeout=BASE_TIMEOUT,
+        base=name,
+        length=configuration.device_bytes,
+        cell=STALE_CELL.decode(),
+        mkfs=list(configuration.mkfs),
+        fs=configuration.fs.driver,
+        options=configuration.mount_options,
+        setup=encoded,
+        blob=blob,
+    )
+    return Base(name, configuration.device_bytes, packed, header["effective_options"], header["mkfs"])
+
+
+def put_base(agent: Agent, base: Base) -> None:
+    """Give the agent's guest a base that was made in another one, unless it has it."""
+    if not agent.ask("has_base", timeout=BASE_TIMEOUT, base=base.name)[0]["has"]:
+        agent.ask(
+            "put_base",
+            timeout=BASE_TIMEOUT,
+            base=base.name,
+            length=base.length,
+            cell=STALE_CELL.decode(),
+            blob=base.packed,
+        )

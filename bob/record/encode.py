@@ -1,0 +1,53 @@
+"""Operations in the form in which the agent takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bob.workload import operations as ops
+from bob.workload.history import Performed
+from bob.workload.operations import How
+
+
+def encode(performed: Sequence[Performed]) -> tuple[list[list[Any]], bytes]:
+    """Operations as the agent takes them (number, verb, arguments, where its data is), and their data in one piece."""
+    encoded: list[list[Any]] = []
+    pieces: list[bytes] = []
+    position = 0
+    for done in performed:
+        verb, arguments = _system_call(done)
+        encoded.append([done.number, verb, arguments, position, len(done.data)])
+        pieces.append(done.data)
+        position += len(done.data)
+    return encoded, b"".join(pieces)
+
+
+def _system_call(done: Performed) -> tuple[str, list[Any]]:
+    match done.operation:
+        case ops.Write(path, offset, _length, how):
+            return "write", [path, done.offset, how.value, offset is None and how is not How.MMAP]
+        case ops.Fsync(path, data_only):
+            return ("fdatasync" if data_only else "fsync"), [path]
+        case ops.Sync(this_only):
+            return ("syncfs" if this_only else "sync"), []
+        case ops.SyncFileRange(path, offset, length):
+            return "sync_file_range", [path, offset, length]
+        case ops.Setxattr(path, name, _length):
+            return "setxattr", [path, name]
+        case ops.Truncate(path, size):
+            return "truncate", [path, size]
+        case ops.Fallocate(path, offset, length):
+            return "fallocate", [path, offset, length]
+        case ops.Rename(old, new):
+            return "rename", [old, new]
+        case ops.Link(old, new):
+            return "link", [old, new]
+        case ops.Symlink(target, path):
+            return "symlink", [target, path]
+        case ops.Sleep(seconds):
+            return "sleep", [seconds]
+        case ops.Acknowledge(text):
+            return "acknowledge", [text]
+        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path):
+            return type(done.operation).__name__.lower(), [path]

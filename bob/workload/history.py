@@ -1,0 +1,231 @@
+"""What a workload does when nothing crashes: every object's names and contents, step by step.
+
+This is the yardstick of the presence oracle (:mod:`bob.judge.presence`) and the source of the bytes that the agent
+writes. It is a small in-memory file system; it knows no kernel.
+
+Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``<op01:...``), 128, 129, ...
+for those of the initial tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bob.errors import UsageError
+from bob.workload import operations as ops
+from bob.workload.language import write_one
+from bob.workload.operations import How, Operation, Workload
+from bob.workload.pattern import MAX_OPERATIONS, contents
+
+FIRST_SETUP_NUMBER = 128
+
+
+class Kind(StrEnum):
+    """What a name refers to."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+
+
+@dataclass(slots=True)
+class Thing:
+    """A file, directory or symbolic link, whatever its names are; ``identity`` is unique within the history."""
+
+    identity: int
+    kind: Kind
+    born: int
+    """Index of the step that made it; -1 for the initial tree."""
+    target: str = ""
+    names: set[str] = field(default_factory=set)
+    """Every name it ever had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inode:
+    """The state of a thing at one step: file contents, extended attributes, number of names."""
+
+    content: bytes = b""
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    links: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The file system after an operation: names and what they refer to, and the state of each thing."""
+
+    names: Mapping[str, int]
+    inodes: Mapping[int, Inode]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All steps of a workload: ``steps[0]`` is the initial tree, ``steps[k]`` the tree after operation k.
+
+    ``operations[k - 1]`` is operation number k; ``data[k]`` what it wrote and where, if it wrote.
+    """
+
+    operations: tuple[Operation, ...]
+    steps: tuple[Step, ...]
+    things: tuple[Thing, ...]
+    data: Mapping[int, tuple[int, int, int]]
+    """Operation number -> (thing, offset, length in bytes) for operations that write data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """An operation as the agent is told to perform it: with the bytes to write, and the offset of an append."""
+
+    operation: Operation
+    number: int
+    offset: int = 0
+    data: bytes = b""
+
+
+class _FileSystem:
+    """The mutable model behind :func:`simulate`."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {"/": 0}
+        self.inodes: dict[int, Inode] = {0: Inode()}
+        self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
+
+    def snapshot(self) -> Step:
+        return Step(dict(self.names), dict(self.inodes))
+
+    def make(self, path: str, kind: Kind, step: int, target: str = "") -> int:
+        self._parent_of(path)
+        if path in self.names:
+            raise ValueError(f"{path} exists already")
+        identity = len(self.things)
+        self.things.append(Thing(identity, kind, step, target, {path}))
+        self.names[path] = identity
+        self.inodes[identity] = Inode()
+        return identity
+
+    def find(self, path: str, *kinds: Kind) -> int:
+        if path not in self.names:
+            raise ValueError(f"{path} does not exist")
+        identity = self.names[path]
+        if kinds and self.things[identity].kind not in kinds:
+            raise ValueError(f"{path} is a {self.things[identity].kind}")
+        return identity
+
+    def set(self, identity: int, **changes: object) -> None:
+        old = self.inodes[identity]
+        fields: dict[str, object] = {"content": old.content, "xattrs": old.xattrs, "links": old.links, **changes}
+        self.inodes[identity] = Inode(**fields)  # type: ignore[arg-type]
+
+    def rename(self, old: str, new: str) -> None:
+        moved = self.find(old)
+        self._parent_of(new)
+        if new in self.names and self.names[new] != moved:
+            self.drop(new)
+        for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
+            identity = self.names.pop(path)
+            self.names[new + path[len(old) :]] = identity
+            self.things[identity].names.add(new + path[len(old) :])
+
+    def drop(self, path: str) -> None:
+        identity = self.find(path)
+        if any(other.startswith(path + "/") for other in self.names):
+            raise ValueError(f"{path} is not empty")
+        del self.names[path]
+        self.set(identity, links=self.inodes[identity].links - 1)
+
+    def link(self, old: str, new: str) -> None:
+        identity = self.find(old, Kind.FILE)
+        self._parent_of(new)
+        if new in self.names:
+            raise ValueError(f"{new} exists already")
+        self.names[new] = identity
+        self.things[identity].names.add(new)
+        self.set(identity, links=self.inodes[identity].links + 1)
+
+    def _parent_of(self, path: str) -> int:
+        return self.find(path.rsplit("/", 1)[0] or "/", Kind.DIRECTORY)
+
+
+def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[Performed, ...]]:
+    """The history of ``workload``, and its setup and operations as the agent performs them.
+
+    Raises UsageError for a workload that a file system would refuse (a name that is not there, ...).
+    """
+    system = _FileSystem()
+    setup, _ = _run(system, workload.setup, FIRST_SETUP_NUMBER, -1, workload.name)
+    steps = [system.snapshot()]
+    performed: list[Performed] = []
+    data: dict[int, tuple[int, int, int]] = {}
+    for number, operation in enumerate(workload.operations, start=1):
+        done, wrote = _run(system, (operation,), number, number, workload.name)
+        performed.extend(done)
+        if wrote is not None:
+            data[number] = wrote
+        steps.append(system.snapshot())
+    history = History(workload.operations, tuple(steps), tuple(system.things), data)
+    return history, tuple(setup), tuple(performed)
+
+
+def _run(
+    system: _FileSystem, operations: Iterable[Operation], first: int, step: int, name: str
+) -> tuple[list[Performed], tuple[int, int, int] | None]:
+    performed: list[Performed] = []
+    wrote: tuple[int, int, int] | None = None
+    for number, operation in enumerate(operations, start=first):
+        if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
+            raise UsageError(f"workload {name} has too many operations", hint="at most 127, and 128 in its setup")
+        try:
+            offset, written = _apply(system, operation, number, step)
+        except ValueError as error:
+            raise UsageError(f"workload {name}: {write_one(operation)!r}: {error}", hint="see its setup") from None
+        performed.append(Performed(operation, number, offset, written))
+        if isinstance(operation, ops.Write):
+            wrote = (system.find(operation.path), offset, operation.length)
+    return performed, wrote
+
+
+def _apply(system: _FileSystem, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
+    match operation:
+        case ops.Create(path):
+            system.make(path, Kind.FILE, step)
+        case ops.Mkdir(path):
+            system.make(path, Kind.DIRECTORY, step)
+        case ops.Symlink(target, path):
+            system.make(path, Kind.SYMLINK, step, target)
+        case ops.Write(path, wanted, length, how):
+            if path not in system.names:
+                system.make(path, Kind.FILE, step)
+            identity = system.find(path, Kind.FILE)
+            old = b"" if how is How.TRUNC else system.inodes[identity].content
+            offset = len(old) if wanted is None else wanted
+            written = contents(number, offset, length)
+            system.set(identity, content=old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
+            return offset, written
+        case ops.Truncate(path, size):
+            identity = system.find(path, Kind.FILE)
+            system.set(identity, content=system.inodes[identity].content[:size].ljust(size, b"\0"))
+        case ops.Fallocate(path, offset, length):
+            identity = system.find(path, Kind.FILE)
+            system.set(identity, content=system.inodes[identity].content.ljust(offset + length, b"\0"))
+        case ops.Rename(old_path, new_path):
+            system.rename(old_path, new_path)
+        case ops.Link(old_path, new_path):
+            system.link(old_path, new_path)
+        case ops.Unlink(path):
+            system.find(path, Kind.FILE, Kind.SYMLINK)
+            system.drop(path)
+        case ops.Rmdir(path):
+            system.find(path, Kind.DIRECTORY)
+            system.drop(path)
+        case ops.Setxattr(path, name, length):
+            identity = system.find(path)
+            value = contents(number, 0, length)
+            system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
+            return 0, value
+        case ops.Fsync(path) | ops.SyncFileRange(path):
+            system.find(path)
+        case ops.Sync() | ops.Sleep() | ops.Acknowledge():
+            pass
+    return 0, b""

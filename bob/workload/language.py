@@ -1,0 +1,152 @@
+"""The one-line language of operations, read and written: ``write /a 0 4096``, ``rename /a /b``, ``fsync /d``.
+
+One operation a line, or several joined by ``;``. ``docs/write-a-probe.md`` has the table of them, made from
+:data:`GRAMMAR`. A mistake is a :class:`~bob.errors.UsageError` that quotes the operation and says what was expected.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bob.errors import UsageError
+from bob.workload import operations as ops
+from bob.workload.operations import Operation
+
+_UNITS = {"K": 1024, "M": 1024 * 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an operation is written, what it does, and how its words become the operation."""
+
+    usage: str
+    does: str
+    build: Callable[[Sequence[str]], Operation]
+
+
+def _path(word: str) -> str:
+    if not word.startswith("/") or "//" in word or (word != "/" and word.endswith("/")):
+        raise ValueError(f"{word!r} is not an absolute path such as /d/a")
+    return word
+
+
+def _bytes(word: str) -> int:
+    digits, unit = (word[:-1], _UNITS[word[-1]]) if word[-1:] in _UNITS else (word, 1)
+    if not digits.isdigit():
+        raise ValueError(f"{word!r} is not a number of bytes such as 512, 4K or 2M")
+    return int(digits) * unit
+
+
+def _length(word: str) -> int:
+    if (length := _bytes(word)) == 0:
+        raise ValueError("a length of 0 writes nothing")
+    return length
+
+
+def _how(words: Sequence[str]) -> ops.How:
+    return ops.How(words[0]) if words else ops.How.PLAIN
+
+
+GRAMMAR: dict[str, Form] = {
+    "create": Form("create PATH", "make an empty file", lambda w: ops.Create(_path(w[0]))),
+    "write": Form(
+        "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
+        "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
+        lambda w: ops.Write(_path(w[0]), _bytes(w[1]), _length(w[2]), _how(w[3:])),
+    ),
+    "append": Form(
+        "append PATH LENGTH [direct|sync|dsync|trunc]",
+        "append LENGTH bytes; with trunc, to a file opened with O_TRUNC",
+        lambda w: ops.Write(_path(w[0]), None, _length(w[1]), _how(w[2:])),
+    ),
+    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(_path(w[0]), _bytes(w[1]))),
+    "fallocate": Form(
+        "fallocate PATH OFFSET LENGTH",
+        "allocate a range, growing the file where it ends beyond",
+        lambda w: ops.Fallocate(_path(w[0]), _bytes(w[1]), _length(w[2])),
+    ),
+    "rename": Form("rename OLD NEW", "rename, over NEW if it is there", lambda w: ops.Rename(_path(w[0]), _path(w[1]))),
+    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(_path(w[0]), _path(w[1]))),
+    "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], _path(w[1]))),
+    "unlink": Form("unlink PATH", "remove a name", lambda w: ops.Unlink(_path(w[0]))),
+    "mkdir": Form("mkdir PATH", "make a directory", lambda w: ops.Mkdir(_path(w[0]))),
+    "rmdir": Form("rmdir PATH", "remove an empty directory", lambda w: ops.Rmdir(_path(w[0]))),
+    "setxattr": Form(
+        "setxattr PATH NAME LENGTH",
+        "set an extended attribute",
+        lambda w: ops.Setxattr(_path(w[0]), w[1], _length(w[2])),
+    ),
+    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(_path(w[0]))),
+    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(_path(w[0]), data_only=True)),
+    "sync_file_range": Form(
+        "sync_file_range PATH OFFSET LENGTH",
+        "write a range out and wait",
+        lambda w: ops.SyncFileRange(_path(w[0]), _bytes(w[1]), _length(w[2])),
+    ),
+    "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
+    "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
+    "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(float(w[0]))),
+    "acknowledge": Form("acknowledge WORD", "put a mark into the recording", lambda w: ops.Acknowledge(w[0])),
+}
+
+
+def parse(text: str) -> tuple[Operation, ...]:
+    """The operations in ``text``; raises UsageError at the first that is not one."""
+    lines = [piece.strip() for line in text.splitlines() for piece in line.split("#")[0].split(";")]
+    return tuple(parse_one(line) for line in lines if line)
+
+
+def parse_one(text: str) -> Operation:
+    """The operation in ``text``, for example ``"append /a 4K"``."""
+    verb, *words = shlex.split(text)
+    form = GRAMMAR.get(verb)
+    if form is None:
+        raise UsageError(f"no operation {verb!r} in {text!r}", hint=f"operations: {', '.join(GRAMMAR)}")
+    required = sum(1 for word in form.usage.split()[1:] if not word.startswith("["))
+    optional = sum(1 for word in form.usage.split()[1:] if word.startswith("["))
+    if not required <= len(words) <= required + optional:
+        raise UsageError(f"{text!r} does not have the form of {verb!r}", hint=f"it is written: {form.usage}")
+    try:
+        return form.build(words)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}", hint=f"it is written: {form.usage}") from None
+
+
+def write_one(operation: Operation) -> str:
+    """``operation`` in the language; ``parse_one`` of it gives ``operation`` again."""
+    match operation:
+        case ops.Write(path, None, length, how):
+            words = ["append", path, str(length), *_how_words(how)]
+        case ops.Write(path, offset, length, how):
+            words = ["write", path, str(offset), str(length), *_how_words(how)]
+        case ops.Truncate(path, size):
+            words = ["truncate", path, str(size)]
+        case ops.Fallocate(path, offset, length):
+            words = ["fallocate", path, str(offset), str(length)]
+        case ops.Rename(old, new):
+            words = ["rename", old, new]
+        case ops.Link(old, new):
+            words = ["link", old, new]
+        case ops.Symlink(target, path):
+            words = ["symlink", target, path]
+        case ops.Setxattr(path, name, length):
+            words = ["setxattr", path, name, str(length)]
+        case ops.Fsync(path, data_only):
+            words = ["fdatasync" if data_only else "fsync", path]
+        case ops.SyncFileRange(path, offset, length):
+            words = ["sync_file_range", path, str(offset), str(length)]
+        case ops.Sync(this_only):
+            words = ["syncfs" if this_only else "sync"]
+        case ops.Sleep(seconds):
+            words = ["sleep", f"{seconds:g}"]
+        case ops.Acknowledge(text):
+            words = ["acknowledge", text]
+        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path):
+            words = [type(operation).__name__.lower(), path]
+    return shlex.join(words)
+
+
+def _how_words(how: ops.How) -> list[str]:
+    return [] if how is ops.How.PLAIN else [how.value]

@@ -1,0 +1,176 @@
+"""The logical operations of a workload, as plain data.
+
+Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds
+of the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program
+would; :mod:`bob.guest.agent` is the only place that performs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class How(StrEnum):
+    """By which way data is written."""
+
+    PLAIN = "plain"
+    DIRECT = "direct"
+    SYNC = "sync"
+    DSYNC = "dsync"
+    MMAP = "mmap"
+    TRUNC = "trunc"
+    """The file is opened with O_TRUNC first: its old contents go, the write starts at offset 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """write(2) at ``offset``; with ``offset`` None, at the end of the file (O_APPEND)."""
+
+    path: str
+    offset: int | None
+    length: int
+    how: How = How.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fallocate:
+    path: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symlink:
+    target: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlink:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mkdir:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rmdir:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setxattr:
+    path: str
+    name: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fsync:
+    """fsync(2) of a file or directory; ``data_only`` makes it fdatasync(2)."""
+
+    path: str
+    data_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SyncFileRange:
+    path: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """sync(2); ``this_only`` makes it syncfs(2) of the probed file system."""
+
+    this_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Let ``seconds`` of the guest's clock pass (free where that clock is virtual)."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """A mark in the recording: a program tells its user that all so far is done."""
+
+    text: str
+
+
+Operation = (
+    Create
+    | Write
+    | Truncate
+    | Fallocate
+    | Rename
+    | Link
+    | Symlink
+    | Unlink
+    | Mkdir
+    | Rmdir
+    | Setxattr
+    | Fsync
+    | SyncFileRange
+    | Sync
+    | Sleep
+    | Acknowledge
+)
+
+DIRECTORY_OPERATIONS = (Create, Rename, Link, Symlink, Unlink, Mkdir, Rmdir)
+SYNC_OPERATIONS = (Fsync, SyncFileRange, Sync)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a recording ends after its last operation.
+
+    ``natural``: nothing is asked; the recording goes on until nothing is dirty and the block layer has been quiet.
+    ``phase`` is how many seconds before the first operation a transaction was opened by an unrelated small write, so
+    that the kernel's periodic work falls at another moment (facts: natural writeback has phases). Otherwise
+    ``operations`` (fsync of a later operation's file, fsync of a directory, sync) are performed and it ends there.
+    """
+
+    name: str
+    operations: tuple[Operation, ...] = ()
+    natural: bool = False
+    phase: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Initial tree (made durable before recording), operations, and how it finishes."""
+
+    name: str
+    setup: tuple[Operation, ...]
+    operations: tuple[Operation, ...]
+    finish: Finish = field(default_factory=lambda: Finish("natural", natural=True))

@@ -1,0 +1,85 @@
+"""What is written names its operation: contents that can be recognised in every few bytes.
+
+A file's bytes are a function of the operation that wrote them and of the offset in the file. They come in *cells* of
+16 printable bytes, aligned to the file offset, so that a hexdump of a crash image reads like a sentence::
+
+    <op03:00001a:7f>    operation 3, block 0x1a (4,096-byte blocks of the file), cell 0x7f of that block
+    <stale--medium!>    never written: what the device held before mkfs
+
+Whoever knows the operations of a workload can therefore tell of any range, unaligned ends included, whether it is data
+of operation k, zeros, stale medium or none of these.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+CELL_BYTES = 16
+STALE_CELL = b"<stale--medium!>"
+PATTERN_BLOCK_BYTES = 4096
+MAX_OPERATIONS = 256
+"""Operation numbers have two hexadecimal digits."""
+
+_CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
+_CELL = re.compile(rb"<op([0-9a-f]{2}):([0-9a-f]{6}):([0-9a-f]{2})>")
+
+
+@lru_cache(maxsize=4096)
+def _block(operation: int, block: int) -> bytes:
+    return b"".join(b"<op%02x:%06x:%02x>" % (operation, block, cell) for cell in range(_CELLS_PER_BLOCK))
+
+
+def contents(operation: int, offset: int, length: int) -> bytes:
+    """The ``length`` bytes that operation number ``operation`` (0 to 255) writes at file offset ``offset`` (bytes)."""
+    if not 0 <= operation < MAX_OPERATIONS:
+        raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
+    first, last = offset // PATTERN_BLOCK_BYTES, -(-(offset + length) // PATTERN_BLOCK_BYTES)
+    whole = b"".join(_block(operation, block) for block in range(first, last))
+    skip = offset - first * PATTERN_BLOCK_BYTES
+    return whole[skip : skip + length]
+
+
+def stale(length: int) -> bytes:
+    """``length`` bytes of medium that nobody has written since before mkfs (cell-aligned)."""
+    return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
+
+
+def operations_in(data: bytes) -> frozenset[int]:
+    """The numbers of the operations whose whole cells occur in ``data``, wherever they stand in it."""
+    return frozenset(int(number, 16) for number in set(re.findall(rb"<op([0-9a-f]{2}):[0-9a-f]{6}:[0-9a-f]{2}>", data)))
+
+
+def describe(data: bytes, offset: int = 0) -> str:
+    """What a person is told of ``data``, found at file offset ``offset`` (bytes): runs of who wrote what.
+
+    For example ``"operation 3 (512 B), zeros (3,584 B)"``; bytes that are none of data, zeros or stale medium are
+    ``unknown``, and a cell whose own address is not where it was found is ``misplaced``.
+    """
+    runs: list[tuple[str, int]] = []
+    position = 0
+    while position < len(data):
+        start = offset + position
+        step = min(CELL_BYTES - start % CELL_BYTES, len(data) - position)
+        name = _name_of(data[position : position + step], start)
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1] + step)
+        else:
+            runs.append((name, step))
+        position += step
+    return ", ".join(f"{name} ({length:,} B)" for name, length in runs) or "nothing"
+
+
+def _name_of(piece: bytes, offset: int) -> str:
+    if not any(piece):
+        return "zeros"
+    cell_start = offset % CELL_BYTES
+    if piece == STALE_CELL[cell_start : cell_start + len(piece)]:
+        return "stale medium"
+    found = _CELL.fullmatch(piece)
+    if found is None:
+        return "part of a cell" if len(piece) < CELL_BYTES else "unknown"
+    operation, block, cell = (int(group, 16) for group in found.groups())
+    if (block * _CELLS_PER_BLOCK + cell) * CELL_BYTES != offset:
+        return f"misplaced data of operation {operation}"
+    return f"operation {operation}"
