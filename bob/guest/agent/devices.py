@@ -97,7 +97,7 @@ class KernelLog:
 
     def reason(self) -> str:
         """The last two lines that came since the last call; empty if there were none."""
-        lines = []
+        lines: list[str] = []
         while True:
             try:
                 record = os.read(self.fd, 8192).decode(errors="replace")

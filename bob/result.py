@@ -1,0 +1,206 @@
+"""The result document, ``bob.result/1``: what every verb that yields results writes, and what reports read.
+
+Frozen dataclasses here, JSON at the border (:func:`to_json`, :func:`from_json`). Field names are stable once released;
+new ones may be added. docs/formats.md describes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from bob.errors import MalformedError
+
+SCHEMA = "bob.result/1"
+LARGEST_JSON_INTEGER = 2**53
+"""Larger counts are written as strings of digits, since many readers of JSON have no larger exact integers."""
+
+
+class Verdict(StrEnum):
+    """A cell of the table. FAILS wins over everything; HOLDS is said only of what was explored."""
+
+    FAILS = "fails"
+    HOLDS = "holds"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """How much was explored.
+
+    ``explored`` counts distinct crash states whose outcome is known; ``legal_writes`` and ``legal_sectors`` are the
+    exact numbers of legal states, of whole writes and of torn ones; ``exhaustive`` is ``"writes"``, ``"sectors"`` or
+    None (docs/design.md, section 5).
+    """
+
+    explored: int = 0
+    legal_writes: int = 0
+    legal_sectors: int = 0
+    exhaustive: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadResult:
+    """What one workload said of one property. ``violations`` counts the explored states that break it."""
+
+    name: str
+    finish: str
+    verdict: Verdict
+    states: States
+    violations: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyResult:
+    """One cell. ``evidence`` is one line for a FAILS; ``reason`` says why a cell is UNKNOWN or SKIPPED."""
+
+    name: str
+    family: str
+    verdict: Verdict
+    states: States
+    workloads: tuple[WorkloadResult, ...] = ()
+    witness: str | None = None
+    evidence: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmountable:
+    """Crash states that the kernel did not mount: how many, one witness, and the kernel's own words."""
+
+    states: int = 0
+    witness: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationResult:
+    """One column."""
+
+    name: str
+    fs: str
+    mkfs_options: str
+    mount_options: str
+    effective_mount_options: str
+    properties: tuple[PropertyResult, ...]
+    unmountable: Unmountable = field(default_factory=Unmountable)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """When and how it was run. Times are ISO 8601 in UTC."""
+
+    id: str
+    started: str
+    finished: str
+    bob_version: str
+    seed: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What it was measured on. ``clock`` is "virtual" or "real"."""
+
+    kernel: str
+    image: str
+    accelerator: str
+    clock: str
+    qemu: str
+    libvirt: str
+    mkfs_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A whole run."""
+
+    run: Run
+    environment: Environment
+    write_cache: str
+    atomic_write_bytes: int
+    configurations: tuple[ConfigurationResult, ...]
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether some cell is unknown."""
+        return any(cell.verdict is Verdict.UNKNOWN for column in self.configurations for cell in column.properties)
+
+
+def to_json(result: Result) -> dict[str, Any]:
+    """``result`` as the plain document."""
+    document: dict[str, Any] = _plain(asdict(result))
+    model = {"write_cache": document.pop("write_cache"), "atomic_write_bytes": document.pop("atomic_write_bytes")}
+    configurations = document.pop("configurations")
+    return {"schema": SCHEMA, **document, "device_model": model, "configurations": configurations}
+
+
+def from_json(document: Mapping[str, Any]) -> Result:
+    """The result in a plain document; raises MalformedError if it is none of this schema."""
+    if document.get("schema") != SCHEMA:
+        raise MalformedError(f"schema {document.get('schema')!r} is not {SCHEMA!r}", hint="is it a result document?")
+    try:
+        return Result(
+            run=Run(**document["run"]),
+            environment=Environment(**document["environment"]),
+            write_cache=document["device_model"]["write_cache"],
+            atomic_write_bytes=document["device_model"]["atomic_write_bytes"],
+            configurations=tuple(map(_configuration, document["configurations"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedError(f"the result document is damaged: {error}") from None
+
+
+def total(parts: Sequence[States]) -> States:
+    """The states of several workloads together; exhaustive only as far as each of them is."""
+    levels = {part.exhaustive for part in parts}
+    exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
+    return States(
+        explored=sum(part.explored for part in parts),
+        legal_writes=sum(part.legal_writes for part in parts),
+        legal_sectors=sum(part.legal_sectors for part in parts),
+        exhaustive=exhaustive,
+    )
+
+
+def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
+    fields = {**document, "notes": tuple(document.get("notes", ()))}
+    fields["properties"] = tuple(map(_property, document["properties"]))
+    fields["unmountable"] = Unmountable(**document["unmountable"])
+    return ConfigurationResult(**fields)
+
+
+def _property(document: Mapping[str, Any]) -> PropertyResult:
+    fields = {**document, "verdict": Verdict(document["verdict"]), "states": _states(document["states"])}
+    fields["workloads"] = tuple(map(_workload, document["workloads"]))
+    return PropertyResult(**fields)
+
+
+def _workload(document: Mapping[str, Any]) -> WorkloadResult:
+    fields = {**document, "verdict": Verdict(document["verdict"]), "states": _states(document["states"])}
+    return WorkloadResult(**fields)
+
+
+def _states(document: Mapping[str, Any]) -> States:
+    counts = {name: int(document[name]) for name in ("explored", "legal_writes", "legal_sectors")}
+    return States(**counts, exhaustive=document["exhaustive"])
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case StrEnum():
+            return value.value
+        case bool():
+            return value
+        case int() if abs(value) > LARGEST_JSON_INTEGER:
+            return str(value)
+    return value
