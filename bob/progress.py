@@ -1,0 +1,40 @@
+"""What a long piece of work tells whoever watches; :mod:`bob.cli.display` shows it, tests collect it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bob.result import PropertyResult
+
+
+class Progress(Protocol):
+    """Told from several threads; each call is short and never raises."""
+
+    def step(self, text: str) -> None:
+        """One line on what is being set up (an image is built, a guest restored, ...)."""
+
+    def planned(self, workloads: int, states: int) -> None:
+        """How many workloads there are, and how many crash states there will be at the most."""
+
+    def recorded(self, workload: str) -> None:
+        """A workload was recorded and passed its self-check."""
+
+    def observed(self, workload: str, states: int) -> None:
+        """So many more crash states of a workload have a known outcome (or never will)."""
+
+    def finished(self, workload: str, unused: int) -> None:
+        """A workload is done; ``unused`` is by how many states it stayed below its budget."""
+
+    def judged(self, cell: PropertyResult) -> None:
+        """A cell has its verdict."""
+
+
+class Silent:
+    """Nobody watches."""
+
+    def step(self, text: str) -> None: ...
+    def planned(self, workloads: int, states: int) -> None: ...
+    def recorded(self, workload: str) -> None: ...
+    def observed(self, workload: str, states: int) -> None: ...
+    def finished(self, workload: str, unused: int) -> None: ...
+    def judged(self, cell: PropertyResult) -> None: ...
