@@ -1,0 +1,230 @@
+"""Recipes, their keys, the cache and the kernel's unpacking; nothing is built or booted."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bob.errors import ImageError, MalformedError, MissingProgramError, UsageError
+from bob.image import build, find, images_folder, installed, load_recipe, mmdebstrap, recipe_names, remove
+from bob.image.cache import Image, image_folder, locked, write_manifest
+from bob.image.kernel import vmlinux
+from bob.image.recipe import Recipe
+from bob.resources import shipped
+
+NAME = "debian-bookworm"
+
+
+@pytest.fixture
+def recipes(tmp_path: Path) -> Path:
+    """A folder of recipes that a test may change."""
+    return Path(shutil.copytree(shipped("guest-images"), tmp_path / "guest-images"))
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+    """The shipped recipe, with an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return load_recipe(NAME)
+
+
+def put(recipe: Recipe) -> Image:
+    """An image in the cache as a build leaves it, of toy files."""
+    folder = image_folder(recipe)
+    folder.mkdir(parents=True)
+    for name in ("kernel", "initrd", "root.erofs", "ssh_key"):
+        (folder / name).write_text(name)
+    image = Image(
+        name=recipe.name,
+        key=recipe.key,
+        folder=folder,
+        kernel_release="6.1.0-1-amd64",
+        cmdline=recipe.cmdline,
+        host_key="ssh-ed25519 AAAA",
+        built="2026-01-01T00:00:00+00:00",
+        tools={"e2fsprogs": "1.47.0-2"},
+        sizes={path.name: path.stat().st_size for path in folder.iterdir()},
+    )
+    write_manifest(image)
+    return image
+
+
+def test_every_shipped_recipe_loads() -> None:
+    assert NAME in recipe_names()
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        assert recipe.name == name
+        assert "\n" not in recipe.cmdline and "panic=-1" in recipe.cmdline
+
+
+def test_unknown_name_says_what_is_known() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_recipe("debian-potato")
+    assert NAME in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["../guest-images/debian-bookworm", "", "debian-bookworm/"])
+def test_name_is_no_path(name: str) -> None:
+    with pytest.raises(UsageError):
+        load_recipe(name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('suite = "bookworm"', ""),
+        ('suite = "bookworm"', "suite = 12"),
+        ("[modules]", "[module]"),
+        ('    "kmod",', '    "kmod; reboot",'),
+        ('suite = "bookworm"', "suite = "),
+    ],
+)
+def test_bad_declaration(recipes: Path, old: str, new: str) -> None:
+    declaration = recipes / NAME / "image.toml"
+    text = declaration.read_text()
+    assert old in text
+    declaration.write_text(text.replace(old, new))
+    with pytest.raises(MalformedError):
+        load_recipe(NAME, recipes)
+
+
+def test_missing_guest_file(recipes: Path) -> None:
+    (recipes / NAME / "init").unlink()
+    with pytest.raises(MalformedError, match="init"):
+        load_recipe(NAME, recipes)
+
+
+def test_key_follows_every_file(recipes: Path) -> None:
+    keys = {load_recipe(NAME, recipes).key}
+    assert keys == {load_recipe(NAME).key}, "where a recipe is must not matter"
+    files = sorted((recipes / NAME).iterdir())
+    for path in files:
+        path.write_bytes(path.read_bytes() + b"\n")
+        keys.add(load_recipe(NAME, recipes).key)
+    assert len(keys) == 1 + len(files)
+    assert all(len(key) == 16 and int(key, 16) >= 0 for key in keys)
+
+
+def test_cache_finds_what_was_put(recipe: Recipe) -> None:
+    assert find(recipe) is None and installed() == []
+    image = put(recipe)
+    assert find(recipe) == image
+    assert installed() == [image]
+    assert image.kernel.is_file() and image.initrd.is_file() and image.root.is_file() and image.ssh_key.is_file()
+    remove(image)
+    assert find(recipe) is None and installed() == [] and not image.folder.exists()
+
+
+def test_another_recipe_is_another_image(recipe: Recipe) -> None:
+    put(recipe)
+    assert find(replace(recipe, files={**recipe.files, "init": b"#!/bin/sh\n"})) is None
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "manifest"])
+def test_damaged_image_is_no_image(recipe: Recipe, damage: str) -> None:
+    image = put(recipe)
+    match damage:
+        case "missing":
+            image.initrd.unlink()
+        case "short":
+            image.root.write_text("")
+        case "manifest":
+            (image.folder / "image.json").write_text('{"name": ')
+    assert find(recipe) is None and installed() == []
+
+
+def test_half_built_and_half_removed_do_not_count(recipe: Recipe) -> None:
+    image = put(recipe)
+    image.folder.rename(image.folder.with_name(f".{image.folder.name}.part"))
+    assert find(recipe) is None and installed() == []
+
+
+def test_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert images_folder() == Path.home() / ".cache" / "bob" / "images"
+
+
+def test_second_build_takes_the_first_ones_image(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmdebstrap, "check_programs", lambda: None)
+    monkeypatch.setattr(mmdebstrap, "run", lambda *_, **__: pytest.fail("built again"))
+    image = put(recipe)
+    assert build(recipe, lambda _: None) == image
+
+
+def test_lock_tells_that_it_waits(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    class Waited(Exception):
+        pass
+
+    def waiting() -> None:
+        waited.append(True)
+        raise Waited
+
+    with locked(recipe, waiting):
+        assert not waited
+        with pytest.raises(Waited), locked(recipe, waiting):
+            pass
+
+
+def test_missing_program_names_its_package(recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingProgramError) as caught:
+        build(recipe, lambda _: None)
+    assert "mmdebstrap" in caught.value.message and "mmdebstrap" in (caught.value.hint or "")
+
+
+def test_failed_build_leaves_nothing_but_a_log(recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "mmdebstrap").write_text(
+        "#!/bin/sh\necho 'I: starting...'\necho 'E: no such suite: potato' >&2\nexit 1\n"
+    )
+    (programs / "ssh-keygen").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "setpriv").write_text('#!/bin/sh\nwhile [ "$1" != mmdebstrap ]; do shift; done\nexec "$@"\n')
+    for path in programs.iterdir():
+        path.chmod(0o755)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(mmdebstrap, "check_programs", lambda: None)
+    monkeypatch.setattr(mmdebstrap, "_is_root", lambda: True)
+    steps: list[str] = []
+    with pytest.raises(ImageError, match="no such suite: potato") as caught:
+        build(recipe, steps.append)
+    assert steps == ["starting"]
+    (log,) = images_folder().glob("*.log")
+    assert str(log) in (caught.value.hint or "") and "potato" in log.read_text()
+    assert find(recipe) is None and list(scratch.iterdir()) == []
+    assert not [path for path in images_folder().iterdir() if path.is_dir()]
+
+
+def bzimage(payload: bytes) -> bytes:
+    """A bzImage of one setup sector with ``payload`` as its compressed kernel."""
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x202:0x206] = b"HdrS"
+    struct.pack_into("<II", head, 0x248, 0, len(payload))
+    return bytes(head) + payload
+
+
+ELF = b"\x7fELF" + bytes(100) + struct.pack("<III4sQ", 4, 8, 18, b"Xen\0", 0x1000000)
+
+
+def test_kernel_is_unpacked() -> None:
+    assert vmlinux(bzimage(lzma.compress(ELF) + struct.pack("<I", len(ELF)))) == ELF
+
+
+@pytest.mark.parametrize(
+    "image",
+    [b"", ELF, bzimage(b"unknown"), bzimage(lzma.compress(ELF[:50])), bzimage(b"\xfd7zXZ\0" + bytes(50))],
+    ids=["empty", "elf", "unknown", "no-pvh-note", "broken"],
+)
+def test_kernel_that_cannot_be_unpacked(image: bytes) -> None:
+    assert vmlinux(image) is None
