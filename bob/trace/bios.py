@@ -1,16 +1,19 @@
 """From the events of a timeline to whole bios: who was submitted when, sent down when, completed when.
 
-A tracepoint names a bio by device, sector and length only, so events have to be paired. Three facts about dm core
-(drivers/md/dm.c) make that exact, or, where two bios look alike, safe:
+A tracepoint names a bio by device, sector and length only, so events have to be paired. What follows makes that
+exact or, where two bios look alike, safe. It is dm core's doing (drivers/md/dm.c) where no other file is named.
 
 - Every write is *queued* on the dm device, *sent* (``block_bio_remap``, right after the target copied its data) and
   *completed*, each exactly once. A bio with REQ_PREFLUSH and data sends an empty flush first and its data only when
   that flush has completed (dm_io_complete clears REQ_PREFLUSH and queues the bio again; the block layer does not trace
   that second queueing). So the moment its data is sent *is* the completion of its flush, as far as anyone can know.
-- A flush is sent by the task that queued it, in the same call: the pid pairs the two.
+- A bio that a file system chained to others (btrfs does, for its mirrors) is traced as completed when all of them are
+  (bio_endio in block/bio.c). That is later than the disk was done with it, but no file system can have known earlier.
+- A flush, and the data of a write without PREFLUSH, is sent by the task that queued it, in the same call: the pid
+  pairs the two. Data with PREFLUSH is sent by a worker of dm.
 - Flushes complete in the order they are sent: the disk has one queue, which runs one flush at a time and completes its
-  waiters in order (block/blk-flush.c). A disk that crossed two of them anyway would have made more durable, sooner,
-  than is said here.
+  waiters in order (block/blk-flush.c). Nor can pairing in order claim too much. Let flushes be sent at s1 < s2 and
+  completions come at c1 < c2: in between, what was complete at s1 counts as durable, a subset of what was at s2.
 """
 
 from __future__ import annotations
@@ -59,14 +62,11 @@ class Bios:
 
 @dataclass(slots=True)
 class _Open:
-    """A bio that is not completed yet. ``sent`` is when its data went down."""
+    """A write that is not completed yet. ``sent`` is when its data went down; ``alone`` while none looked like it."""
 
     queued: BioQueued
     sent: Moment | None = None
-
-    @property
-    def submitted(self) -> Moment | None:
-        return self.sent if self.queued.rwbs.flushes else self.queued.at
+    alone: bool = True
 
 
 def pair_bios(timeline: Timeline, device: Device) -> Bios:
@@ -111,7 +111,11 @@ class _Pairing:
         if event.rwbs.flushes:
             self._flushes_to_send.append(event)
         if event.sectors:
-            self._writes.setdefault(_key(event, event.sector), []).append(_Open(event))
+            alike = self._writes.setdefault(_key(event, event.sector), [])
+            alike.append(_Open(event))
+            if len(alike) > 1:
+                for bio in alike:
+                    bio.alone = False
 
     def sent(self, event: BioSent) -> None:
         if event.rwbs.op in (Op.READ, Op.DISCARD):
@@ -160,28 +164,35 @@ class _Pairing:
         waiting = [bio for bio in self._writes.get(_key(event, event.origin_sector), ()) if bio.sent is None]
         if not waiting:
             raise _unseen(event, "queued")
-        # Among bios that look alike, one with PREFLUSH comes last: to say that its flush is over before it is would
-        # let its data onto the disk too early, and that would be a false violation.
-        bio = min(waiting, key=lambda bio: bio.queued.rwbs.flushes)
+        bio = min(waiting, key=lambda bio: _rank(bio.queued, event.pid))
         bio.sent = event.at
         if bio.queued.rwbs.flushes:
             self._flushed.append(Flush(bio.queued.at, event.at, bio.queued.task))
 
     def _write_completed(self, event: BioCompleted) -> None:
         key = _key(event, event.sector)
-        under_way = self._writes.get(key, [])
-        bio = next((bio for bio in under_way if bio.sent is not None), None)
-        if bio is None:
+        alike = self._writes.get(key, [])
+        sent = [(bio.sent, bio) for bio in alike if bio.sent is not None]
+        if not sent:
             raise _unseen(event, "queued and sent down")
-        # Of several that look alike the oldest is taken, but any of them may be the one; the log has the data in order
-        # of completion, so what completed here may be what was submitted last. To claim the latest submission can only
-        # leave crash states out, never add one that could not be. (Which one landed last was never determined, for
-        # they were in flight together; the recorder's replay of the whole log against the device tells.)
-        submitted = max((other.submitted for other in under_way if other.submitted), key=lambda moment: moment.time)
-        self._done.append(WriteBio(key, submitted, event.at, bio.queued.task))
-        under_way.remove(bio)
-        if not under_way:
-            del self._writes[key]
+        # Of several that look alike the first sent is taken, but any may be the one. The log has their data in order of
+        # completion, so the data that goes with this completion may be what was submitted last: to claim the latest
+        # moment there is can only leave crash states out, never add one that could not be. (Which one landed last was
+        # never determined, for they were in flight together. Replaying the log against the device tells the recorder.)
+        moment, bio = min(sent, key=lambda pair: pair[0].time)
+        if not bio.alone:
+            moment = max((moment for moment, _ in sent), key=lambda moment: moment.time)
+        elif not bio.queued.rwbs.flushes:
+            moment = bio.queued.at
+        self._done.append(WriteBio(key, moment, event.at, bio.queued.task))
+        alike.remove(bio)
+
+
+def _rank(queued: BioQueued, pid: int) -> int:
+    """How well a write fits data that task ``pid`` sends, best first: its own, that after a flush, another task's."""
+    if queued.rwbs.flushes:
+        return 1
+    return 0 if queued.pid == pid else 2
 
 
 def _key(event: BioEvent, sector: int) -> Key:

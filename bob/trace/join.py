@@ -54,7 +54,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
         waiting.setdefault(bio.key, deque()).append(bio)
     joined: list[tuple[WriteBio, LogEntry]] = []
     flushes = 0
-    last: dict[bool, tuple[WriteBio, LogEntry]] = {}
+    youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA: of the entries so far, the last to be submitted
     for entry in log:
         if not entry.data_bytes:
             flushes += bool(entry.flags & Flags.FLUSH)
@@ -70,13 +70,15 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
             )
         bio = alike.popleft()
         # The target appends what is not FUA to one queue and what is FUA to another as it completes (normal_end_io in
-        # drivers/md/dm-log-writes.c), so each kind is logged in order of completion, whatever flushes come between.
-        # Two hardware queues can break that (pitfall 9).
-        if key.fua in last and last[key.fua][0].completed.time > bio.completed.time:
+        # drivers/md/dm-log-writes.c), so of two of a kind that were not in flight together the first is logged first,
+        # whatever flushes come between. Two hardware queues can break that (pitfall 9).
+        if key.fua in youngest and bio.completed.time < youngest[key.fua][0].submitted.time:
             raise RecordingError(
-                f"{_name(entry)} completed before entry {last[key.fua][1].index}, which the log has first", hint=_HINT
+                f"{_name(entry)} was over before {_name(youngest[key.fua][1])} was submitted, yet is logged after it",
+                hint=_HINT,
             )
-        last[key.fua] = bio, entry
+        if key.fua not in youngest or bio.submitted.time > youngest[key.fua][0].submitted.time:
+            youngest[key.fua] = bio, entry
         joined.append((bio, entry))
     _nothing_left([bio for alike in waiting.values() for bio in alike])
     if flushes != len(bios.flushes):

@@ -1,0 +1,187 @@
+"""``bob trace``: looks into dm-log-writes logs, bob's own or anybody's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from bob.errors import UsageError
+from bob.trace.log import LogEntry, LogReader
+from bob.trace.log_format import Flags
+
+DUMP_BYTES = 16
+"""How much of an entry's data ``--data`` shows."""
+
+_STYLES = {Flags.MARK: "cyan", Flags.FLUSH: "yellow", Flags.FUA: "red", Flags.DISCARD: "dim"}
+_COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
+
+_LOG = click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_JSON = click.option(
+    "--json", "json_file", type=click.File("w"), metavar="FILE", help="Write JSON into FILE instead; - is stdout."
+)
+
+
+@click.group()
+def trace() -> None:
+    """Look into a block log: the log device of a dm-log-writes target, or a file with its contents."""
+
+
+@trace.command()
+@_LOG
+@click.option("--from", "first", type=click.IntRange(min=0), default=0, metavar="N", help="Begin at entry N (from 0).")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N entries.")
+@click.option("--data", is_flag=True, help=f"Show the first {DUMP_BYTES} bytes of each write.")
+@click.option("--past-count", is_flag=True, help="Go on after the entries that the log counts, as for a dead guest.")
+@_JSON
+def show(log: Path, first: int, limit: int | None, data: bool, past_count: bool, json_file: IO[str] | None) -> None:
+    """List the entries of LOG, one line each, in the log's order.
+
+    The order of a log is neither that of submission nor that of the disk: FUA writes and marks overtake writes that
+    are not flushed yet. Sectors are counted in the log's own unit, which the first line names.
+
+    \b
+    Example:
+      bob trace show --from 100 --limit 20 --data log.img
+      bob trace show --json - /dev/vdc | jq '.entries[] | select(.mark != "")'
+    """
+    with _opened(log, past_count=past_count) as reader:
+        entries = islice(reader, first, None if limit is None else first + limit)
+        unit = reader.super.sectorsize
+        if json_file is not None:
+            _write_json(json_file, reader, entries, data=data)
+            return
+        console = Console(highlight=False, soft_wrap=True)
+        _line(console, f"{reader.super.nr_entries} entries, sectors of {unit} bytes")
+        _line(console, _COLUMNS, "bold")
+        for entry in entries:
+            _line(console, _row(entry, data=data), _style(entry))
+
+
+@trace.command()
+@_LOG
+@_JSON
+def verify(log: Path, json_file: IO[str] | None) -> None:
+    """Walk all of LOG and count what is in it; exit code 8 where it is not a whole, well-formed log.
+
+    Entries that stand behind those the log counts are counted apart. A log that was ended by `dmsetup remove` has none;
+    one of a guest that died may.
+
+    \b
+    Example:
+      bob trace verify log.img && echo fine
+    """
+    with _opened(log, past_count=True) as reader:
+        summary = _summarize(reader, reader.super.nr_entries)
+        found = {"schema": "bob.trace.verify/1", "sectorsize": reader.super.sectorsize, **summary.as_json()}
+    if json_file is not None:
+        json.dump(found, json_file, indent=2)
+        json_file.write("\n")
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for name, count in list(found.items())[1:]:
+        _line(console, f"{name.replace('_', ' '):<20} {count:>14}")
+
+
+@dataclass(slots=True)
+class _Summary:
+    """Counts over one log; ``bytes`` is the data of all writes, ``fua`` and ``metadata`` are among ``writes``."""
+
+    entries: int = 0
+    writes: int = 0
+    fua: int = 0
+    metadata: int = 0
+    flushes: int = 0
+    discards: int = 0
+    marks: int = 0
+    bytes: int = 0
+    beyond_count: int = 0
+
+    def as_json(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _summarize(entries: Iterable[LogEntry], counted: int) -> _Summary:
+    total = _Summary()
+    for entry in entries:
+        total.entries += 1
+        total.beyond_count += entry.index >= counted
+        total.bytes += entry.data_bytes
+        total.discards += Flags.DISCARD in entry.flags
+        total.marks += Flags.MARK in entry.flags
+        total.flushes += Flags.FLUSH in entry.flags
+        if entry.data_bytes:
+            total.writes += 1
+            total.fua += Flags.FUA in entry.flags
+            total.metadata += Flags.METADATA in entry.flags
+    return total
+
+
+def _opened(log: Path, *, past_count: bool) -> LogReader:
+    try:
+        return LogReader(log, past_count=past_count)
+    except OSError as error:
+        raise UsageError(f"cannot read {log}: {error.strerror}") from error
+
+
+def _row(entry: LogEntry, *, data: bool) -> str:
+    what = repr(entry.mark) if entry.flags & Flags.MARK else _words(entry)
+    row = f"{entry.index:>8} {entry.offset:>13} {entry.sector:>11} {entry.nr_sectors:>8}  {what}"
+    return f"{row:<62} {_dump(entry)}" if data and entry.data_bytes else row
+
+
+def _words(entry: LogEntry) -> str:
+    """The entry's flags as words; ``write`` is what has data."""
+    return " ".join(["write"] * bool(entry.data_bytes) + _flag_names(entry)) or "nothing"
+
+
+def _flag_names(entry: LogEntry) -> list[str]:
+    return [str(flag.name).lower() for flag in Flags if flag in entry.flags]
+
+
+def _dump(entry: LogEntry) -> str:
+    start = entry.data()[:DUMP_BYTES]
+    return f"{start.hex(' ', 4)} |{''.join(chr(byte) if 32 <= byte < 127 else '.' for byte in start)}|"
+
+
+def _style(entry: LogEntry) -> str:
+    return next((style for flag, style in _STYLES.items() if flag in entry.flags), "")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    """One line: with colour on a terminal, exactly as it is elsewhere."""
+    if console.is_terminal:
+        console.print(Text(text, style=style))
+    else:
+        click.echo(text)
+
+
+def _write_json(file: IO[str], reader: LogReader, entries: Iterator[LogEntry], *, data: bool) -> None:
+    """The document piece by piece: a log can be larger than memory."""
+    head = {"schema": "bob.trace.show/1", "nr_entries": reader.super.nr_entries, "sectorsize": reader.super.sectorsize}
+    file.write(json.dumps(head)[:-1] + ', "entries": [')
+    separator = "\n"
+    for entry in entries:
+        file.write(separator + json.dumps(_as_json(entry, data=data)))
+        separator = ",\n"
+    file.write("\n]}\n")
+
+
+def _as_json(entry: LogEntry, *, data: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "index": entry.index,
+        "offset": entry.offset,
+        "sector": entry.sector,
+        "nr_sectors": entry.nr_sectors,
+        "flags": _flag_names(entry),
+        "data_bytes": entry.data_bytes,
+        "mark": entry.mark,
+    }
+    return fields | {"data": entry.data()[:DUMP_BYTES].hex()} if data and entry.data_bytes else fields
