@@ -6,6 +6,7 @@ import os
 import re
 import select
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Guest:
         self.qemu_pid = _qemu_of(identity)
         self._pidfd = os.pidfd_open(self.qemu_pid)
 
-    @property
+    @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
     def address(self) -> Address:
         """Where its SSH server can be reached. Raises GuestLost if QEMU does not say."""
         try:
@@ -62,7 +63,7 @@ class Guest:
 
     def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
         """One more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
-        return Shell(self.address, deadline=deadline, on_loss=self.lost)
+        return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     @property
     def running(self) -> bool:

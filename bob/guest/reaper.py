@@ -52,11 +52,13 @@ class Reaper:
 
     @contextmanager
     def watch_process_group(self, pgid: int) -> Iterator[None]:
-        """Kill the process group ``pgid`` if bob ends inside the ``with`` block."""
-        self._tell("group", pgid, reap.start_time(pgid))
+        """Kill what is left of the process group ``pgid`` when the ``with`` block ends, or bob inside it."""
+        started = reap.start_time(pgid)
+        self._tell("group", pgid, started)
         try:
             yield
         finally:
+            reap.kill_group(pgid, started)
             self._tell("forget", pgid)
 
     @contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import logging
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,23 +17,21 @@ from typing import Self
 import paramiko
 
 from bob.errors import GuestError
+from bob.guest.stream import OnLoss, Stream, connection_lost
 
 _RETRY_SECONDS = 0.05
 
-# Nothing is ever held back: both ends share a host, and a full window would make stdout wait for stderr.
+# Nothing is ever held back: both ends share a host, and with a full window stdout would wait for stderr.
 _WINDOW = 2**31 - 1
 _PACKET = 2**17
 
+# First choices; the rest of paramiko's follow. Into an emulated guest (2 cores, both busy) curve25519 connects in
+# 0.7 s, group 14 in 1.5 s; AES-GCM takes 3.7 MB/s up and 6.7 MB/s down by SFTP, AES-CTR with HMAC-SHA1 1.8 and 3.5.
+_KEY_EXCHANGE = "curve25519-sha256@libssh.org"
+_CIPHER = "aes128-gcm@openssh.com"
+
 _log = logging.getLogger("bob.guest.ssh")
-_log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it also raises
-
-
-class ConnectionLost(GuestError):
-    """The connection broke, or nothing came for too long."""
-
-
-#: What to raise for a connection that broke (True) or does not answer (False), given what happened in words.
-OnLoss = Callable[[bool, str], GuestError]
+_log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it raises as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,38 +54,42 @@ class Completed:
     code: int
 
 
-def _lost_connection(_disconnected: bool, message: str) -> GuestError:
-    return ConnectionLost(message, hint="is the machine still running?")
-
-
 class Shell:
     """One SSH connection. A context manager; usable from several threads.
 
-    Losing it raises what ``on_loss`` returns: for bob's own guests GuestLost, otherwise ConnectionLost.
+    Losing it raises what ``on_loss`` returns: for bob's own guests GuestLost, otherwise ConnectionLost. There are no
+    keepalives: in virtual time, a guest that waits for the host would see hours go by without one.
     """
 
-    def __init__(self, address: Address, *, deadline: float = 60.0, on_loss: OnLoss = _lost_connection) -> None:
-        """Log in, trying again until ``deadline`` seconds have passed; then, or if the key is refused, raises."""
+    def __init__(
+        self,
+        address: Address,
+        *,
+        deadline: float = 60.0,
+        on_loss: OnLoss = connection_lost,
+        alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Log in, trying again until ``deadline`` seconds have passed or the machine is known not to be ``alive``.
+
+        Raises GuestError if it refuses the key.
+        """
         self._on_loss = on_loss
         self._sftp: paramiko.SFTPClient | None = None
+        self._sftp_lock = threading.Lock()
         end = time.monotonic() + deadline
         while True:
             try:
                 self._transport = _log_in(address, end)
                 return
-            except paramiko.AuthenticationException as error:
-                raise GuestError(
-                    f"{address.user}@{address.host} refuses the key {address.key}", hint=str(error)
-                ) from error
             except (OSError, EOFError, paramiko.SSHException) as error:
-                if time.monotonic() > end:
-                    raise on_loss(False, f"no SSH within {deadline:.0f} s ({error})") from error
+                if time.monotonic() > end or not alive():
+                    raise on_loss(not alive(), f"no SSH connection within {deadline:.0f} s ({error})") from error
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, command: str, timeout: float) -> Completed:
-        """Run ``command`` in the machine's shell and wait for it, ``timeout`` seconds at most."""
+        """Run ``command`` by the machine's shell and wait for it; it counts as lost after ``timeout`` seconds."""
         end = time.monotonic() + timeout
-        with self.open_channel(command, timeout=timeout) as stream:
+        with self.open_channel(command, timeout) as stream:
             try:
                 stdout, stderr = stream.read_all(end)
             except TimeoutError as error:
@@ -93,33 +97,27 @@ class Shell:
             return Completed(stdout, stderr, stream.code(end))
 
     def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
-        """Copy bytes or a local file to the file ``remote``, each step within ``timeout`` seconds.
+        """Copy bytes or a local file to the file ``remote``; it counts as lost if it halts for ``timeout`` seconds.
 
         Raises GuestError if the machine refuses.
         """
-        try:
+        with (
+            self._sftp_lock,
+            io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,
+            self._losing(f"copying to {remote}"),
+        ):
             if self._sftp is None:
-                self._sftp = paramiko.SFTPClient.from_transport(self._transport, _WINDOW, _PACKET)
+                with self._within(timeout):
+                    self._sftp = paramiko.SFTPClient.from_transport(self._transport, _WINDOW, _PACKET)
             assert self._sftp is not None
-            self._sftp.get_channel().settimeout(timeout)  # type: ignore[union-attr]
-            with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
-                self._sftp.putfo(file, remote)
-        except TimeoutError as error:
-            raise self._on_loss(False, f"copying to {remote} came to a halt for {timeout:.0f} s") from error
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            if self._transport.is_active():
-                raise GuestError(f"cannot write {remote} in the guest: {error}") from error
-            raise self._on_loss(True, f"the connection broke while {remote} was copied") from error
+            self._sftp.sock.settimeout(timeout)
+            self._sftp.putfo(file, remote)
 
     def open_channel(self, command: str, timeout: float = 60.0) -> Stream:
-        """Start ``command`` and talk to it by its standard input and output."""
-        try:
+        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output."""
+        with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
-            channel.settimeout(timeout)
             channel.exec_command(command)
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            disconnected = not self._transport.is_active()
-            raise self._on_loss(disconnected, f"cannot start {command!r} ({error})") from error
         return Stream(channel, command, self._on_loss)
 
     def close(self) -> None:
@@ -134,104 +132,65 @@ class Shell:
     ) -> None:
         self.close()
 
-
-class Stream:
-    """Standard input and output of a command on the machine, as raw bytes. A context manager."""
-
-    def __init__(self, channel: paramiko.Channel, command: str, on_loss: OnLoss) -> None:
-        self._channel = channel
-        self._command = command
-        self._on_loss = on_loss
-
-    def read_exactly(self, length: int, timeout: float) -> bytes:
-        """The next ``length`` bytes. Losing them raises: the stream ended, or ``timeout`` seconds passed."""
-        end = time.monotonic() + timeout
-        data = bytearray()
-        while len(data) < length:
-            try:
-                part = self._receive(self._channel.recv, length - len(data), end)
-            except TimeoutError as error:
-                raise self._on_loss(False, f"{self._command!r} sent nothing for {timeout:.0f} s") from error
-            if not part:
-                raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}")
-            data += part
-        return bytes(data)
-
-    def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send all of ``data``, each part within ``timeout`` seconds."""
-        self._channel.settimeout(timeout)
+    @contextmanager
+    def _losing(self, what: str) -> Iterator[None]:
+        """Tell apart what paramiko raises: the connection is lost, or the machine refuses ``what``."""
         try:
-            self._channel.sendall(data)
+            yield
         except TimeoutError as error:
-            raise self._on_loss(False, f"{self._command!r} took nothing for {timeout:.0f} s") from error
-        except OSError as error:
-            raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
+            raise self._on_loss(False, f"{what} took too long") from error
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            if not self._transport.is_active():
+                raise self._on_loss(True, f"{what}, the connection broke") from error
+            raise GuestError(f"{what} failed: {error}") from error
 
-    def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Standard output and error, whole. Raises TimeoutError at the monotonic time ``end``."""
-        both = []
-        for receive in (self._channel.recv, self._channel.recv_stderr):
-            parts = []
-            while part := self._receive(receive, _PACKET, end):
-                parts.append(part)
-            both.append(b"".join(parts))
-        return both[0], both[1]
-
-    def code(self, end: float) -> int:
-        """The exit code, -1 if a signal ended the command; waits for it until the monotonic time ``end``."""
-        self._channel.status_event.wait(max(0.0, end - time.monotonic()))
-        code = self._channel.exit_status
-        if code == -1 and not self._is_connected():
-            raise self._on_loss(True, f"the connection broke while {self._command!r} ran")
-        return code
-
-    def close(self) -> None:
-        """Close both directions, which ends most commands."""
-        self._channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _receive(self, receive: Callable[[int], bytes], most: int, end: float) -> bytes:
-        self._channel.settimeout(max(0.001, end - time.monotonic()))
-        return receive(most)
-
-    def _is_connected(self) -> bool:
-        transport = self._channel.get_transport()
-        return transport is not None and transport.is_active()
-
-    def _last_words(self) -> str:
-        if not self._is_connected() or not self._channel.recv_stderr_ready():
-            return ""
-        words = self._channel.recv_stderr(_PACKET).decode(errors="replace").strip()
-        return f": {words.splitlines()[-1]}" if words else ""
+    @contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        """Break off after ``seconds`` what paramiko would wait for forever. Raises TimeoutError."""
+        end = time.monotonic() + seconds
+        timer = threading.Timer(seconds, self._transport.close)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (EOFError, paramiko.SSHException) as error:
+            if time.monotonic() >= end:
+                raise TimeoutError from error
+            raise
+        finally:
+            timer.cancel()
 
 
 def _log_in(address: Address, end: float) -> paramiko.Transport:
-    """One attempt, until the monotonic time ``end``. Raises OSError, EOFError or SSHException."""
-
-    def left() -> float:
-        return max(0.1, end - time.monotonic())
-
-    connection = socket.create_connection((address.host, address.port), timeout=left())
+    """One attempt, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
+    left = max(0.1, end - time.monotonic())
+    connection = socket.create_connection((address.host, address.port), timeout=left)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = paramiko.Transport(connection, default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
         transport.set_log_channel(_log.name)
         transport.daemon = True
-        transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = left()
-        transport.start_client(timeout=left())
+        options = transport.get_security_options()
+        options.kex = _first(_KEY_EXCHANGE, options.kex)
+        options.ciphers = _first(_CIPHER, options.ciphers)
+        transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = left
+        transport.start_client(timeout=left)
         _check_host_key(address, transport.get_remote_server_key())
         transport.auth_publickey(address.user, _private_key(address.key))
+    except paramiko.AuthenticationException as error:
+        refused = transport.is_active() and time.monotonic() < end
+        transport.close()
+        if refused:  # or else the connection broke meanwhile: paramiko calls that a failed authentication too
+            raise GuestError(f"{address.user}@{address.host} refuses the key {address.key}") from error
+        raise
     except BaseException:
         transport.close()
         raise
     return transport
+
+
+def _first(choice: str, known: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(known, key=lambda name: name != choice))
 
 
 def _private_key(path: Path) -> paramiko.PKey:

@@ -1,0 +1,76 @@
+"""The domain's XML, read back."""
+
+from __future__ import annotations
+
+import uuid
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from bob.errors import UsageError
+from bob.guest.domain_xml import Identity, domain_xml
+from bob.guest.spec import Accelerator, Clock, GuestSpec
+from bob.image import Image
+
+WHO = Identity(uuid.UUID("12345678-1234-5678-1234-567812345678"))
+QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
+
+
+def tree(spec: GuestSpec, accelerator: Accelerator = Accelerator.TCG) -> ET.Element:
+    return ET.fromstring(domain_xml(spec, accelerator, WHO, Path("/tmp/a & b's")))
+
+
+def arguments(domain: ET.Element) -> list[str]:
+    return [argument.attrib["value"] for argument in domain.iter(f"{QEMU}arg")]
+
+
+def test_names_with_special_characters_arrive(paper_image: Image) -> None:
+    domain = tree(GuestSpec(paper_image))
+    assert domain.findtext("os/kernel") == str(paper_image.kernel)
+    source = domain.find("devices/serial/source")
+    assert source is not None
+    assert source.attrib["path"] == "/tmp/a & b's"
+
+
+def test_identity_has_a_fixed_length(paper_image: Image) -> None:
+    domain = tree(GuestSpec(paper_image))
+    assert domain.findtext("name") == "bob-12345678"
+    assert domain.findtext("uuid") == str(WHO.uuid)
+
+
+def test_the_only_disk_is_the_root_read_only(paper_image: Image) -> None:
+    disks = tree(GuestSpec(paper_image)).findall("devices/disk")
+    assert [(disk.find("readonly") is not None, disk.find("target").attrib["dev"]) for disk in disks] == [  # type: ignore[union-attr]
+        (True, "vda")
+    ]
+
+
+@pytest.mark.parametrize("clock", Clock)
+def test_nothing_leads_out_of_the_guest(paper_image: Image, clock: Clock) -> None:
+    domain = tree(GuestSpec(paper_image, clock))
+    (network,) = [argument for argument in arguments(domain) if argument.startswith("user,")]
+    assert "restrict=on" in network.split(",")
+    assert "hostfwd=tcp:127.0.0.1:0-:22" in network.split(",")
+    assert not domain.findall("devices/interface")
+    assert not domain.findall("devices/graphics")
+
+
+def test_virtual_time_is_in_virtual_guests_only(paper_image: Image) -> None:
+    assert "-icount" in arguments(tree(GuestSpec(paper_image, Clock.VIRTUAL)))
+    assert "-icount" not in arguments(tree(GuestSpec(paper_image, Clock.REAL)))
+
+
+def test_accelerators(paper_image: Image) -> None:
+    spec = GuestSpec(paper_image)
+    assert tree(spec, Accelerator.TCG).attrib["type"] == "qemu"
+    kvm = tree(spec, Accelerator.KVM)
+    cpu = kvm.find("cpu")
+    assert kvm.attrib["type"] == "kvm"
+    assert cpu is not None
+    assert cpu.attrib["mode"] == "host-passthrough"
+
+
+def test_virtual_time_under_kvm_is_refused(paper_image: Image) -> None:
+    with pytest.raises(UsageError):
+        GuestSpec(paper_image, Clock.VIRTUAL, accelerator=Accelerator.KVM)
