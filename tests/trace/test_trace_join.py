@@ -1,0 +1,272 @@
+"""The join: recovers the truth of simulated histories and of a real one, and refuses what does not add up."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from pathlib import Path
+
+import pytest
+from dm_simulator import DEVICE, Simulator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bob.errors import RecordingError
+from bob.trace.join import join
+from bob.trace.log import LogReader
+from bob.trace.log_format import Flags
+from bob.trace.log_writer import NewEntry, write_log
+from bob.trace.model import Trace
+from bob.trace.timeline import parse_timeline
+
+REAL = Path(__file__).parent / "data" / "ext4-linux-6.1"
+A, B, C = (letter * 4096 for letter in (b"A", b"B", b"C"))
+NONE = Flags(0)
+UNHURRIED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def timeline_text(*events: str) -> str:
+    """A timeline: each event is "task-pid event...", with "Q", "S" (sent), "C" or a mark in short."""
+    lines = []
+    for event in events:
+        task, kind, rest = event.split(" ", 2)
+        match kind:
+            case "Q":
+                body = f"block_bio_queue: 253,0 {rest} [{task}]"
+            case "S":
+                body = f"block_bio_remap: 7,0 {rest} <- (253,0) {rest.split()[1]}"
+            case "C":
+                body = f"block_bio_complete: 253,0 {rest} [0]"
+            case _:
+                body = f"tracing_mark_write: bob: {rest}"
+        lines.append(f"{task} [000] .....    1.{len(lines):06}: {body}")
+    return "\n".join(lines)
+
+
+def joined(events: list[str], entries: list[NewEntry], *, device_sectors: int = 1 << 20, marks: bool = True) -> Trace:
+    if marks:
+        events = ["bob-1 M start", *events, "bob-1 M end"]
+    file = io.BytesIO()
+    write_log(file, entries)
+    return join(LogReader(file), parse_timeline(timeline_text(*events)), DEVICE, device_sectors)
+
+
+def as_seen(trace: Trace) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    writes = [(w.sector, w.data, w.fua, w.meta, w.submitted.time, w.completed.time, w.task) for w in trace.writes]
+    return writes, [(f.submitted.time, f.completed.time, f.task) for f in trace.flushes]
+
+
+@UNHURRIED
+@given(st.integers(0), st.integers(0, 120), st.sampled_from([512, 4096]))
+def test_recovers_what_happened(seed: int, steps: int, sectorsize: int) -> None:
+    simulator = Simulator(seed, sectorsize=sectorsize)
+    simulator.run(steps)
+    trace = join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+    writes, flushes = as_seen(trace)
+    assert writes == sorted(simulator.writes, key=lambda write: write[4])
+    assert flushes == simulator.flushes
+    assert [write.index for write in trace.writes] == list(range(len(writes)))
+    assert (trace.start.time, trace.end.time) == (3, len(simulator.lines))
+    assert trace.discards == sum(Flags.DISCARD in entry.flags for entry in simulator.logged)
+
+
+@UNHURRIED
+@given(st.integers(0), st.integers(0, 120))
+def test_never_claims_too_early_a_submission_of_twins(seed: int, steps: int) -> None:
+    """Writes that look alike and are in flight together: which is which is unknown, and no crash state is invented."""
+    simulator = Simulator(seed, twins=True)
+    simulator.run(steps)
+    trace = join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+    truth = {data: (submitted, completed) for _, data, _, _, submitted, completed, _ in simulator.writes}
+    assert {write.data for write in trace.writes} == set(truth)
+    for write in trace.writes:
+        submitted, completed = truth[write.data]
+        assert submitted <= write.submitted.time < write.completed.time == completed
+    assert len(trace.flushes) == len(simulator.flushes)
+
+
+@UNHURRIED
+@given(st.integers(0), st.data())
+def test_a_damaged_recording_is_refused(seed: int, data: st.DataObject) -> None:
+    """Any one entry or any one bio event less, and there is no trace."""
+    simulator = Simulator(seed)
+    simulator.run(40)
+    counted = [n for n, e in enumerate(simulator.logged) if e.data or Flags.FLUSH in e.flags]
+    events = [n for n, line in enumerate(simulator.lines) if " + " in line and " D" not in line and " R" not in line]
+    events = [n for n in events if "8,16" not in simulator.lines[n]]
+    if counted and data.draw(st.booleans()):
+        del simulator.logged[data.draw(st.sampled_from(counted))]
+    elif events:
+        del simulator.lines[data.draw(st.sampled_from(events))]
+    else:
+        return
+    with pytest.raises(RecordingError):
+        join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+
+
+def test_a_real_recording() -> None:
+    """ext4 data=ordered on Linux 6.1, two threads with fsync, O_DSYNC, sync and rename: replay gives the device."""
+    log, base, final = (lzma.decompress((REAL / f"{name}.xz").read_bytes()) for name in ("log", "base", "final"))
+    timeline = parse_timeline(lzma.decompress((REAL / "timeline.xz").read_bytes()).decode())
+    trace = join(LogReader(io.BytesIO(log)), timeline, DEVICE, len(base) // 512)
+    image = bytearray(base)
+    for write in trace.writes:
+        image[write.sector * 512 : (write.sector + write.sectors) * 512] = write.data
+    assert image == final != base
+    assert (len(trace.writes), len(trace.flushes), sum(write.fua for write in trace.writes)) == (106, 17, 13)
+    assert [mark.text for mark in trace.marks] == ["start", "op 0 begin", "op 0 end", "end"]
+    assert {"jbd2/dm-0-8", "python3"} <= {write.task for write in trace.writes}
+
+
+def test_commit_block() -> None:
+    """jbd2's PREFLUSH|FUA: a flush, and a write that is submitted only when the flush is over."""
+    trace = joined(
+        [
+            "jbd2-7 Q WS 0 + 8",
+            "jbd2-7 S WS 0 + 8",
+            "irq-9 C WS 0 + 8",
+            "jbd2-7 Q FWFSM 8 + 8",
+            "jbd2-7 S FWFSM 8 + 0",
+            "kdmflush-5 S WFSM 8 + 8",
+            "irq-9 C WFSM 8 + 8",
+        ],
+        [
+            NewEntry(NONE, 0, A),
+            NewEntry(Flags.FLUSH | Flags.FUA | Flags.METADATA, 8),
+            NewEntry(Flags.FUA | Flags.METADATA, 8, B),
+        ],
+    )
+    writes, flushes = as_seen(trace)
+    assert writes == [(0, A, False, False, 2, 4, "jbd2"), (8, B, True, True, 7, 8, "jbd2")]
+    assert flushes == [(5, 7, "jbd2")]
+    assert [write.log_entry for write in trace.writes] == [0, 2]
+
+
+def test_flushes_complete_in_the_order_they_were_sent() -> None:
+    """Task b overtakes task a between queueing and sending; both flushes are empty and look alike."""
+    trace = joined(
+        ["a-2 Q FWS 0 + 0", "b-3 Q FWS 0 + 0", "b-3 S FWS 0 + 0", "a-2 S FWS 0 + 0", *["irq-9 C FWS 0 + 0"] * 2],
+        [NewEntry(Flags.FLUSH), NewEntry(Flags.FLUSH)],
+    )
+    assert as_seen(trace)[1] == [(3, 6, "b"), (2, 7, "a")]
+
+
+def test_fua_logged_ahead() -> None:
+    """Pitfalls 2 and 4: the FUA write comes first in the log, yet was submitted after the write it overtakes."""
+    trace = joined(
+        ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8", "a-2 Q WF 0 + 8", "a-2 S WF 0 + 8", "irq-9 C WF 0 + 8"],
+        [NewEntry(Flags.FUA, 0, B), NewEntry(NONE, 0, A)],
+    )
+    assert [(write.data, write.fua, write.log_entry) for write in trace.writes] == [(A, False, 1), (B, True, 0)]
+
+
+def test_same_sectors_written_one_after_the_other() -> None:
+    one = ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8"]
+    trace = joined(one * 3, [NewEntry(NONE, 0, data) for data in (A, B, C)])
+    assert [(w.data, w.submitted.time, w.completed.time) for w in trace.writes] == [(A, 2, 4), (B, 5, 7), (C, 8, 10)]
+
+
+def test_twins_in_flight_are_submitted_as_late_as_can_be() -> None:
+    trace = joined(
+        ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "b-3 Q W 0 + 8", "b-3 S W 0 + 8", "irq-9 C W 0 + 8", "irq-9 C W 0 + 8"],
+        [NewEntry(NONE, 0, A), NewEntry(NONE, 0, B)],
+    )
+    assert [(w.data, w.submitted.time, w.completed.time) for w in trace.writes] == [(A, 5, 6), (B, 5, 7)]
+
+
+def test_chained_bios_complete_together() -> None:
+    """btrfs's mirrors on 6.1: the second was done first, and so logged first, but is traced with the first."""
+    trace = joined(
+        [
+            "a-2 Q WM 0 + 8",
+            "a-2 S WM 0 + 8",
+            "a-2 Q WM 8 + 8",
+            "a-2 S WM 8 + 8",
+            "irq-9 C WM 0 + 8",
+            "irq-9 C WM 8 + 8",
+        ],
+        [NewEntry(Flags.METADATA, 8, B), NewEntry(Flags.METADATA, 0, A)],
+    )
+    assert [write.data for write in trace.writes] == [A, B]
+
+
+def test_events_of_other_devices_are_ignored() -> None:
+    others = [
+        "block_bio_queue: 7,0 W 0 + 8 [x]",
+        "block_bio_remap: 254,0 W 0 + 8 <- (254,1) 0",
+        "block_bio_complete: 7,0 W 0 + 8 [0]",
+    ]
+    text = "\n".join([timeline_text("bob-1 M start", "bob-1 M end"), *(f"x-1 [000] 2.0: {other}" for other in others)])
+    file = io.BytesIO()
+    write_log(file, [NewEntry(Flags.MARK, mark="dm-log-writes-end")])
+    trace = join(LogReader(file), parse_timeline(text), DEVICE, 8)
+    assert (trace.writes, trace.flushes, trace.device_sectors) == ((), (), (8,))
+
+
+WRITE = ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8"]
+FLUSH = ["a-2 Q FWS 0 + 0", "a-2 S FWS 0 + 0", "irq-9 C FWS 0 + 0"]
+
+
+@pytest.mark.parametrize(
+    ("events", "entries", "message"),
+    [
+        (WRITE, [], "write 0 . 8 of a, completed at timeline line 4, is not in the log"),
+        ([], [NewEntry(NONE, 0, A)], r"log entry 0 at byte 512 \(0 . 8.* is no completed write"),
+        (WRITE, [NewEntry(Flags.FUA, 0, A)], "log entry 0 .* is no completed write"),
+        (WRITE, [NewEntry(NONE, 0, A), NewEntry(NONE, 0, A)], "log entry 1 at byte 5120 .* is no completed write"),
+        (WRITE[:2], [], "line 2: bio W 0 . 8 of a never completed, nor did 0 more"),
+        (FLUSH[:2], [], "line 2: bio FWS 0 . 0 of a never completed"),
+        (FLUSH[:1], [], "line 2: bio FWS 0 . 0 of a never completed"),
+        (WRITE[1:], [NewEntry(NONE, 0, A)], "line 2: bio W 0 . 8 of a was never seen queued"),
+        ([WRITE[0], WRITE[2]], [NewEntry(NONE, 0, A)], "line 3: .* was never seen queued and sent"),
+        ([FLUSH[0], FLUSH[2]], [NewEntry(Flags.FLUSH)], "line 3: .* was never seen sent down"),
+        (FLUSH[1:], [NewEntry(Flags.FLUSH)], "line 2: .* was never seen queued"),
+        (FLUSH, [], "the log has 0 flushes, the timeline 1"),
+        (["a-2 Q N 0 + 8"], [], "line 2: bio N 0 . 8 of a is neither read, write, flush nor discard"),
+        (["a-2 Q WZ 0 + 8"], [], "is neither"),
+        (["a-2 Q DE 0 + 8"], [], "is neither"),
+        (WRITE, [NewEntry(NONE, 1 << 20, A)], "beyond the device's 1048576 sectors"),
+    ],
+)
+def test_left_overs_are_refused(events: list[str], entries: list[NewEntry], message: str) -> None:
+    with pytest.raises(RecordingError, match=message):
+        joined(events, entries)
+
+
+def test_a_log_out_of_order_is_refused() -> None:
+    """Pitfall 9: two flushes in flight on two queues, and what completed earlier is logged later."""
+    second = [event.replace(" 0 + 8", " 8 + 8") for event in WRITE]
+    with pytest.raises(RecordingError, match=r"log entry 1 .* was over before log entry 0 .* was submitted"):
+        joined([*WRITE, *second], [NewEntry(NONE, 8, B), NewEntry(NONE, 0, A)])
+
+
+def test_a_failed_write_is_refused() -> None:
+    text = timeline_text("bob-1 M start", *WRITE, "bob-1 M end").replace("[0]", "[-28]")
+    file = io.BytesIO()
+    write_log(file, [NewEntry(NONE, 0, A)])
+    with pytest.raises(RecordingError, match="failed with error -28"):
+        join(LogReader(file), parse_timeline(text), DEVICE, 8)
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (["bob-1 M end"], "0 marks 'bob: start'"),
+        (["bob-1 M start"], "0 marks 'bob: end'"),
+        (["bob-1 M start", "bob-1 M start", "bob-1 M end"], "2 marks 'bob: start'"),
+        (["bob-1 M end", "bob-1 M start"], r"'end' \(timeline line 1\) comes before 'start'"),
+    ],
+)
+def test_marks_bound_the_window(events: list[str], message: str) -> None:
+    with pytest.raises(RecordingError, match=message):
+        joined(events, [], marks=False)
+
+
+def test_marks_of_operations() -> None:
+    trace = joined(["bob-1 M op 0 begin", "bob-1 M op 0 end"], [])
+    assert [(mark.text, mark.at.time) for mark in trace.marks] == [
+        ("start", 1),
+        ("op 0 begin", 2),
+        ("op 0 end", 3),
+        ("end", 4),
+    ]
