@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -34,12 +36,28 @@ class Versions:
 def connect(uri: str) -> tuple[Any, Versions]:
     """A ``virConnect`` to ``uri``, and what is there. Raises MissingProgramError or GuestError."""
     _start_event_loop()
+    with _on_one_cpu():
+        try:
+            connection = libvirt.open(uri)
+            # Asking for QEMU's version makes libvirt look for QEMU, which it has not done before.
+            return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
+        except LibvirtError as error:
+            raise _explain(uri, str(error)) from error
+
+
+@contextmanager
+def _on_one_cpu() -> Iterator[None]:
+    """Keep this thread on the same processor each time, while libvirt looks around.
+
+    What it finds out about QEMU (8 s where KVM is broken) it remembers with a hash of CPUID, and on some virtual
+    machines CPUID tells which processor asks: on another one, libvirt 9.0 says "host cpuid changed" and starts again.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
     try:
-        connection = libvirt.open(uri)
-        # Asking for QEMU's version makes libvirt look for QEMU, which it has not done before.
-        return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
-    except LibvirtError as error:
-        raise _explain(uri, str(error)) from error
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def monitor(domain: Any, command: str) -> str:

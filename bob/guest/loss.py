@@ -21,11 +21,16 @@ _LAST_BREATH = 2.0
 
 
 class Cause(Enum):
-    """How a guest was lost."""
+    """How a guest was lost.
+
+    PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone. DISCONNECTED: its QEMU runs, but
+    the connection ended, or the program at the other end of it.
+    """
 
     PANICKED = "panicked"
     HUNG = "hung"
     VANISHED = "vanished"
+    DISCONNECTED = "disconnected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,20 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := guest.running) and time.monotonic() < deadline:
         time.sleep(0.01)
-    cause = Cause.HUNG if running else Cause.VANISHED
+    cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
+    if not running:
+        cause = Cause.VANISHED
     if _PANIC.search(guest.console.text()):
         cause = Cause.PANICKED
     return Loss(cause, guest.console.tail(_TAIL_LINES))
 
 
-_VERBS = {Cause.PANICKED: "panicked", Cause.HUNG: "hangs", Cause.VANISHED: "vanished"}
+_VERBS = {
+    Cause.PANICKED: "panicked",
+    Cause.HUNG: "hangs",
+    Cause.VANISHED: "vanished",
+    Cause.DISCONNECTED: "broke off",
+}
 
 
 def _hint(loss: Loss) -> str:

@@ -89,13 +89,16 @@ def kill_group(pgid: int, started: int | None) -> None:
 
 
 def destroy_domain(uri: str, uuid: str) -> None:
-    """Destroy a domain of another libvirt connection, if it is still there."""
-    import libvirt  # type: ignore[import-untyped, unused-ignore]
+    """End a domain of another libvirt connection, if it is still there."""
+    try:
+        for pid in qemus(uuid):
+            kill(pid, uuid)
+    except PermissionError:  # a QEMU of qemu:///system
+        import libvirt  # type: ignore[import-untyped, unused-ignore]
 
-    libvirt.registerErrorHandler(lambda *_: None, None)
-    with suppress(libvirt.libvirtError):
-        connection = libvirt.open(uri)
-        connection.lookupByUUIDString(uuid).destroy()
+        libvirt.registerErrorHandler(lambda *_: None, None)
+        with suppress(libvirt.libvirtError):
+            libvirt.open(uri).lookupByUUIDString(uuid).destroy()
 
 
 def undo(lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bob.errors import GuestError
 from bob.guest.hypervisor import Hypervisor
-from bob.guest.loss import GuestLost
+from bob.guest.loss import Cause, GuestLost
 from bob.guest.machine import Guest
 from bob.guest.shell import Shell
 from bob.guest.spec import GuestSpec
@@ -67,9 +67,10 @@ def test_stream(shared: Guest) -> None:
 def test_a_stream_that_ends_says_why(shared: Guest) -> None:
     with (
         shared.shell.open_channel("echo gone fishing >&2; exit 1") as stream,
-        pytest.raises(GuestLost, match="gone fishing"),
+        pytest.raises(GuestLost, match="gone fishing") as lost,
     ):
         stream.read_exactly(1, 60)
+    assert lost.value.cause is Cause.DISCONNECTED
 
 
 def test_many_shells(shared: Guest) -> None:

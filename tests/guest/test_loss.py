@@ -1,0 +1,56 @@
+"""Why a guest was lost, judged from its console and its QEMU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bob.guest import loss
+from bob.guest.console import Console
+from bob.guest.loss import Cause, GuestLost, diagnose
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A guest of paper."""
+
+    console: Console
+    running: bool
+
+
+@pytest.mark.parametrize(
+    ("printed", "running", "disconnected", "cause"),
+    [
+        ("Kernel panic - not syncing: Attempted to kill init!", False, True, Cause.PANICKED),
+        ("Oops: 0000 [#1] PREEMPT SMP", True, False, Cause.PANICKED),
+        ("kernel BUG at fs/ext4/inode.c:1234!", False, True, Cause.PANICKED),
+        ("BUG: kernel NULL pointer dereference, address: 0", True, False, Cause.PANICKED),
+        ("EXT4-fs error (device loop0): bad bitmap", False, True, Cause.VANISHED),
+        ("", False, False, Cause.VANISHED),
+        ("", True, False, Cause.HUNG),
+        ("", True, True, Cause.DISCONNECTED),
+    ],
+)
+def test_causes(
+    printed: str, running: bool, disconnected: bool, cause: Cause, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
+    (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
+    found = diagnose(Paper(Console(tmp_path / "console"), running), disconnected=disconnected)
+    assert found.cause is cause
+    assert found.console_tail.startswith("[    1.0] hello")
+    assert (printed or "2.0") in str(GuestLost(found, "no answer").hint)
+
+
+def test_no_console_is_an_empty_one(tmp_path: Path) -> None:
+    console = Console(tmp_path / "none")
+    assert console.tail() == ""
+    assert not console.wait_for("ready", 0.1, lambda: True)
+
+
+def test_waiting_ends_with_the_guest(tmp_path: Path) -> None:
+    (tmp_path / "console").write_text("bob: ready 6.1\n")
+    assert Console(tmp_path / "console").wait_for("bob: ready", 0, lambda: False)
+    assert not Console(tmp_path / "console").wait_for("never", 600, lambda: False)
