@@ -23,7 +23,8 @@ class FileSystem:
     ``mkfs`` is the command with everything that would differ from run to run taken out of it (UUID, hash seed), no
     discards (they would erase the stale pattern) and nothing left to background initialisation. ``repair`` is what is
     run when a crash state does not mount. ``quiet`` is how long the device must have been silent before the file
-    system counts as done: longer than any timer of its own. ``device`` is the default size of the probed device.
+    system counts as done: longer than any timer of its own. ``package`` is where mkfs comes from, ``device``
+    the default size of the probed device.
     """
 
     name: str
@@ -32,6 +33,7 @@ class FileSystem:
     repair: tuple[str, ...]
     device: int
     quiet: float
+    package: str
     check: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     note: str = ""
@@ -53,6 +55,7 @@ FILE_SYSTEMS: dict[str, FileSystem] = {
             repair=("e2fsck", "-fy", DEVICE),
             device=32 * MIB,
             quiet=36.0,
+            package="e2fsprogs",
             modules=("ext4",),
             note="4,096-byte blocks, as mkfs.ext4 makes them on a disk of ordinary size",
         ),

@@ -1,4 +1,4 @@
-"""Where the files that bob ships (probes/, guest-images/) are: beside the package in a checkout, inside it in a wheel."""
+"""Where the files that bob ships are: probes/ and guest-images/ lie beside the package, in a wheel inside it."""
 
 from __future__ import annotations
 

@@ -176,17 +176,18 @@ def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
 
 
 def _property(document: Mapping[str, Any]) -> PropertyResult:
-    fields = {**document, "verdict": Verdict(document["verdict"]), "states": _states(document["states"])}
+    fields = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
     fields["workloads"] = tuple(map(_workload, document["workloads"]))
     return PropertyResult(**fields)
 
 
 def _workload(document: Mapping[str, Any]) -> WorkloadResult:
-    fields = {**document, "verdict": Verdict(document["verdict"]), "states": _states(document["states"])}
+    fields = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
     return WorkloadResult(**fields)
 
 
-def _states(document: Mapping[str, Any]) -> States:
+def states_from_json(document: Mapping[str, Any]) -> States:
+    """The states in a plain document, where counts may be strings of digits."""
     counts = {name: int(document[name]) for name in ("explored", "legal_writes", "legal_sectors")}
     return States(**counts, exhaustive=document["exhaustive"])
 

@@ -42,7 +42,7 @@ class Property:
     family: str
     meaning: str
     rule: Rule
-    subject: Effect
+    subjects: tuple[Effect, ...]
     spans: tuple[Span, ...] = ()
     then_renamed: bool = False
     """The subject is the write together with a later rename of its file."""
@@ -72,7 +72,7 @@ class Violation:
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
     """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
     everything = subjects(history)
-    chosen = [s for s in everything if s.effect is prop.subject and (not prop.spans or s.span in prop.spans)]
+    chosen = [s for s in everything if s.effect in prop.subjects and (not prop.spans or s.span in prop.spans)]
     if prop.rule is not Rule.ORDERED:
         return tuple(Question((subject.number,)) for subject in chosen)
     return tuple(question for subject in chosen for question in _ordered(prop, history, subject, everything))

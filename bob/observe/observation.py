@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,14 +47,33 @@ class Observation:
         return f"does not mount ({self.error}); " + ("repaired" if self.tree is not None else "repair did not help")
 
 
-def decode(found: Mapping[str, Any], chunks: Mapping[int, bytes]) -> Observation:
-    """An observation from the agent's words; ``chunks`` are the contents that it refers to by number."""
-    tree = found["tree"]
-    nodes = None if tree is None else {path: _node(entry, chunks) for path, entry in tree.items()}
-    return Observation(found["error"] is None, found["error"], nodes)
+class Findings:
+    """The distinct outcomes of a workload as the agent told them, and the contents that they refer to by number.
+
+    ``found`` has the JSON of each outcome, ``chunks`` each content; both only grow.
+    """
+
+    def __init__(self, found: Sequence[str] = (), chunks: Sequence[bytes] = ()) -> None:
+        self.found = list(found)
+        self.chunks = list(chunks)
+
+    def add(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
+        """Take in new outcomes, and new contents of these lengths (bytes) that lie end to end in ``contents``."""
+        self.found.extend(found)
+        position = 0
+        for length in lengths:
+            self.chunks.append(contents[position : position + length])
+            position += length
+
+    def observation(self, outcome: int) -> Observation:
+        """Outcome number ``outcome``."""
+        found = json.loads(self.found[outcome])
+        tree = found["tree"]
+        nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
+        return Observation(found["error"] is None, found["error"], nodes)
 
 
-def _node(entry: Mapping[str, Any], chunks: Mapping[int, bytes]) -> Node:
+def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
     return Node(
         kind=entry["kind"],
         inode=entry.get("inode", 0),

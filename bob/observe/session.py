@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Sequence
 
 from bob.config import Configuration
 from bob.crash.image import Run
 from bob.guest.agent_client import Agent
-from bob.observe.observation import Observation, decode
+from bob.observe.observation import Findings
 from bob.record.base import Base, put_base
 
 PREPARE_TIMEOUT = 120.0
@@ -20,16 +19,15 @@ STATE_TIMEOUT = 60.0
 class Session:
     """The scratch device of one workload in one guest.
 
-    An *outcome* is a number for an observation: states with equal observations have the same number.
+    An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
     """
 
     def __init__(
         self, agent: Agent, configuration: Configuration, base: Base, floor: Sequence[Run], payload: bytes
     ) -> None:
         self._agent = agent
-        self._chunks: dict[int, bytes] = {}
+        self.findings = Findings()
         self._sent = len(payload)
-        self.outcomes: list[Observation] = []
         put_base(agent, base)
         packed = zlib.compress(payload, 1)
         fs = configuration.fs
@@ -62,12 +60,7 @@ class Session:
             states=[_flat(delta) for delta in deltas],
             blob=zlib.compress(new, 1) if new else b"",
         )
-        contents = zlib.decompress(blob)
-        position = 0
-        for length in header["chunks"]:
-            self._chunks[len(self._chunks)] = contents[position : position + length]
-            position += length
-        self.outcomes.extend(decode(json.loads(found), self._chunks) for found in header["new_outcomes"])
+        self.findings.add(header["new_outcomes"], header["chunks"], zlib.decompress(blob))
         numbers: list[int] = header["outcomes"]
         return numbers
 

@@ -17,9 +17,7 @@ from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import How, Operation, Workload
-from bob.workload.pattern import MAX_OPERATIONS, contents
-
-FIRST_SETUP_NUMBER = 128
+from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, contents
 
 
 class Kind(StrEnum):

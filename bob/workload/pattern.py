@@ -20,6 +20,8 @@ STALE_CELL = b"<stale--medium!>"
 PATTERN_BLOCK_BYTES = 4096
 MAX_OPERATIONS = 256
 """Operation numbers have two hexadecimal digits."""
+FIRST_SETUP_NUMBER = 128
+"""Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
 
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _CELL = re.compile(rb"<op([0-9a-f]{2}):([0-9a-f]{6}):([0-9a-f]{2})>")
@@ -53,7 +55,7 @@ def operations_in(data: bytes) -> frozenset[int]:
 def describe(data: bytes, offset: int = 0) -> str:
     """What a person is told of ``data``, found at file offset ``offset`` (bytes): runs of who wrote what.
 
-    For example ``"operation 3 (512 B), zeros (3,584 B)"``; bytes that are none of data, zeros or stale medium are
+    For example ``"operation 3 (512 B), zeros (3,584 B)"``, or ``initial data`` for the initial tree's; bytes that are none of data, zeros or stale medium are
     ``unknown``, and a cell whose own address is not where it was found is ``misplaced``.
     """
     runs: list[tuple[str, int]] = []
@@ -82,4 +84,4 @@ def _name_of(piece: bytes, offset: int) -> str:
     operation, block, cell = (int(group, 16) for group in found.groups())
     if (block * _CELLS_PER_BLOCK + cell) * CELL_BYTES != offset:
         return f"misplaced data of operation {operation}"
-    return f"operation {operation}"
+    return f"operation {operation}" if operation < FIRST_SETUP_NUMBER else "initial data"

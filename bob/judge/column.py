@@ -1,0 +1,136 @@
+"""A column of the table: every workload judged by every property as it comes in, with the best witness of each ×."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bob import witness
+from bob.config import Configuration
+from bob.crash.state import CrashState
+from bob.judge.rules import Property, Question
+from bob.judge.verdicts import Bench, cell, departure
+from bob.observe.explore import Plan
+from bob.record.base import Base
+from bob.record.recorder import Recording
+from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
+from bob.store import Observed
+from bob.workload.operations import Workload
+
+Keep = Callable[[str, Mapping[str, Any]], str]
+"""Keeps a witness under a name; answers with its path in the run directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A crash state that shows something, with what is needed to write its witness."""
+
+    rank: tuple[int, ...]
+    workload: Workload
+    base: Base
+    recording: Recording
+    plan: Plan
+    state: CrashState
+    question: Question | None
+    evidence: str
+
+
+class Column:
+    """The verdicts of one configuration, workload by workload."""
+
+    def __init__(
+        self, configuration: Configuration, properties: Sequence[Property], environment: Mapping[str, str], keep: Keep
+    ) -> None:
+        self._configuration = configuration
+        self._properties = properties
+        self._environment = environment
+        self._keep = keep
+        self._results: dict[str, list[WorkloadResult]] = {prop.name: [] for prop in properties}
+        self._best: dict[str, Showing] = {}
+        self._refused: dict[str, str] = {}
+        self._unmountable = 0
+        self._first_unmountable: Showing | None = None
+        self._effective = ""
+
+    def refuse(self, workload: Workload, reason: str) -> None:
+        """Take note that a workload could not be recorded: no property that it asks for can hold."""
+        for prop in self._properties:
+            if Bench.asks(prop, workload):
+                self._refused.setdefault(prop.name, reason)
+
+    def add(self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed) -> None:
+        """Judge one workload by every property."""
+        self._effective = recording.effective_options
+        observations = [observed.findings.observation(number) for number in range(len(observed.findings.found))]
+        inodes = (recording.inodes_before, recording.inodes_after)
+        bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost)
+        for state, outcome in observed.states:
+            if outcome is None or observations[outcome].mounted:
+                continue
+            self._unmountable += 1
+            if self._first_unmountable is None:
+                error = observations[outcome].error or ""
+                self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
+        for prop in self._properties:
+            judged = bench.judge(prop)
+            if judged is None:
+                continue
+            self._results[prop.name].append(judged.result)
+            if judged.evidence is None:
+                continue
+            state, found = judged.evidence.state, judged.evidence.violation
+            rank = (len(workload.operations), *departure(state))
+            if prop.name not in self._best or rank < self._best[prop.name].rank:
+                self._best[prop.name] = Showing(
+                    rank, workload, base, recording, plan, state, found.question, found.evidence
+                )
+
+    def cells(self) -> tuple[PropertyResult, ...]:
+        """The cell of each property; writes the witnesses."""
+        return tuple(self._cell(prop) for prop in self._properties)
+
+    def result(self, cells: Sequence[PropertyResult], notes: Sequence[str] = ()) -> ConfigurationResult:
+        """The column of these cells."""
+        made = self._configuration
+        return ConfigurationResult(
+            name=made.name,
+            fs=made.fs.name,
+            mkfs_options=made.mkfs_options,
+            mount_options=made.mount_options,
+            effective_mount_options=self._effective,
+            properties=tuple(cells),
+            unmountable=self._unmountable_states(),
+            notes=tuple(notes),
+        )
+
+    def _cell(self, prop: Property) -> PropertyResult:
+        found = cell(prop, self._results[prop.name], self._refused.get(prop.name))
+        best = self._best.get(prop.name)
+        if best is None:
+            return found
+        path = self._keep(prop.name, self._witness(prop, best))
+        return replace(found, evidence=best.evidence, witness=path)
+
+    def _unmountable_states(self) -> Unmountable:
+        first = self._first_unmountable
+        if first is None:
+            return Unmountable()
+        path = self._keep("unmountable", self._witness(None, first))
+        return Unmountable(self._unmountable, path, first.evidence)
+
+    def _witness(self, prop: Property | None, showing: Showing) -> dict[str, Any]:
+        return witness.write(
+            prop,
+            showing.evidence,
+            showing.question,
+            environment=self._environment,
+            configuration=self._configuration,
+            workload=showing.workload,
+            inodes=(showing.recording.inodes_before, showing.recording.inodes_after),
+            base=showing.base,
+            trace=showing.plan.trace,
+            point=showing.plan.points[showing.state.point],
+            state=showing.state,
+            runs=showing.plan.runs(showing.state),
+        )

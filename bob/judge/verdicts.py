@@ -1,0 +1,126 @@
+"""From observations to verdicts: one workload, then one cell. Pure; judging again needs no guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bob.crash.state import CrashState
+from bob.judge.presence import Oracle
+from bob.judge.rules import Property, Violation, questions, violation
+from bob.observe.observation import Observation
+from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
+from bob.workload.history import History, simulate
+from bob.workload.operations import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The crash state of a workload that shows a violation best, and what it shows."""
+
+    state: CrashState
+    outcome: int
+    violation: Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a workload says of a property; ``evidence`` for a FAILS."""
+
+    result: WorkloadResult
+    evidence: Evidence | None = None
+
+
+class Bench:
+    """A workload with everything that was observed of it, ready to be judged by any number of properties.
+
+    ``states`` has each explored state with its outcome (None: not known), ``observations`` each outcome. ``lost`` says
+    why some outcomes are not known, ``inodes`` are the inode numbers by name before and after the operations.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        inodes: Sequence[Mapping[str, int]],
+        states: Sequence[tuple[CrashState, int | None]],
+        observations: Sequence[Observation],
+        coverage: States,
+        lost: str | None,
+    ) -> None:
+        self.workload = workload
+        self.history, _setup, _performed = simulate(workload)
+        self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes))
+        self._states = states
+        self._coverage = coverage
+        self._lost = lost
+        self._observations = observations
+        # A state that does not mount belongs to no row of the table: it is a finding of its own.
+        self._presences = {
+            number: self.oracle.presences(observation)
+            for number, observation in enumerate(observations)
+            if observation.mounted
+        }
+
+    @staticmethod
+    def asks(prop: Property, workload: Workload) -> bool:
+        """Whether ``workload`` asks for ``prop``."""
+        return bool(questions(prop, simulate(workload)[0]))
+
+    def judge(self, prop: Property) -> Judged | None:
+        """What this workload says of ``prop``; None if it does not ask for it."""
+        asked = questions(prop, self.history)
+        if not asked:
+            return None
+        broken: dict[int, Violation] = {}
+        for number, presences in self._presences.items():
+            for question in asked:
+                found = violation(prop, question, self.history, self.oracle, presences, self._observations[number])
+                if found is not None:
+                    broken[number] = found
+                    break
+        showing = [(state, outcome) for state, outcome in self._states if outcome in broken]
+        verdict, reason = Verdict.HOLDS, None
+        if showing:
+            verdict = Verdict.FAILS
+        elif self._lost is not None:
+            verdict, reason = Verdict.UNKNOWN, self._lost
+        elif self._coverage.explored == 0:
+            verdict, reason = Verdict.UNKNOWN, "no crash state was explored"
+        result = WorkloadResult(
+            self.workload.name, self.workload.finish.name, verdict, self._coverage, len(showing), reason
+        )
+        if not showing:
+            return Judged(result)
+        state, outcome = min(showing, key=lambda pair: departure(pair[0]))
+        assert outcome is not None
+        return Judged(result, Evidence(state, outcome, broken[outcome]))
+
+
+def departure(state: CrashState) -> tuple[int, int]:
+    """How hard a state is to explain: torn writes first, then how many separate runs of writes were kept."""
+    runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
+    return len(state.torn), runs
+
+
+def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
+    """Inode number of each thing: by the names that it has before (``known[0]``) and after (``known[1]``) all steps."""
+    inodes = {}
+    for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
+        for path, identity in step.names.items():
+            if path in numbers:
+                inodes[identity] = numbers[path]
+    return inodes
+
+
+def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None) -> PropertyResult:
+    """The cell of ``prop`` from what its workloads said; ``refused`` is why some of them could not be recorded."""
+    verdicts = {result.verdict for result in results}
+    reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
+    if Verdict.FAILS in verdicts:
+        verdict, reason = Verdict.FAILS, None
+    elif reason is not None or not results:
+        verdict, reason = Verdict.UNKNOWN, reason or "no workload asks for it"
+    else:
+        verdict = Verdict.HOLDS
+    states = total([result.states for result in results])
+    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason)

@@ -1,0 +1,91 @@
+"""Shows a violation again from its witness alone: builds the crash state, mounts it, and judges what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bob.errors import UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import ensure
+from bob.judge.presence import Oracle
+from bob.judge.rules import violation
+from bob.judge.verdicts import inodes_of_things
+from bob.observe.observation import Observation
+from bob.observe.session import Session
+from bob.pipeline import agent_in
+from bob.probe_files import shipped_probes
+from bob.progress import Progress
+from bob.trace.model import SECTOR_BYTES
+from bob.witness import Witness, read
+from bob.workload.history import simulate
+from bob.workload.pattern import describe
+
+DEFAULT_IMAGE = "debian-bookworm"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How often a witness showed its violation: ``confirmed`` of ``times``; and what was found, a line each."""
+
+    witness: str
+    confirmed: int
+    times: int
+    observation_lines: tuple[str, ...]
+    evidence: str
+
+
+def replay(path: Path, *, image: str | None, connect: str | None, times: int, progress: Progress) -> Replayed:
+    """Build the crash state of the witness in ``path`` ``times`` times, mount it each time and judge what is there.
+
+    Raises MalformedError for what is no witness, UsageError where the image's kernel is not the witness's.
+    """
+    witness = read(path)
+    built = ensure(image or DEFAULT_IMAGE, progress.step)
+    if built.kernel_release != witness.kernel:
+        raise UsageError(
+            f"the witness is of kernel {witness.kernel}, the image has {built.kernel_release}",
+            hint="name an image with that kernel by --image",
+        )
+    payload = b"".join(data for _sector, data in witness.runs)
+    delta, position = [], 0
+    for sector, data in witness.runs:
+        count = len(data) // SECTOR_BYTES
+        delta.append((sector, position, count))
+        position += count
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.REAL) as agent:
+        session = Session(agent, witness.configuration, witness.base, [], payload)
+        # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
+        outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
+        observations = [session.findings.observation(outcome) for outcome in outcomes]
+    shown = [broken(witness, observation) for observation in observations]
+    confirmed = sum(evidence is not None for evidence in shown)
+    evidence = next((found for found in shown if found is not None), "the violation does not show")
+    return Replayed(str(path), confirmed, times, lines(observations[-1]), evidence)
+
+
+def broken(witness: Witness, observation: Observation) -> str | None:
+    """What ``observation`` shows of the witness's violation; None if it does not show it."""
+    if witness.property is None or witness.question is None:
+        return None if observation.mounted else observation.summary
+    if not observation.mounted:
+        return None
+    history, _setup, _operations = simulate(witness.workload)
+    oracle = Oracle(history, inodes_of_things(history, *witness.inodes))
+    prop = shipped_probes((witness.property,))[0].property
+    found = violation(prop, witness.question, history, oracle, oracle.presences(observation), observation)
+    return None if found is None else found.evidence
+
+
+def lines(observation: Observation) -> tuple[str, ...]:
+    """An observation as people read it: the summary, then a line for each name."""
+    found = [observation.summary]
+    for name, node in sorted((observation.tree or {}).items()):
+        if node.fault:
+            found.append(f"{name}: {node.kind}, {node.fault}")
+        elif node.kind == "file":
+            found.append(f"{name}: file, {node.size:,} B: {describe(node.content)}")
+        else:
+            found.append(f"{name}: {node.kind}" + (f" -> {node.target}" if node.target else ""))
+    return tuple(found)

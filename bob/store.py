@@ -1,0 +1,245 @@
+"""The run directory: each phase writes what it made before the next one starts.
+
+::
+
+    RUN/run.json                       what was asked, and on what it runs
+    RUN/bases/NAME.json                base images (docs/formats.md)
+    RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it
+                          /timeline    the bios, as the kernel's tracepoints told them
+                          /recorded.json, /observed.json
+    RUN/result.json                    bob.result/1
+    RUN/witnesses/*.json               bob.witness/1
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bob.crash.state import CrashState
+from bob.errors import StoreError
+from bob.observe.observation import Findings
+from bob.record.base import Base
+from bob.record.recorder import Recording
+from bob.result import States, states_from_json
+from bob.workload.language import parse_one, write_one
+from bob.workload.operations import Finish, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen of a workload: each explored state with its outcome (None: never known, ``lost`` says why)."""
+
+    states: tuple[tuple[CrashState, int | None], ...]
+    findings: Findings
+    coverage: States
+    lost: str | None = None
+
+
+class RunDirectory:
+    """A run directory; made by :meth:`create`, opened again by the constructor."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not (path / "run.json").is_file():
+            raise StoreError(f"{path} is no run directory", hint="it has no run.json; bob probe --out makes one")
+
+    @classmethod
+    def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
+        """Make the directory ``path``; StoreError if it cannot be written or holds something already."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise StoreError(f"{path} is not empty", hint="name another directory with --out")
+            for folder in ("bases", "workloads", "witnesses"):
+                (path / folder).mkdir()
+            _write(path / "run.json", json.dumps(about, indent=1).encode())
+        except OSError as error:
+            raise StoreError(
+                f"cannot write {path}: {error.strerror}", hint="name another directory with --out"
+            ) from None
+        return cls(path)
+
+    def about(self) -> dict[str, Any]:
+        """What run.json says."""
+        return _document(self.path / "run.json")
+
+    def note(self, **more: Any) -> None:
+        """Add to run.json."""
+        _write(self.path / "run.json", json.dumps({**self.about(), **more}, indent=1).encode())
+
+    def save_base(self, base: Base) -> None:
+        """Keep a base image."""
+        _write(self.path / "bases" / f"{base.name}.json", json.dumps(base_to_json(base)).encode())
+
+    def base(self, name: str) -> Base:
+        """A kept base image."""
+        return base_from_json(_document(self.path / "bases" / f"{name}.json"))
+
+    def workloads(self) -> list[Path]:
+        """The folders of the workloads, in the order of the run."""
+        return sorted((self.path / "workloads").iterdir())
+
+    def folder(self, number: int, workload: Workload) -> Path:
+        """The folder of workload ``number`` of the run."""
+        slug = re.sub(r"[^a-z0-9]+", "-", f"{workload.name} {workload.finish.name}".lower()).strip("-")[:60]
+        return self.path / "workloads" / f"{number:03d}-{slug}"
+
+    def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
+        """Keep a recording that passed its check."""
+        folder.mkdir(exist_ok=True)
+        _write(folder / "log", recording.log)
+        _write(folder / "timeline", recording.timeline.encode())
+        document = {
+            "workload": workload_to_json(workload),
+            "base": base.name,
+            "device": list(recording.device),
+            "effective_options": recording.effective_options,
+            "inodes_before": recording.inodes_before,
+            "inodes_after": recording.inodes_after,
+            "final": _packed(recording.final),
+        }
+        _write(folder / "recorded.json", json.dumps(document).encode())
+
+    def save_refusal(self, folder: Path, workload: Workload, reason: str) -> None:
+        """Keep that, and why, a workload could not be recorded."""
+        folder.mkdir(exist_ok=True)
+        _write(folder / "refused.json", json.dumps({"workload": workload_to_json(workload), "reason": reason}).encode())
+
+    def refusal(self, folder: Path) -> tuple[Workload, str] | None:
+        """The workload of ``folder`` and why it was refused; None if it was not."""
+        if not (folder / "refused.json").is_file():
+            return None
+        document = _document(folder / "refused.json")
+        return workload_from_json(document["workload"]), document["reason"]
+
+    def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
+        """A kept recording: its workload, the name of its base, and itself."""
+        document = _document(folder / "recorded.json")
+        recording = Recording(
+            log=(folder / "log").read_bytes(),
+            timeline=(folder / "timeline").read_text(),
+            final=base64.b64decode(document["final"]),
+            device=(document["device"][0], document["device"][1]),
+            effective_options=document["effective_options"],
+            inodes_before=document["inodes_before"],
+            inodes_after=document["inodes_after"],
+        )
+        return workload_from_json(document["workload"]), document["base"], recording
+
+    def save_observed(self, folder: Path, observed: Observed) -> None:
+        """Keep what was seen of a workload."""
+        coverage = observed.coverage
+        document = {
+            "states": [[state.to_json(), outcome] for state, outcome in observed.states],
+            "outcomes": observed.findings.found,
+            "chunks": [len(chunk) for chunk in observed.findings.chunks],
+            "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),
+            "coverage": {name: None if value is None else str(value) for name, value in asdict(coverage).items()},
+            "lost": observed.lost,
+        }
+        _write(folder / "observed.json", json.dumps(document).encode())
+
+    def is_observed(self, folder: Path) -> bool:
+        """Whether the observations of a workload were kept."""
+        return (folder / "observed.json").is_file()
+
+    def observed(self, folder: Path) -> Observed:
+        """What was kept of a workload's observations."""
+        document = _document(folder / "observed.json")
+        findings = Findings()
+        findings.add(document["outcomes"], document["chunks"], zlib.decompress(base64.b64decode(document["contents"])))
+        return Observed(
+            states=tuple((CrashState.from_json(state), outcome) for state, outcome in document["states"]),
+            findings=findings,
+            coverage=states_from_json(document["coverage"]),
+            lost=document["lost"],
+        )
+
+    def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
+        """Keep a witness; its path within the run."""
+        _write(self.path / "witnesses" / f"{name}.json", json.dumps(document, indent=1).encode())
+        return f"witnesses/{name}.json"
+
+    def save_result(self, document: Mapping[str, Any]) -> None:
+        """Keep the result document."""
+        _write(self.path / "result.json", json.dumps(document, indent=1).encode())
+
+    def result(self) -> dict[str, Any]:
+        """The kept result document."""
+        return _document(self.path / "result.json")
+
+
+def base_to_json(base: Base) -> dict[str, Any]:
+    """A base image as a plain document."""
+    return {
+        "name": base.name,
+        "length": base.length,
+        "image": _packed(zlib.compress(zlib.decompress(base.packed), 9)),
+        "effective_options": base.effective_options,
+        "mkfs": base.mkfs,
+    }
+
+
+def base_from_json(document: Mapping[str, Any]) -> Base:
+    """The base image in a plain document."""
+    image = base64.b64decode(document["image"])
+    return Base(document["name"], document["length"], image, document["effective_options"], document["mkfs"])
+
+
+def workload_to_json(workload: Workload) -> dict[str, Any]:
+    """A workload as a plain document, its operations in the one-line language."""
+    finish = workload.finish
+    return {
+        "name": workload.name,
+        "setup": [write_one(operation) for operation in workload.setup],
+        "operations": [write_one(operation) for operation in workload.operations],
+        "finish": {
+            "name": finish.name,
+            "operations": [write_one(operation) for operation in finish.operations],
+            "natural": finish.natural,
+            "phase": finish.phase,
+        },
+    }
+
+
+def workload_from_json(document: Mapping[str, Any]) -> Workload:
+    """The workload in a plain document."""
+    finish = document["finish"]
+    operations = tuple(map(parse_one, finish["operations"]))
+    return Workload(
+        document["name"],
+        tuple(map(parse_one, document["setup"])),
+        tuple(map(parse_one, document["operations"])),
+        Finish(finish["name"], operations, finish["natural"], finish["phase"]),
+    )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write ``path`` whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from None
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", hint="was the run finished?") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged: {error}", hint="probe again") from None
+    return document
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,165 @@
+"""Witnesses, ``bob.witness/1``: everything that is needed to show a violation again, in one small file.
+
+A witness carries the base image, the sectors by which the crash state differs from it, and the workload with the
+question that the state answers wrongly. docs/formats.md describes each field.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bob.config import Configuration, configuration
+from bob.crash.legal import GrowthPoint
+from bob.crash.state import CrashState
+from bob.errors import MalformedError
+from bob.judge.rules import Property, Question
+from bob.record.base import Base
+from bob.store import base_from_json, workload_from_json, workload_to_json
+from bob.trace.model import SECTOR_BYTES, Trace
+from bob.workload.operations import Workload
+from bob.workload.pattern import operations_in
+
+SCHEMA = "bob.witness/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A witness as it is read again.
+
+    ``runs`` are (sector, data) on top of ``base``. ``property`` is a name, or None for a state that does not mount;
+    ``inodes`` are the inode numbers by name before and after the operations.
+    """
+
+    property: str | None
+    evidence: str
+    kernel: str
+    configuration: Configuration
+    workload: Workload
+    question: Question | None
+    base: Base
+    runs: tuple[tuple[int, bytes], ...]
+    inodes: tuple[Mapping[str, int], Mapping[str, int]]
+
+
+def write(
+    prop: Property | None,
+    evidence: str,
+    question: Question | None,
+    *,
+    environment: Mapping[str, str],
+    configuration: Configuration,
+    workload: Workload,
+    inodes: Sequence[Mapping[str, int]],
+    base: Base,
+    trace: Trace,
+    point: GrowthPoint,
+    state: CrashState,
+    runs: Sequence[tuple[int, bytes]],
+) -> dict[str, Any]:
+    """The witness of ``state`` as a plain document."""
+    image = b"".join(data for _sector, data in runs)
+    return {
+        "schema": SCHEMA,
+        "property": None if prop is None else prop.name,
+        "evidence": evidence,
+        "question": None if question is None else {"required": list(question.required), "later": question.later},
+        "environment": dict(environment),
+        "configuration": {
+            "fs": configuration.fs.name,
+            "mkfs_options": configuration.mkfs_options,
+            "mount_options": configuration.mount_options,
+            "device": configuration.device,
+        },
+        "workload": workload_to_json(workload),
+        "inodes_before": dict(inodes[0]),
+        "inodes_after": dict(inodes[1]),
+        "crash": {
+            "state": state.to_json(),
+            "seconds": _seconds(trace, point),
+            "pending": [_pending(trace, index, state) for index in point.pending],
+        },
+        "base": {
+            "name": base.name,
+            "length": base.length,
+            "effective_options": base.effective_options,
+            "mkfs": base.mkfs,
+            "image": base64.b64encode(lzma.compress(zlib.decompress(base.packed))).decode(),
+        },
+        "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
+        "data": base64.b64encode(lzma.compress(image)).decode(),
+    }
+
+
+def read(path: Path) -> Witness:
+    """The witness in the file ``path``; MalformedError where it is none, or of another schema."""
+    try:
+        document = json.loads(path.read_text())
+    except OSError as error:
+        raise MalformedError(f"cannot read {path}: {error.strerror}", hint="is it the path of a witness?") from None
+    except ValueError as error:
+        raise MalformedError(f"{path} is no witness: {error}", hint="was it truncated?") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else None
+        raise MalformedError(
+            f"{path} has schema {found!r}, not {SCHEMA!r}", hint="replay it with the bob that wrote it"
+        )
+    try:
+        return _read(document)
+    except (KeyError, TypeError, ValueError, lzma.LZMAError) as error:
+        raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
+
+
+def _read(document: Mapping[str, Any]) -> Witness:
+    asked = document["question"]
+    image = lzma.decompress(base64.b64decode(document["data"]))
+    runs, position = [], 0
+    for sector, count in document["runs"]:
+        runs.append((sector, image[position : position + count * SECTOR_BYTES]))
+        position += count * SECTOR_BYTES
+    made = document["configuration"]
+    packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"])), 1)
+    base = {**document["base"], "image": base64.b64encode(packed).decode()}
+    return Witness(
+        property=document["property"],
+        evidence=document["evidence"],
+        kernel=document["environment"]["kernel"],
+        configuration=configuration(made["fs"], made["mkfs_options"], made["mount_options"], made["device"]),
+        workload=workload_from_json(document["workload"]),
+        question=None if asked is None else Question(tuple(asked["required"]), asked["later"]),
+        base=base_from_json(base),
+        runs=tuple(runs),
+        inodes=(document["inodes_before"], document["inodes_after"]),
+    )
+
+
+def _pending(trace: Trace, index: int, state: CrashState) -> dict[str, Any]:
+    """What became of a pending write, for people."""
+    write = trace.writes[index]
+    torn = dict(state.torn).get(index)
+    fate = "kept" if index in state.kept else "lost" if torn is None else "torn"
+    described: dict[str, Any] = {
+        "write": index,
+        "sector": write.sector,
+        "sectors": write.sectors,
+        "task": write.task,
+        "fua": write.fua,
+        "seconds": round(write.submitted.seconds - trace.start.seconds, 6),
+        "operations": sorted(operations_in(write.data)),
+        "fate": fate,
+    }
+    return described if torn is None else {**described, "kept_units": [list(pair) for pair in torn]}
+
+
+def _seconds(trace: Trace, point: GrowthPoint) -> float:
+    """When the crash comes, in seconds after the start of the recording: not before the last thing it knows of."""
+    known = [write.submitted for write in trace.writes] + [flush.submitted for flush in trace.flushes]
+    known += [mark.at for mark in trace.marks]
+    last = max((moment.seconds for moment in known if moment.time <= point.time), default=trace.start.seconds)
+    return round(last - trace.start.seconds, 6)
