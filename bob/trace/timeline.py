@@ -105,7 +105,7 @@ def _events(text: str) -> Iterator[Event]:
     first_cpu = None
     seconds = 0.0
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.startswith("#") or not line or line.isspace():
+        if line.startswith("#") or not line.strip():
             _check_comment(number, line)
             continue
         if _LOST.fullmatch(line.strip()):

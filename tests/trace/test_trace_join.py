@@ -22,6 +22,8 @@ from bob.trace.timeline import parse_timeline
 REAL = Path(__file__).parent / "data" / "ext4-linux-6.1"
 A, B, C = (letter * 4096 for letter in (b"A", b"B", b"C"))
 NONE = Flags(0)
+WRITE = ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8"]
+FLUSH = ["a-2 Q FWS 0 + 0", "a-2 S FWS 0 + 0", "irq-9 C FWS 0 + 0"]
 UNHURRIED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -174,6 +176,16 @@ def test_twins_in_flight_are_submitted_as_late_as_can_be() -> None:
     assert [(w.data, w.submitted.time, w.completed.time) for w in trace.writes] == [(A, 5, 6), (B, 5, 7)]
 
 
+def test_a_twin_with_preflush_is_told_by_who_sends_its_data() -> None:
+    """Task a is held up between queueing and sending; meanwhile dm's worker sends the data of its twin."""
+    trace = joined(
+        ["a-2 Q W 0 + 8", "b-3 Q FW 0 + 8", "b-3 S FW 0 + 0", "dm-5 S W 0 + 8", "q-9 C W 0 + 8", *WRITE[1:]],
+        [NewEntry(Flags.FLUSH), NewEntry(NONE, 0, B), NewEntry(NONE, 0, A)],
+    )
+    assert as_seen(trace)[1] == [(3, 5, "b")]
+    assert [(w.data, w.submitted.time, w.completed.time) for w in trace.writes] == [(B, 5, 6), (A, 7, 8)]
+
+
 def test_chained_bios_complete_together() -> None:
     """btrfs's mirrors on 6.1: the second was done first, and so logged first, but is traced with the first."""
     trace = joined(
@@ -201,10 +213,6 @@ def test_events_of_other_devices_are_ignored() -> None:
     write_log(file, [NewEntry(Flags.MARK, mark="dm-log-writes-end")])
     trace = join(LogReader(file), parse_timeline(text), DEVICE, 8)
     assert (trace.writes, trace.flushes, trace.device_sectors) == ((), (), (8,))
-
-
-WRITE = ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8"]
-FLUSH = ["a-2 Q FWS 0 + 0", "a-2 S FWS 0 + 0", "irq-9 C FWS 0 + 0"]
 
 
 @pytest.mark.parametrize(

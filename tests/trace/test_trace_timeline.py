@@ -149,6 +149,7 @@ def test_other_events_and_marks_are_passed_over() -> None:
         LINE + "block_rq_issue: 8,0 WS 4096 () 16573296 + 8 [kworker/7:0H]",
         LINE + "wbc_writepage: bdi 253:0: towrt=1024",
         "",
+        "   ",
     ]
     assert parse_timeline("\n".join(text)).events == ()
 
