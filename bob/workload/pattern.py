@@ -55,8 +55,9 @@ def operations_in(data: bytes) -> frozenset[int]:
 def describe(data: bytes, offset: int = 0) -> str:
     """What a person is told of ``data``, found at file offset ``offset`` (bytes): runs of who wrote what.
 
-    For example ``"operation 3 (512 B), zeros (3,584 B)"``, or ``initial data`` for the initial tree's; bytes that are none of data, zeros or stale medium are
-    ``unknown``, and a cell whose own address is not where it was found is ``misplaced``.
+    For example ``"operation 3 (512 B), zeros (3,584 B)"``; what the initial tree held is ``initial data``. Bytes that
+    are none of data, zeros or stale medium are ``unknown``; a cell that was found elsewhere than it says is
+    ``misplaced``.
     """
     runs: list[tuple[str, int]] = []
     position = 0
