@@ -130,32 +130,38 @@ def _finish(recipe: Recipe, part: Path) -> None:
 def _scratch(lock: TextIO) -> Iterator[Path]:
     """A folder for the root while it is made, that other users may enter (apt's own, and those of a user namespace).
 
-    Its path stands in the lock file, so that the next build removes what a killed one left.
+    Its path stands in the lock file until it is gone, so that a later build removes what a killed one left.
     """
     lock.seek(0)
-    _discard(lock.read().strip())
+    left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
     scratch.chmod(0o755)
-    lock.truncate(0)
-    lock.write(str(scratch))
-    lock.flush()
+    left.append(str(scratch))
+    _note(lock, left)
     try:
+        for path in left[:-1]:
+            _discard(Path(path))
         yield scratch
     finally:
-        _discard(str(scratch))
-        lock.truncate(0)
+        _discard(scratch)
+        _note(lock, [path for path in left if Path(path).exists()])
 
 
-def _discard(left: str) -> None:
-    """Remove a scratch folder, never anything that is mounted below it."""
-    path = Path(left)
+def _note(lock: TextIO, paths: list[str]) -> None:
+    lock.truncate(0)
+    lock.write("".join(f"{path}\n" for path in paths))
+    lock.flush()
+
+
+def _discard(path: Path) -> None:
+    """Remove a scratch folder as far as that is possible, never anything that is mounted below it."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     if any(f"{path}/" in f"{line.split()[4]}/" for line in mounts):
         raise ImageError(f"something is still mounted below {path}", hint="unmount it, then try again")
     command = ["rm", "-rf", "--one-file-system", str(path)]
-    if os.geteuid() != 0:
-        # The files belong to the user ids that mmdebstrap's user namespace has; only in one like it can they go.
-        command = ["unshare", "--user", "--map-root-user", "--map-auto", *command]
-    subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
+    if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode and os.geteuid() != 0:
+        # What a killed build left belongs to ids of mmdebstrap's user namespace; only in one like it can it go.
+        inside = ["unshare", "--user", "--map-root-user", "--map-auto", *command]
+        subprocess.run(inside, check=False, stderr=subprocess.DEVNULL)

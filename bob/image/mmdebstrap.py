@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,9 +24,10 @@ PROGRAMS = {
 #: Besides, where an ordinary user builds in a user namespace.
 USER_PROGRAMS = {"newuidmap": "uidmap"}
 
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# A step is "I: doing this..."; other lines, and steps with a path of this moment, are details for the log.
+_STEP = re.compile(r"I: ([^/]*)\.\.\.")
 
-_SECONDS_TO_CLEAN_UP = 20.0
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def check_programs() -> None:
@@ -75,6 +78,7 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends all of that one's
         )
         lines = []
         try:
@@ -83,9 +87,8 @@ def run(
                 output.write(line)
                 output.flush()
                 lines.append(line.strip())
-                # A step is "I: doing this..."; the others are details for the log.
-                if line.startswith("I: ") and line.rstrip().endswith("..."):
-                    progress(line[3:].rstrip(" .\n"))
+                if step := _STEP.fullmatch(line.strip()):
+                    progress(step[1])
             status = process.wait()
         finally:
             _end(process)
@@ -105,29 +108,24 @@ def _confined() -> list[str]:
     As root it mounts things, so it gets a mount namespace and a process namespace of its own that end with it, also
     by SIGKILL. The new namespace's mounts are cut off from the host's (which shares them under systemd); in a chroot
     that cannot be done, because its root is no mount point, and is not needed, because nothing is shared there.
-    An ordinary user's mmdebstrap makes such namespaces itself and cleans up after a SIGTERM.
+    An ordinary user's mmdebstrap makes such namespaces itself. (Ubuntu's AppArmor lets mmdebstrap do that, but not
+    unshare, so the same words would not do.)
     """
+    mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
-        return ["setpriv", "--pdeathsig", "TERM"]
-    alone = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child"]
+        return mortal
     return [
-        *("setpriv", "--pdeathsig", "KILL"),
-        *alone,
+        *mortal,
+        *("unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child"),
         *("sh", "-c", 'mount --make-rprivate / 2>/dev/null; exec "$@"', "sh"),
     ]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
+    """Kill what still runs of it. All are in its session; those of its user namespace belong to that one's owner."""
     if process.poll() is None:
-        if _is_root():
-            process.kill()
-        else:
-            process.terminate()
-        try:
-            process.wait(_SECONDS_TO_CLEAN_UP)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     if process.stdout is not None:
         process.stdout.close()
 

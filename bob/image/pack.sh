@@ -11,6 +11,7 @@ set -eu
 root=$1
 work=$root/.bob
 umask 022
+echo "I: packing kernel modules, initramfs and root file system..." >&2 # a step that bob shows
 for release in "$root"/lib/modules/*; do release=${release##*/}; done
 modules=lib/modules/$release/kernel
 printf '%s\n' "$release" >"$work/release"
