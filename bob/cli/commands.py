@@ -1,0 +1,60 @@
+"""Groups of commands that load slowly and guess well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+from bob.errors import UsageError
+
+
+def known_names(wrong: str, names: list[str]) -> str:
+    """The hint for a name that is not among ``names``: the one that was meant, or else all that there are."""
+    close = get_close_matches(wrong, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"bob knows: {', '.join(names)}"
+
+
+class Commands(click.Group):
+    """A group that says which command was meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that ``args`` begin with; raises UsageError if there is none of that name."""
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            raise UsageError(
+                f"there is no command {f'{ctx.command_path} {name}'!r}", hint=known_names(name, self.list_commands(ctx))
+            )
+        return super().resolve_command(ctx, args)
+
+
+class LazyCommands(Commands):
+    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, loaded when they are used.
+
+    ``lazy`` has a line on each, so that ``--help`` need not load them.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order in which they are declared."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, loaded."""
+        if cmd_name not in self._lazy:
+            return None
+        command: click.Command = getattr(import_module(f"bob.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._lazy.items()))

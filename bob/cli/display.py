@@ -1,0 +1,134 @@
+"""Shows how a long piece of work gets on: a bar on a terminal, a line now and then elsewhere. Always on stderr."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.text import Text
+
+from bob.cli.output import console
+from bob.cli.tally import Tally
+from bob.progress import Progress, Silent
+from bob.report.counts import explored
+from bob.report.rows import MARKS, style
+from bob.result import PropertyResult, Verdict
+
+SECONDS_BETWEEN_LINES = 5.0
+"""Where there is no terminal, counts are written no more often than this."""
+
+
+@contextmanager
+def watching(*, quiet: bool = False) -> Iterator[Progress]:
+    """A Progress for as long as the block lasts: nobody's, a terminal's, or a log file's."""
+    screen = console(stderr=True)
+    if quiet:
+        yield Silent()
+    elif not screen.is_terminal or screen.is_dumb_terminal:
+        yield Lines(screen)
+    else:
+        bar = Bar(screen)
+        with Live(console=screen, get_renderable=bar.renderable, transient=True, redirect_stdout=False):
+            yield bar
+
+
+class Watcher(ABC):
+    """Keeps count of what it is told, by any thread; its subclasses show it."""
+
+    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._lock = threading.Lock()
+        self._tally = Tally(clock)
+
+    def step(self, text: str) -> None:
+        """One line on what is being set up."""
+        with self._lock:
+            self._write(Text(text, "bob.dim"))
+
+    def planned(self, workloads: int, states: int) -> None:
+        """How much there is to do."""
+        with self._lock:
+            self._tally.plan(workloads, states)
+            self._write(Text(f"{workloads:,} workloads, at most {states:,} crash states", "bob.dim"))
+
+    def recorded(self, workload: str) -> None:
+        """A workload was recorded."""
+        with self._lock:
+            self._tally.record()
+            self._changed()
+
+    def observed(self, workload: str, states: int) -> None:
+        """More crash states are done."""
+        with self._lock:
+            self._tally.observe(states)
+            self._changed()
+
+    def finished(self, workload: str, unused: int) -> None:
+        """A workload is done."""
+        with self._lock:
+            self._tally.finish(unused)
+            self._changed()
+
+    def judged(self, cell: PropertyResult) -> None:
+        """A cell has its verdict."""
+        with self._lock:
+            self._write(verdict_line(cell))
+
+    def _write(self, text: Text) -> None:
+        with suppress(OSError, ValueError):  # whoever read it is gone: the work goes on
+            self._screen.print(text, soft_wrap=True)
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """The counts are others now."""
+
+
+class Lines(Watcher):
+    """Plain lines, for log files: what happens, and the counts every few seconds."""
+
+    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(screen, clock)
+        self._clock = clock
+        self._last = clock()
+
+    def _changed(self) -> None:
+        all_done = self._tally.done == self._tally.workloads
+        if all_done or self._clock() - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = self._clock()
+            self._write(Text(self._tally.line()))
+
+
+class Bar(Watcher):
+    """A bar and the counts at the bottom of a terminal; steps and verdicts scroll by above them."""
+
+    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(screen, clock)
+        self._spinner = Spinner("dots", style="bob.bar")
+
+    def renderable(self) -> RenderableType:
+        """What is at the bottom now.
+
+        Called by rich's own thread, under rich's lock. It must not wait for ours, whose owner may be waiting for
+        rich's; so it may see counts of two moments.
+        """
+        if not self._tally.states:
+            return self._spinner
+        bar = ProgressBar(self._tally.states, self._tally.observed, complete_style="bob.bar", finished_style="bob.bar")
+        return Group(bar, Text(self._tally.line(), "bob.dim", no_wrap=True, overflow="ellipsis"))
+
+    def _changed(self) -> None:
+        """Nothing: rich asks several times a second."""
+
+
+def verdict_line(cell: PropertyResult) -> Text:
+    """A cell in one line, as it is judged."""
+    why = cell.reason if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED) else explored(cell.states)
+    line = Text.assemble((f"{MARKS[cell.verdict]:<5}", style(cell.verdict)), f" {cell.name}")
+    return line.append(f"  {why}", "bob.dim") if why else line

@@ -1,0 +1,58 @@
+"""``bob doctor``: says whether a probe can run here, and if not, what to install."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from bob.cli.checks import Check, State, checks
+from bob.cli.options import json_option
+from bob.cli.output import console, is_stdout, write_json
+from bob.errors import Exit
+
+_STYLES = {State.OK: "bob.holds", State.MISSING: "bob.fails", State.NOTE: "bob.unknown"}
+_NAME_WIDTH = 24
+
+
+@click.command()
+@json_option
+def doctor(json_file: Path | None) -> Exit:
+    """Check everything that a probe needs, and say how to get what is missing.
+
+    A `note` is something that bob can do without, or will make itself. No guest is started.
+
+    \b
+    Examples:
+      bob doctor
+      bob doctor --json - | jq '.checks[] | select(.state == "missing")'
+
+    \b
+    Exit codes:
+      0   a probe can run
+      4   something is missing
+    """
+    screen = console()
+    found = []
+    for check in checks():
+        found.append(check)
+        if not is_stdout(json_file):
+            _print(screen, check)
+    missing = [check.name for check in found if check.state is State.MISSING]
+    if json_file is not None:
+        document = {"schema": "bob.doctor/1", "ready": not missing, "checks": [asdict(check) for check in found]}
+        write_json(json_file, document)
+    if not is_stdout(json_file):
+        screen.print()
+        screen.print(f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run")
+    return Exit.MISSING_PROGRAM if missing else Exit.DONE
+
+
+def _print(screen: Console, check: Check) -> None:
+    state = Text(f"{check.state.value:<8}", _STYLES[check.state])
+    screen.print(state, f"{check.name:<{_NAME_WIDTH}}", check.found, sep="", soft_wrap=True)
+    if check.hint and check.state is not State.OK:
+        screen.print(f"{'':8}{'hint':<{_NAME_WIDTH}}{check.hint}", style="bob.dim", soft_wrap=True)

@@ -1,0 +1,122 @@
+"""How bob ends: one line that says what is wrong, one that says what to do, and an exit code. Never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import click
+
+from bob import __version__
+from bob.errors import BobError, Exit
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
+
+
+class Interrupted(BobError):
+    """Someone pressed Ctrl-C, or sent SIGTERM; the hint may say what is kept."""
+
+    exit_code = Exit.INTERRUPTED
+
+    def __init__(self, hint: str | None = None) -> None:
+        super().__init__("interrupted", hint=hint)
+
+
+def catch_signals() -> None:
+    """Let SIGTERM and a closed terminal do what Ctrl-C does: what is finished stays, what was started ends.
+
+    For the main thread of the program, once. A signal that is ignored (nohup) stays so.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+    threading.excepthook = lambda failed: None if failed.exc_value is None else _internal(failed.exc_value)
+
+
+def exit_code(command: Callable[[], object]) -> int:
+    """Run ``command``; whatever comes of it, tell it on stderr, and return the exit code."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_left()
+    except (Exception, KeyboardInterrupt) as error:
+        return _tell(error)
+    return code if isinstance(code, int) else Exit.DONE
+
+
+def _tell(error: BaseException) -> Exit:
+    if os.environ.get("BOB_DEBUG") == "1" and not isinstance(error, Interrupted):
+        traceback.print_exception(error)
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            return _tell(Interrupted())
+        case BobError():
+            if error.exit_code is Exit.INTERRUPTED and sys.stderr.isatty():
+                click.echo(err=True)  # after the terminal's ^C
+            _say(error.message, error.hint)
+            return error.exit_code
+        case click.UsageError():
+            return _usage(error)
+        case click.ClickException():
+            _say(error.format_message())
+            return Exit.USAGE
+        case OSError() if error.errno in _FULL:
+            where = f" ({error.filename})" if error.filename else ""
+            _say(f"{error.strerror}{where}", "free some space, or choose another folder with --out or XDG_CACHE_HOME")
+            return Exit.STORE
+    return _internal(error)
+
+
+def _usage(error: click.UsageError) -> Exit:
+    if isinstance(error, _NO_ARGUMENTS):
+        click.echo(error.format_message(), err=True)  # a command group alone: its help
+        return Exit.USAGE
+    message = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "bob"
+    _say(message[:1].lower() + message[1:], f"{command} --help")
+    return Exit.USAGE
+
+
+def _internal(error: BaseException) -> Exit:
+    """An error that nobody foresaw: its traceback goes to a file."""
+    message = f"internal error: {type(error).__name__}: {error}"
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="bob-error-", suffix=".txt", delete=False) as file:
+            print(f"bob {__version__}, Python {platform.python_version()}, {platform.platform()}", file=file)
+            print(*sys.argv, end="\n\n", file=file)
+            traceback.print_exception(error, file=file)
+    except OSError:
+        _say(message, "BOB_DEBUG=1 shows the traceback")
+    else:
+        _say(f"{message} (traceback: {file.name})", "please report it, with that file")
+    return Exit.INTERNAL
+
+
+def _say(message: str, hint: str | None = None) -> None:
+    """One line each, whatever the words of others (libvirt, the kernel) look like."""
+    with suppress(OSError):
+        click.echo(f"bob: {' '.join(message.split())}", err=True)
+        if hint:
+            click.echo(f"hint: {' '.join(hint.split())}", err=True)
+
+
+def _reader_left() -> Exit:
+    """Whoever read our output (``| head``) has had enough, which is no error."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at the end
+    return Exit.DONE
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt

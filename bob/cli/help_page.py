@@ -1,0 +1,46 @@
+"""Writes docs/cli.md, the ``--help`` of every command: ``python -m bob.cli.help_page > docs/cli.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from bob.cli.main import cli
+
+WIDTH = 100
+
+_HEAD = """\
+# The command line
+
+What `bob COMMAND --help` says, for every command. This page is written by a program; after a change to a command,
+write it anew: `python -m bob.cli.help_page > docs/cli.md`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for context in contexts():
+        path = context.command_path
+        heading = "#" * (1 + len(path.split()))
+        parts.append(f"{heading} {path}\n\n```text\n{context.get_help().rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def contexts() -> Iterator[click.Context]:
+    """A context for every command, each group before what is in it; it knows the command's whole name and its help."""
+    yield from _below(click.Context(cli, info_name="bob", terminal_width=WIDTH, **cli.context_settings))
+
+
+def _below(context: click.Context) -> Iterator[click.Context]:
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            if command is not None and not command.hidden:
+                yield from _below(click.Context(command, parent=context, info_name=name))
+
+
+if __name__ == "__main__":
+    click.echo(page(), nl=False)

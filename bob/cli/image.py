@@ -1,0 +1,122 @@
+"""``bob image``: the guest images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from bob.cli.commands import Commands
+from bob.cli.display import watching
+from bob.cli.options import Known, image_names, json_option, quiet_option
+from bob.cli.output import console, is_stdout, write_json
+from bob.errors import UsageError
+from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
+from bob.report.counts import size
+from bob.report.trimmed import Trimmed
+
+_STYLES = {"built": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
+
+
+@click.group(cls=Commands)
+def image() -> None:
+    """List, build and remove guest images.
+
+    A probe builds the image it needs when it needs it first: a minute or two, a download of some 150 MB.
+
+    \b
+    Examples:
+      bob image list
+      bob image build debian-bookworm
+      bob image rm debian-bookworm
+    """
+
+
+@image.command("list")
+@json_option
+def list_images(json_file: Path | None) -> None:
+    """List all guest images, built or not.
+
+    An outdated image is one whose recipe has changed since; no probe uses it any more.
+
+    \b
+    Example:
+      bob image list
+    """
+    rows = [_row(name) for name in recipe_names()] + [_described(found, "outdated") for found in _outdated()]
+    if json_file is not None:
+        write_json(json_file, {"schema": "bob.images/1", "images": rows})
+    if is_stdout(json_file):
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in ("image", "", "kernel", "size", "folder"):
+        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=heading != "folder")
+    for row in rows:
+        taken = size(row["bytes"]) if row["bytes"] else ""
+        table.add_row(row["name"], Text(row["state"], _STYLES[row["state"]]), row["kernel"], taken, row["folder"])
+    console().print(Trimmed(table))
+
+
+@image.command()
+@click.argument("name", type=Known("guest image", image_names), default="debian-bookworm")
+@quiet_option
+def build(name: str, quiet: bool) -> None:
+    """Build the guest image NAME, unless it is built already.
+
+    Without NAME, the image that `bob probe` uses when nobody says which.
+
+    \b
+    Examples:
+      bob image build
+      BOB_MIRROR=http://ftp.de.debian.org/debian bob image build debian-bookworm
+    """
+    there = find(load_recipe(name))
+    with watching(quiet=quiet) as progress:
+        built = there or ensure(name, progress.step)
+    click.echo(f"{name} {'was built already' if there else 'is built'}: {built.folder}")
+
+
+@image.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def rm(names: tuple[str, ...]) -> None:
+    """Remove the guest images called NAME, outdated ones too.
+
+    \b
+    Example:
+      bob image rm debian-bookworm
+    """
+    images = installed()
+    for name in names:
+        if not any(found.name == name for found in images):
+            there = ", ".join(sorted({found.name for found in images})) or "none"
+            raise UsageError(f"there is no guest image {name!r} to remove", hint=f"built: {there}")
+    for found in images:
+        if found.name in names:
+            remove(found)
+            click.echo(f"removed {found.folder} ({size(sum(found.sizes.values()))})")
+
+
+def _row(name: str) -> dict[str, Any]:
+    """The image of a recipe, built or not."""
+    recipe = load_recipe(name)
+    found = find(recipe)
+    row = _described(found, "built") if found else {"name": name, "state": "not built", "kernel": "", "bytes": 0}
+    return {"folder": "", **row, "description": recipe.description}
+
+
+def _described(found: Image, state: str) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "state": state,
+        "kernel": found.kernel_release,
+        "bytes": sum(found.sizes.values()),
+        "folder": str(found.folder),
+    }
+
+
+def _outdated() -> list[Image]:
+    current = {found.folder for name in recipe_names() if (found := find(load_recipe(name)))}
+    return [found for found in installed() if found.folder not in current]

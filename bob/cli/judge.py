@@ -1,0 +1,38 @@
+"""``bob judge``: judges a run again from what it kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bob.cli.options import RUN, json_option
+from bob.cli.output import deliver
+from bob.errors import Exit
+
+
+@click.command()
+@click.argument("run", type=RUN)
+@json_option
+def judge(run: Path, json_file: Path | None) -> Exit:
+    """Judge the run in the directory RUN again, without a guest.
+
+    Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that
+    was interrupted: what is not observed counts as unknown. For a run of an earlier bob: the verdicts of this one.
+
+    \b
+    Examples:
+      bob judge bob-runs/20261121T230021-1f2e3d
+      bob judge --json judged.json bob-runs/20261121T230021-1f2e3d
+
+    \b
+    Exit codes:
+      0   every cell has a verdict
+      3   some cell is unknown
+      9   RUN is no run directory, or lacks something that the run should have kept
+    """
+    from bob.judge.again import judge_again
+
+    result = judge_again(run)
+    deliver(result, run, json_file)
+    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

@@ -1,0 +1,100 @@
+"""The program ``bob``: its commands, and nothing else. A command's module is loaded when the command is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import shell_complete
+
+from bob import __version__
+from bob.cli.commands import LazyCommands
+from bob.cli.ending import catch_signals, exit_code
+
+COMMANDS = {
+    "probe": "Find out which persistence properties a file system has.",
+    "judge": "Judge a finished run again, without a guest.",
+    "show": "Print the table of a run again.",
+    "replay": "Show on a real kernel that a witness does violate its property.",
+    "image": "List, build and remove guest images.",
+    "trace": "Look into a block log, as dm-log-writes makes it.",
+    "doctor": "Check everything that a probe needs.",
+}
+
+_COMPLETE = "_BOB_COMPLETE"
+
+EPILOG = """
+\b
+Examples:
+  bob doctor
+  bob probe --fs ext4 --mount-opts data=ordered
+  bob show bob-runs/20261121T230021-1f2e3d
+
+\b
+Exit codes:
+  0  done                                 6    a guest did not start or was lost
+  1  a comparison found a difference      7    a recording failed its check
+  2  usage                                8    a file is malformed
+  3  done, but some cell is unknown       9    a run directory is unusable
+  4  a program or library is missing      70   an internal error
+  5  a guest image could not be built     130  interrupted
+
+\b
+Environment:
+  XDG_CACHE_HOME   guest images and saved guests are in $XDG_CACHE_HOME/bob
+  BOB_ACCELERATOR  kvm or tcg, where bob would otherwise try which one works
+  BOB_MIRROR       the Debian mirror that guest images are built from
+  BOB_DEBUG=1      show tracebacks on the terminal
+  NO_COLOR=1       no colours
+
+\b
+Shell completion: put one of these into your shell's start-up file.
+  eval "$(_BOB_COMPLETE=bash_source bob)"
+  eval "$(_BOB_COMPLETE=zsh_source bob)"
+  _BOB_COMPLETE=fish_source bob | source
+"""
+
+
+@click.group(
+    cls=LazyCommands,
+    lazy=COMMANDS,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+@click.version_option(__version__, prog_name="bob", message="%(prog)s %(version)s")
+def cli() -> None:
+    """bob, the Block Order Breaker: which persistence properties does a file system have?
+
+    bob runs small workloads on a real kernel in a QEMU guest, records what reaches the disk, makes the states that a
+    crash may leave, lets the kernel mount them, and looks at what is there. It finds operations that do not survive a
+    crash whole (atomicity), and operations that reach the disk before earlier ones (ordering).
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the command line ``arguments`` (without the program's name) say; returns the exit code."""
+    return exit_code(lambda: _run(list(arguments)))
+
+
+def _run(arguments: list[str]) -> object:
+    """What click's own ``main`` does, but for the errors, which it would tell in its own way."""
+    asked = os.environ.get(_COMPLETE)
+    if asked:
+        return shell_complete(cli, {}, "bob", _COMPLETE, asked)
+    try:
+        with cli.make_context("bob", arguments) as context:
+            return cli.invoke(context)
+    except click.exceptions.Exit as done:  # --help, --version
+        return done.exit_code
+
+
+def main() -> None:
+    """The entry point."""
+    catch_signals()
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

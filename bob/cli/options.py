@@ -1,0 +1,138 @@
+"""Options and kinds of values that several commands share. What is wrong with one is said before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from bob.cli.commands import known_names
+from bob.errors import UsageError
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # before click 8.4 it takes no type
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class Size(ParamType):
+    """A number of bytes: ``64M``, ``1G``, ``67108864``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
+        if match is None or not int(match[1]):
+            raise UsageError(f"{_option(param)}: {value!r} is no size", hint="for example 64M or 1G")
+        return int(match[1]) * _UNITS[match[2].upper()]
+
+
+class Known(ParamType):
+    """One of the ``names`` that bob knows, which are asked for when they are needed."""
+
+    name = "name"
+
+    def __init__(self, what: str, names: Callable[[], Iterable[str]]) -> None:
+        self._what = what
+        self._names = names
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name itself."""
+        names = list(self._names())
+        if value not in names:
+            raise UsageError(f"unknown {self._what} {value!r}", hint=known_names(value, names))
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so."""
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+class NewFile(ParamType):
+    """A file that will be written, in a folder that exists; ``-`` is standard output."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path, after a look at whether it can be written."""
+        path = Path(value)
+        if value == "-":
+            return path
+        if not path.parent.is_dir():
+            raise UsageError(f"{_option(param)}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
+        if path.is_dir():
+            raise UsageError(f"{_option(param)}: {path} is a directory", hint=f"for example {path / 'result.json'}")
+        if reason := _why_not_writable(path):
+            raise UsageError(f"{_option(param)}: cannot write {path}: {reason}", hint="name another file")
+        return path
+
+
+class NewFolder(ParamType):
+    """A folder that will be made, or is there and empty."""
+
+    name = "dir"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path, after a look at whether it can be made."""
+        path = Path(value)
+        check_new_folder(path, _option(param))
+        return path
+
+
+def check_new_folder(path: Path, option: str) -> None:
+    """Raise UsageError if the folder ``path`` can neither be made nor is there and empty."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
+    if path.is_dir() and os.access(path, os.R_OK) and any(path.iterdir()):
+        raise UsageError(f"{option}: {path} is not empty", hint="every run has a directory of its own")
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if reason := why_no_new_file(existing):
+        raise UsageError(f"{option}: cannot write to {existing}: {reason}", hint="name another directory")
+
+
+def why_no_new_file(folder: Path) -> str | None:
+    """Why no file can be made in ``folder``; None if one can. It is tried: permissions alone do not tell."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def image_names() -> list[str]:
+    """The guest images that can be built."""
+    from bob.image import recipe_names
+
+    return recipe_names()
+
+
+json_option = click.option(
+    "--json", "json_file", type=NewFile(), metavar="FILE", help="Write the result as JSON into FILE; - is stdout."
+)
+connect_option = click.option(
+    "--connect", metavar="URI", help="Run guests on this libvirt connection (default: one of bob's own, no daemon)."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+RUN = click.Path(exists=True, file_okay=False, path_type=Path)
+"""The argument RUN: a run directory."""
+
+
+def _why_not_writable(path: Path) -> str | None:
+    if not path.exists():
+        return why_no_new_file(path.parent)
+    return None if os.access(path, os.W_OK) else "permission denied"
+
+
+def _option(param: click.Parameter | None) -> str:
+    return param.opts[0] if param else "value"

@@ -1,0 +1,95 @@
+"""Where results go: a table with colours on stdout, JSON into a file."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.theme import Theme
+
+from bob.errors import UsageError
+from bob.report.table import print_result
+from bob.result import Result, to_json
+
+# Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); and none of them
+# says anything that the mark does not say as well.
+_VERMILLION, _GREEN, _ORANGE, _BLUE, _PURPLE = "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7"
+
+THEME = Theme(
+    {
+        "bob.fails": f"bold {_VERMILLION}",
+        "bob.holds": _GREEN,
+        "bob.unknown": f"bold {_ORANGE}",
+        "bob.skipped": "dim",
+        "bob.unmountable": f"bold {_PURPLE}",
+        "bob.command": _BLUE,
+        "bob.bar": _BLUE,
+        "bob.title": "bold",
+        "bob.heading": "bold",
+        "bob.dim": "dim",
+    }
+)
+
+_ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-", "╸": "-", "╺": "-"})
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A terminal, or whatever stands in its place: 80 columns without colours."""
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="bob.ascii")
+    return Console(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
+
+
+def deliver(result: Result, run: Path, json_file: Path | None) -> None:
+    """Write ``result``, whose files are in ``run``, into ``json_file``; print its table unless JSON is on stdout."""
+    if json_file is not None:
+        write_json(json_file, to_json(result))
+    if not is_stdout(json_file):
+        print_result(console(), result, run)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write ``document`` whole or not at all."""
+    if is_stdout(path):
+        _dump(document, sys.stdout)
+        return
+    target = path.resolve()  # what a link names is replaced, not the link
+    special = target.exists() and not target.is_file()  # a pipe, /dev/null
+    part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("w") as file:
+            _dump(document, file)
+        if not special:
+            part.replace(target)
+    except OSError as error:
+        if not special:
+            part.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --json") from error
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Whether ``--json`` was given ``-``."""
+    return path == Path("-")
+
+
+def _dump(document: Any, file: IO[str]) -> None:
+    json.dump(document, file, indent=2)
+    file.write("\n")
+    file.flush()
+
+
+def _as_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Our own marks in letters that every terminal has: a – that became a ? would mean something else."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_ASCII)
+    return "".join(letter if letter.isascii() else "?" for letter in text), error.end
+
+
+codecs.register_error("bob.ascii", _as_ascii)

@@ -1,0 +1,41 @@
+"""Numbers of crash states as people read them: 4,096 and 2^88, not 309,485,009,821,345,068,724,781,056."""
+
+from __future__ import annotations
+
+import math
+
+from bob.result import States
+
+_LARGEST_IN_DIGITS = 10**6
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def compact(count: int) -> str:
+    """``count`` in digits, or as the nearest power of two where there are too many of them."""
+    return f"{count:,}" if count < _LARGEST_IN_DIGITS else f"2^{round(math.log2(count))}"
+
+
+def explored(states: States) -> str:
+    """How much was explored of what is legal: ``812/2^88``, ``all 4,096``, or ``812/2^88 (all whole)``.
+
+    The legal states are those with torn writes. "All whole" says that no state without torn writes is missing.
+    """
+    if states.exhaustive == "sectors":
+        return f"all {compact(states.legal_sectors)}"
+    if not states.legal_sectors:
+        return ""
+    part = f"{compact(states.explored)}/{compact(states.legal_sectors)}"
+    return f"{part} (all whole)" if states.exhaustive == "writes" else part
+
+
+def size(count: int) -> str:
+    """A number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if value >= 10 or value.is_integer() else f"{value:.1f} {_UNITS[unit]}"
+
+
+def plural(count: int, what: str) -> str:
+    """``1 crash state``, ``3 crash states``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,55 @@
+"""The rows of the table, and the marks in its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bob.result import ConfigurationResult, PropertyResult, Verdict
+
+FAMILIES = {
+    "atomicity": (
+        "single-sector-overwrite",
+        "single-sector-append",
+        "single-block-overwrite",
+        "single-block-append",
+        "multi-block-append",
+        "multi-block-prefix-append",
+        "directory-op",
+    ),
+    "ordering": (
+        "overwrite-any",
+        "append-rename-any",
+        "trunc-append-any",
+        "append-append-same-file",
+        "append-any",
+        "directory-op-any",
+    ),
+}
+"""The two families of persistence properties, and their rows in the order of Table 1 (docs/design.md, section 4)."""
+
+MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
+"""What stands in a cell."""
+
+_ORDER = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
+
+
+def by_family(columns: Iterable[ConfigurationResult]) -> dict[str, list[str]]:
+    """The properties in ``columns``, family by family: those of Table 1 in its order, then others as they come."""
+    found: dict[str, dict[str, None]] = {family: {} for family in FAMILIES}
+    for column in columns:
+        for cell in column.properties:
+            found.setdefault(cell.family, {})[cell.name] = None
+    last = len(_ORDER)
+    rows = {family: sorted(names, key=lambda name: _ORDER.get(name, last)) for family, names in found.items()}
+    return {family: names for family, names in rows.items() if names}
+
+
+def style(verdict: Verdict) -> str:
+    """The name of a verdict's style; which colour that is, only bob.cli knows."""
+    return f"bob.{verdict.value}"
+
+
+def cells(column: ConfigurationResult) -> dict[str, PropertyResult]:
+    """The cells of a column by the property's name, in the order of the rows."""
+    known = {cell.name: cell for cell in column.properties}
+    return {name: known[name] for names in by_family([column]).values() for name in names}

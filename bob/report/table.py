@@ -1,0 +1,178 @@
+"""The table of a run for a terminal: each configuration's cells, what was found, and on what it was measured.
+
+Everything is printed to a rich Console whose owner says how wide it is and which colours the styles ``bob.*`` have.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bob.report.counts import explored, plural
+from bob.report.rows import MARKS, by_family, cells, style
+from bob.report.trimmed import Trimmed
+from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+
+HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
+ALL_WHOLE_MEANS = "all whole: no legal crash state without torn writes is missing."
+
+_INDENT = 4
+
+
+def print_result(console: Console, result: Result, run: Path) -> None:
+    """Print everything in ``result``, whose files (the witnesses) are in the folder ``run``."""
+    if len(result.configurations) > 1:
+        from bob.report.overview import print_overview  # pandas takes a while to load
+
+        print_overview(console, [result])
+        console.print()
+    for column in result.configurations:
+        print_configuration(console, column, run)
+        console.print()
+    _print_foot(console, result, run)
+
+
+def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:
+    """Print one configuration: its table, the evidence for each ×, the reason for each ? and –, and the notes."""
+    console.print(_title(column))
+    console.print()
+    console.print(Trimmed(_table(column)))
+    found = [cell for cell in cells(column).values() if cell.verdict is not Verdict.HOLDS]
+    violated = [cell for cell in found if cell.verdict is Verdict.FAILS]
+    if violated:
+        console.print()
+    for cell in violated:
+        _print_violation(console, cell, run)
+    reasons = [cell for cell in found if cell.verdict is not Verdict.FAILS and cell.reason]
+    if reasons:
+        console.print()
+    for cell in reasons:
+        _print_hanging(console, MARKS[cell.verdict], f"{cell.name}: {cell.reason}", style(cell.verdict))
+    if column.unmountable.states:
+        console.print()
+        _print_unmountable(console, column, run)
+    if column.notes:
+        console.print()
+    for note in column.notes:
+        _print_hanging(console, "note:", note, "bob.dim")
+
+
+def witness_command(run: Path, witness: str) -> str:
+    """The command that shows a witness again, to be pasted into a shell in this directory."""
+    return f"bob replay {shlex.quote(str(nearby(run / witness)))}"
+
+
+def nearby(path: Path) -> Path:
+    """``path`` as it is best written here: from this directory on where it is inside, else in full."""
+    path, here = Path(os.path.normpath(Path.cwd() / path)), Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _title(column: ConfigurationResult) -> Text:
+    options = [f"mkfs {column.mkfs_options}"] if column.mkfs_options else []
+    mounted = column.effective_mount_options or column.mount_options
+    options += [f"mounted {mounted}"] if mounted else []
+    return Text.assemble((column.name, "bob.title"), (f"   {', '.join((column.fs, *options))}", "bob.dim"))
+
+
+def _table(column: ConfigurationResult) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in ("property", "verdict", "explored/legal", "workloads"):
+        table.add_column(Text(heading, "bob.dim"), no_wrap=heading != "workloads")
+    known = cells(column)
+    for family, names in by_family([column]).items():
+        table.add_row(Text(family, "bob.heading"))
+        for name in names:
+            cell = known[name]
+            mark = Text(MARKS[cell.verdict], style(cell.verdict))
+            table.add_row(Text(f"  {name}"), mark, explored(cell.states), _workloads(cell))
+    return table
+
+
+def _workloads(cell: PropertyResult) -> str:
+    """How many workloads asked, and how many of them gave the cell its verdict where not all did."""
+    asked = len(cell.workloads)
+    same = sum(workload.verdict is cell.verdict for workload in cell.workloads)
+    match cell.verdict:
+        case Verdict.FAILS:
+            return f"{same} of {asked} fail" if asked else ""
+        case Verdict.UNKNOWN:
+            return f"{same} of {asked} unknown" if asked else ""
+        case Verdict.HOLDS:
+            return f"{asked}" if asked else ""
+    return ""
+
+
+def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
+    states = sum(workload.violations for workload in cell.workloads)
+    head = Text.assemble((f"{MARKS[cell.verdict]} {cell.name}", style(cell.verdict)))
+    if states:
+        head.append(f"   in {plural(states, 'crash state')}", "bob.dim")
+    console.print(head)
+    if cell.evidence:
+        _print_indented(console, cell.evidence)
+    _print_command(console, run, cell.witness)
+
+
+def _print_unmountable(console: Console, column: ConfigurationResult, run: Path) -> None:
+    found = column.unmountable
+    what = f"{plural(found.states, 'crash state')} could not be mounted"
+    console.print(Text(f"! {what}", "bob.unmountable"))
+    if found.error:
+        _print_indented(console, found.error)
+    _print_command(console, run, found.witness)
+
+
+def _print_command(console: Console, run: Path, witness: str | None) -> None:
+    """The command on a line of its own, however long: one that is broken up cannot be pasted."""
+    if witness:
+        console.print(Text(" " * _INDENT + witness_command(run, witness), "bob.command"), soft_wrap=True)
+
+
+def _print_indented(console: Console, text: str) -> None:
+    console.print(Trimmed(Padding(Text(text), (0, 0, 0, _INDENT))))
+
+
+def _print_hanging(console: Console, mark: str, text: str, mark_style: str) -> None:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(Text(mark, mark_style), Text(text))
+    console.print(Trimmed(grid))
+
+
+def _print_foot(console: Console, result: Result, run: Path) -> None:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for label, text in _foot(result):
+        grid.add_row(Text(label, "bob.dim"), Text(text))
+    console.print(Trimmed(grid))
+    console.print(Text.assemble(("run       ", "bob.dim"), str(nearby(run))), soft_wrap=True)
+    console.print(Text(HOLDS_MEANS, "bob.dim"))
+    if any(cell.states.exhaustive == "writes" for column in result.configurations for cell in column.properties):
+        console.print(Text(ALL_WHOLE_MEANS, "bob.dim"))
+
+
+def _foot(result: Result) -> Iterable[tuple[str, str]]:
+    """What it was measured on and how, a label and a line each."""
+    on = result.environment
+    guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
+    yield "measured", f"{guest}, {on.mkfs_version}, QEMU {on.qemu}, libvirt {on.libvirt}"
+    cache = "volatile write cache" if result.write_cache == "volatile" else "no write cache"
+    yield "device", f"{cache}, writes of {result.atomic_write_bytes:,} bytes are atomic"
+    took = _took(result.run.started, result.run.finished)
+    yield "explored", f"budget {result.run.budget:,} crash states per workload, seed {result.run.seed}{took}"
+
+
+def _took(started: str, finished: str) -> str:
+    try:
+        seconds = round((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    hours, minutes = divmod(seconds // 60, 60)
+    return f", in {hours}:{minutes:02}:{seconds % 60:02}" if hours else f", in {minutes}:{seconds % 60:02}"
