@@ -101,7 +101,7 @@ class Scratch:
         number = mount(self.loop.path, ROOT, fs, options)
         found: dict[str, Any] = {"error": None, "repaired": False, "tree": None}
         if number:
-            reason = re.sub(r"\bloop\d+\b", "loop", self.kernel.reason())
+            reason = re.sub(r"\bloop\d+", "loop", self.kernel.reason())
             found["error"] = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
             if not self.recovery["repair"]:
                 return found
