@@ -62,36 +62,10 @@ class Composer:
         self._base_sector = base_sector
         self._payload = Payload()
         self._durable: dict[int, _Durable] = {}
-
         self._address = [address(trace, write) for write in trace.writes]
-
-        floor = set(points[0].durable)
         self._floor: dict[int, int] = {}  # sector -> payload sector
-        floor_writer: dict[int, int] = {}
-        for index in sorted(floor):
-            write, at = trace.writes[index], self._address[index]
-            landed = range(at, at + write.sectors)
-            self._floor.update(zip(landed, count(self._payload.place(write.data))))
-            floor_writer.update(dict.fromkeys(landed, index))
-
-        # One entry for each sector of each write above the floor, in submission order: where it lands, and with what
-        lengths = np.zeros(len(trace.writes) + 1, dtype=np.int64)
-        sectors, sources, writers = [], [], []
-        for index in sorted({*points[-1].durable, *points[-1].pending} - floor):
-            write, at = trace.writes[index], self._address[index]
-            placed = self._payload.place(write.data)
-            lengths[index + 1] = write.sectors
-            for offset in range(write.sectors):
-                sector = at + offset
-                as_ground = write.data[offset * SECTOR_BYTES : (offset + 1) * SECTOR_BYTES] == self._ground(sector)
-                below_floor = floor_writer.get(sector, -1) > index
-                sectors.append(sector)
-                sources.append(0 if as_ground or below_floor else placed + offset + 1)
-                writers.append(index)
-        self._first_entry = np.cumsum(lengths)
-        self._sectors, self._place = np.unique(np.array(sectors, dtype=np.int64), return_inverse=True)
-        self._source = np.array(sources, dtype=np.int32)
-        self._writer = np.array(writers, dtype=np.int64)
+        self._lay_floor()
+        self._lay_entries()
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
@@ -124,7 +98,39 @@ class Composer:
         """Write ``state`` into ``image``, which holds the base (or the ground) of all devices, laid end to end."""
         replay(self._trace, effective(self._trace, self.model, self._points, state), image)
 
+    def _lay_floor(self) -> None:
+        for index in self._points[0].durable:
+            write, at = self._trace.writes[index], self._address[index]
+            placed = self._payload.place(write.data)
+            self._floor.update(zip(range(at, at + write.sectors), count(placed)))
+
+    def _lay_entries(self) -> None:
+        """One entry for each sector of each write above the floor, in submission order: where it lands, with what."""
+        floor = self._points[0].durable
+        floor_writer = {
+            sector: index
+            for index in floor
+            for sector in range(self._address[index], self._address[index] + self._trace.writes[index].sectors)
+        }
+        lengths = np.zeros(len(self._trace.writes) + 1, dtype=np.int64)
+        sectors, sources, writers = [], [], []
+        for index in sorted({*self._points[-1].durable, *self._points[-1].pending}.difference(floor)):
+            write, at = self._trace.writes[index], self._address[index]
+            placed = self._payload.place(write.data)
+            lengths[index + 1] = write.sectors
+            for offset in range(write.sectors):
+                as_ground = self._payload.sector(placed + offset) == self._ground(at + offset)
+                below_floor = floor_writer.get(at + offset, -1) > index
+                sectors.append(at + offset)
+                sources.append(0 if as_ground or below_floor else placed + offset + 1)
+                writers.append(index)
+        self._first_entry = np.cumsum(lengths)
+        self._sectors, self._place = np.unique(np.array(sectors, dtype=np.int64), return_inverse=True)
+        self._source = np.array(sources, dtype=np.int32)
+        self._writer = np.array(writers, dtype=np.int64)
+
     def _ground(self, sector: int) -> bytes:
+        """The content of a sector of the base with the floor on top."""
         return self._payload.sector(self._floor[sector]) if sector in self._floor else self._base_sector(sector)
 
     def _compose(self, state: CrashState) -> NDArray[np.int32]:

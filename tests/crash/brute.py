@@ -6,6 +6,7 @@ Nothing here is shared with ``bob.crash`` but the dataclasses of its input. Smal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import TypeVar
 
@@ -54,6 +55,7 @@ def legal_writes(trace: Trace, model: DeviceModel) -> set[frozenset[int]]:
     return legal
 
 
+@lru_cache(maxsize=4096)
 def units_of(write: Write, model: DeviceModel) -> dict[Unit, list[int]]:
     """The byte offsets in ``write.data`` of each of its atomic units."""
     units: dict[Unit, list[int]] = {}

@@ -175,6 +175,13 @@ def test_states_with_equal_contents_are_explored_together() -> None:
     assert found.coverage.exhaustive == "sectors"
 
 
+def test_after_the_budget_the_rest_may_turn_out_to_be_explored() -> None:
+    writes = [Write(k, 0, content("aabb"), at(k), at(100 + k)) for k in range(10)]
+    found, _ = start(case_of(trace_of(writes, [], 0, 50, (64,))), 2)
+    assert {candidate.state.torn for candidate in found} == {()}
+    assert found.coverage.exhaustive == "writes"
+
+
 def test_an_exhausted_budget_that_missed_a_state_claims_nothing() -> None:
     found, _ = start(case_of(flat(4)), 15)
     assert len(list(found)) == 15

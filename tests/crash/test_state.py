@@ -97,6 +97,16 @@ def test_pieces_land_in_submission_order() -> None:
     assert pieces == [(0, 0, 1024), (1, 0, 1024), (2, 0, 512), (2, 1024, 1536)]
 
 
+def test_the_later_of_two_writes_wins_whatever_their_numbers() -> None:
+    writes = [Write(k, 0, content(chr(97 + k) * 2), at(k + 1), at(90 + k)) for k in range(20)]
+    trace, model = trace_of(writes, [], 0, 50), DeviceModel()
+    points = growth_points(trace, model)
+    for first in range(20):
+        for later in range(first + 1, 20):
+            landed = [piece.write.index for piece in effective(trace, model, points, CrashState(0, (first, later)))]
+            assert landed == [first, later]
+
+
 @settings(max_examples=100, deadline=None)
 @given(cases())
 def test_replaying_all_is_what_the_device_holds(case: Case) -> None:

@@ -60,15 +60,15 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
 
     def add_write(submitted: int, device: int | None = None, fua: bool | None = None) -> None:
         device = draw(st.sampled_from([0, 0, 0, 1])) if device is None else device
-        sectors = draw(st.integers(1, 3))
+        sectors = draw(st.sampled_from([1, 1, 2, 3]))
         sector = draw(st.integers(0, DEVICE_SECTORS[device] - sectors))
         letters = draw(st.text("abc", min_size=2 * sectors, max_size=2 * sectors))
         fua = draw(st.sampled_from([False, False, True])) if fua is None else fua
         drafts.append((submitted, draw(st.integers(1, 8)), device, sector, letters, fua))
 
-    for _ in range(draw(st.integers(0, 5))):
+    for _ in range(draw(st.sampled_from([0, 1, 2, 3, 4, 4, 5, 5, 6]))):
         add_write(draw(st.integers(0, 20)))
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.sampled_from([0, 1, 1, 2, 2, 3]))):
         submitted, device = draw(st.integers(0, 20)), draw(st.sampled_from([0, 0, 0, 1]))
         completed = submitted + draw(st.integers(1, 8))
         flushes.append(Flush(at(submitted), at(completed), device=device))
@@ -85,8 +85,8 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
         if units > MOST_UNITS:
             break
         writes.append(write)
-    start = draw(st.integers(0, 12))
-    end = start + draw(st.integers(0, 20))
+    start = draw(st.sampled_from([0, 0, 2, 4, 6, 8, 12]))
+    end = start + draw(st.sampled_from([0, 4, 12, 20, 28, 28]))
     base = content(draw(st.text("ab", min_size=18, max_size=18)))
     return Case(trace_of(writes, flushes, start, end), model, base)
 
