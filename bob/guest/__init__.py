@@ -1,0 +1,13 @@
+"""Guests: virtual machines that bob boots, talks to, loses and ends.
+
+spec         what a guest should be: image, clock, memory, accelerator
+hypervisor   hands out guests, restored from a saved state or booted
+machine      one running guest
+domain_xml   the guest as libvirt and QEMU see it
+saved        the saved states; accelerator: KVM or TCG, found out by booting
+shell        SSH: commands, files; stream: a command as raw bytes
+loss         a lost guest, and why; console: what it printed
+driver       libvirt, quiet; root: the folder that bob's own libvirt lives in
+reaper       ends what bob started when bob ends; reap: the process that does it
+agent        what runs inside the guest; agent_client: the host's end of it
+"""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 # libvirt inside this process would write its log to our standard error; it reads this when it is imported.
 os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
@@ -17,7 +18,7 @@ os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
 import libvirt  # type: ignore[import-untyped, unused-ignore]
 import libvirt_qemu  # type: ignore[import-untyped]
 
-from bob.errors import GuestError, MissingProgramError
+from bob.errors import GuestError, MissingProgramError, UsageError
 
 _QEMU = ("qemu-system-x86_64", "qemu-kvm", "kvm")
 
@@ -34,7 +35,11 @@ class Versions:
 
 
 def connect(uri: str) -> tuple[Any, Versions]:
-    """A ``virConnect`` to ``uri``, and what is there. Raises MissingProgramError or GuestError."""
+    """A ``virConnect`` to ``uri``, and what is there. Raises UsageError, MissingProgramError or GuestError."""
+    host = urlsplit(uri).hostname
+    if host not in (None, "localhost"):
+        # Images, saved states and consoles are files that bob and QEMU both open.
+        raise UsageError(f"guests can only run on this machine, and {uri} is another", hint=f"run bob on {host}")
     _start_event_loop()
     with _on_one_cpu():
         try:

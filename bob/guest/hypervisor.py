@@ -97,10 +97,10 @@ class Hypervisor:
         """See to it that ``state`` exists: boot, warm up, save. False if that is not possible."""
         if state.exists():
             return True
-        self._progress("booting a guest, to be saved when it is ready")
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
             if state.exists() or not mine:  # another bob was first
                 return state.exists()
+            self._progress("booting a guest, to be saved when it is ready")
             guest = self._booted(spec, state.identity, stack)
             guest.shell.run(_WARM_UP, timeout=BOOT_DEADLINE)
             try:
@@ -167,10 +167,11 @@ class Hypervisor:
         return guest
 
     def _state(self, spec: GuestSpec) -> SavedState:
-        """What a saved state depends on: the image, the definition of the guest, and who runs it."""
+        """What a saved state depends on: this build of the image, the definition of the guest, and who runs it."""
         anyone = Identity(uuid.UUID(int=0))
         definition = domain_xml(spec, self.choice(spec).accelerator, anyone, Path("console"))
-        return SavedState.of(spec.image.key, definition, self.versions.qemu, self.versions.libvirt, *host())
+        image = (spec.image.key, spec.image.built, spec.image.host_key)
+        return SavedState.of(*image, definition, self.versions.qemu, self.versions.libvirt, *host())
 
     def _boots_under_kvm(self, spec: GuestSpec) -> bool:
         self._progress("trying whether a guest boots under KVM")

@@ -9,6 +9,7 @@ was told on the pipe, one JSON array per line, is undone:
     ["forget", PGID]        that process group ended by itself
     ["domain", URI, UUID]   a domain on another libvirt connection: destroy it
     ["gone", UUID]          that domain is gone
+    ["bye"]                 bob ends in order: nothing is just being started
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _DEADLINE = 10.0  # seconds for killed processes to end
+_LATECOMERS = 1.0  # seconds in which libvirt's child either has become a QEMU or has noticed that bob is gone
 
 
 def arguments(pid: int) -> list[bytes]:
@@ -106,6 +108,7 @@ def undo(lines: Iterable[str]) -> None:
     roots: set[str] = set()
     groups: dict[int, int | None] = {}
     domains: dict[str, str] = {}
+    orderly = False
     for line in lines:
         match json.loads(line):
             case ["root", root]:
@@ -118,12 +121,18 @@ def undo(lines: Iterable[str]) -> None:
                 domains[uuid] = uri
             case ["gone", uuid]:
                 domains.pop(uuid, None)
+            case ["bye"]:
+                orderly = True
     for pgid, started in groups.items():
         kill_group(pgid, started)
     for uuid, uri in domains.items():
         destroy_domain(uri, uuid)
     for root in roots:
         remove_root(Path(root))
+    if roots and not orderly:
+        time.sleep(_LATECOMERS)
+        for root in roots:
+            remove_root(Path(root))
 
 
 def _is_qemu(pid: int, mark: str) -> bool:

@@ -72,6 +72,7 @@ class Reaper:
 
     def close(self) -> None:
         """Have everything undone now, and wait for it (20 seconds at most)."""
+        self._tell("bye")
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
