@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
 from bob.cli.output import console
@@ -121,7 +122,10 @@ class Bar(Watcher):
         if not self._tally.states:
             return self._spinner
         bar = ProgressBar(self._tally.states, self._tally.observed, complete_style="bob.bar", finished_style="bob.bar")
-        return Group(bar, Text(self._tally.line(), "bob.dim", no_wrap=True, overflow="ellipsis"))
+        lines = Table.grid(expand=True)
+        lines.add_row(bar)
+        lines.add_row(Text(self._tally.line(), "bob.dim", no_wrap=True, overflow="ellipsis"))
+        return lines
 
     def _changed(self) -> None:
         """Nothing: rich asks several times a second."""

@@ -47,7 +47,8 @@ def doctor(json_file: Path | None) -> Exit:
         write_json(json_file, document)
     if not is_stdout(json_file):
         screen.print()
-        screen.print(f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run")
+        end = f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run"
+        screen.print(end, soft_wrap=True)
     return Exit.MISSING_PROGRAM if missing else Exit.DONE
 
 

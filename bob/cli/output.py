@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from rich.console import Console
 from rich.theme import Theme
@@ -39,12 +39,20 @@ THEME = Theme(
 _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-", "╸": "-", "╺": "-"})
 
 
-def console(*, stderr: bool = False) -> Console:
+class Screen(Console):
+    """A console that leaves a broken pipe to its user; rich's own ends the program, with exit code 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Called where the error is caught."""
+        raise
+
+
+def console(*, stderr: bool = False) -> Screen:
     """A terminal, or whatever stands in its place: 80 columns without colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")
-    return Console(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
+    return Screen(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
 
 
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
@@ -69,9 +77,10 @@ def write_json(path: Path, document: Any) -> None:
         if not special:
             part.replace(target)
     except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --json") from error
+    finally:
         if not special:
             part.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --json") from error
 
 
 def is_stdout(path: Path | None) -> bool:

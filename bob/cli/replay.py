@@ -15,6 +15,7 @@ from bob.cli.display import watching
 from bob.cli.options import Known, connect_option, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
+from bob.report.counts import plural
 from bob.report.trimmed import Trimmed
 
 if TYPE_CHECKING:
@@ -66,12 +67,7 @@ def _print(screen: Console, replayed: Replayed) -> None:
     for line in replayed.observation_lines:
         screen.print(Trimmed(Padding(Text(line), (0, 0, 0, 2))))
     screen.print()
-    shows = replayed.confirmed > 0
-    if shows:
-        screen.print(Text.assemble(("× ", "bob.fails"), replayed.evidence))
-    screen.print(
-        Text(
-            f"the violation shows in {replayed.confirmed} of {replayed.times} mounts",
-            "bob.fails" if shows else "bob.unknown",
-        )
-    )
+    mark = "bob.fails" if replayed.confirmed else "bob.unknown"
+    if replayed.confirmed:
+        screen.print(Trimmed(Text.assemble(("× ", mark), replayed.evidence)))
+    screen.print(Text(f"the violation shows in {replayed.confirmed} of {plural(replayed.times, 'mount')}", mark))

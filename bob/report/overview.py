@@ -44,7 +44,8 @@ def print_overview(console: Console, results: Sequence[Result]) -> None:
     if not fits:
         console.print(Trimmed(_key(heads, names)))
         console.print()
-    console.print(Text("   ").join(Text.assemble((mark, _style(mark)), f" {what}") for mark, what in _LEGEND))
+    legend = Text("   ").join(Text.assemble((mark, _style(mark)), f" {what}") for mark, what in _LEGEND)
+    console.print(Trimmed(legend))
 
 
 def _mark(value: str) -> Text:

@@ -42,7 +42,7 @@ def print_result(console: Console, result: Result, run: Path) -> None:
 
 def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:
     """Print one configuration: its table, the evidence for each ×, the reason for each ? and –, and the notes."""
-    console.print(_title(column))
+    console.print(Trimmed(_title(column)))
     console.print()
     console.print(Trimmed(_table(column)))
     found = [cell for cell in cells(column).values() if cell.verdict is not Verdict.HOLDS]
@@ -116,7 +116,7 @@ def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
     head = Text.assemble((f"{MARKS[cell.verdict]} {cell.name}", style(cell.verdict)))
     if states:
         head.append(f"   in {plural(states, 'crash state')}", "bob.dim")
-    console.print(head)
+    console.print(Trimmed(head))
     if cell.evidence:
         _print_indented(console, cell.evidence)
     _print_command(console, run, cell.witness)
@@ -125,7 +125,7 @@ def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
 def _print_unmountable(console: Console, column: ConfigurationResult, run: Path) -> None:
     found = column.unmountable
     what = f"{plural(found.states, 'crash state')} could not be mounted"
-    console.print(Text(f"! {what}", "bob.unmountable"))
+    console.print(Trimmed(Text(f"! {what}", "bob.unmountable")))
     if found.error:
         _print_indented(console, found.error)
     _print_command(console, run, found.witness)
@@ -153,9 +153,9 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
         grid.add_row(Text(label, "bob.dim"), Text(text))
     console.print(Trimmed(grid))
     console.print(Text.assemble(("run       ", "bob.dim"), str(nearby(run))), soft_wrap=True)
-    console.print(Text(HOLDS_MEANS, "bob.dim"))
+    console.print(Trimmed(Text(HOLDS_MEANS, "bob.dim")))
     if any(cell.states.exhaustive == "writes" for column in result.configurations for cell in column.properties):
-        console.print(Text(ALL_WHOLE_MEANS, "bob.dim"))
+        console.print(Trimmed(Text(ALL_WHOLE_MEANS, "bob.dim")))
 
 
 def _foot(result: Result) -> Iterable[tuple[str, str]]:

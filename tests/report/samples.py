@@ -85,9 +85,15 @@ def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
 def result(*names: str) -> Result:
     """A run over these configurations."""
     return Result(
-        run=Run("20261121-230021-ext4", "2026-11-21T23:00:21+00:00", "2026-11-21T23:04:33+00:00", "0.1.0", 1, 200),
+        run=Run("20261121T230021-1f2e3d", "2026-11-21T23:00:21+00:00", "2026-11-21T23:04:33+00:00", "0.1.0", 1, 200),
         environment=Environment(
-            "6.1.0-31-amd64", "debian-bookworm", "TCG", "virtual", "7.2.0", "9.0.0", "mke2fs 1.47.0"
+            kernel="6.1.0-31-amd64",
+            image="debian-bookworm (3e1f3b33fc595478)",
+            accelerator="tcg",
+            clock="virtual",
+            qemu="7.2.0",
+            libvirt="9.0.0",
+            mkfs_version="e2fsprogs 1.47.0-2+b2",
         ),
         write_cache="volatile",
         atomic_write_bytes=512,

@@ -1,0 +1,51 @@
+"""bob as a user runs it, but inside this process, and with nothing behind it that would start a guest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bob.cli.main import run
+
+from .stand_in import Bob, Ended, Work
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    """The stand-in; ``asked`` stays empty for as long as nothing is started."""
+    work = Work()
+
+    def request(**fields: Any) -> Any:
+        return SimpleNamespace(**fields)
+
+    _replace(monkeypatch, "bob.prober", probe=work.probe, ProbeRequest=request, RUNS=Path("bob-runs"))
+    _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
+    _replace(monkeypatch, "bob.replay", replay=work.replay)
+    return work
+
+
+@pytest.fixture
+def bob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Work) -> Bob:
+    """``bob("probe", "--fs", "ext4")`` in an empty directory, with an empty cache and 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("BOB_DEBUG", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def bob(*arguments: object) -> Ended:
+        code = run([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return bob
+
+
+def _replace(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> None:
+    module = ModuleType(name)
+    vars(module).update(contents)
+    monkeypatch.setitem(sys.modules, name, module)

@@ -1,0 +1,83 @@
+"""What stands in the place of everything that would start a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bob.progress import Progress
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Verdict
+
+
+def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:
+    """A small run: a cell that fails, one that holds, and perhaps one that is unknown."""
+    states = States(812, 4096, 2**88, None)
+    cells = [
+        PropertyResult(
+            "append-any",
+            "ordering",
+            Verdict.FAILS,
+            states,
+            witness="witnesses/append-any.json",
+            evidence="operation 3 (mkdir /d) is there, operation 2 (append /a) is not",
+        ),
+        PropertyResult("overwrite-any", "ordering", Verdict.HOLDS, states),
+    ]
+    if unknown:
+        cells.append(PropertyResult("directory-op", "atomicity", Verdict.UNKNOWN, states, reason="the guest was lost"))
+    return Result(
+        run=Run("made-up", "2026-11-21T23:00:21Z", "2026-11-21T23:04:33Z", "0.1.0", 1, 200),
+        environment=Environment("6.1.0-31-amd64", "debian-bookworm", "tcg", "virtual", "7.2.0", "9.0.0", "1.47.0"),
+        write_cache="volatile",
+        atomic_write_bytes=512,
+        configurations=(ConfigurationResult(name, "ext4", "", "", "rw,relatime", tuple(cells)),),
+    )
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of bob ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Work:
+    """What stands in the place of all that takes a guest: it notes what was asked, and answers at once."""
+
+    asked: list[Any] = field(default_factory=list)
+    result: Result = field(default_factory=result)
+    replayed: Any = None
+    raises: BaseException | None = None
+
+    def probe(self, request: Any, progress: Progress) -> tuple[Result, Path]:
+        self._ask(request)
+        folder = request.out or Path("bob-runs/made-up")
+        (folder / "witnesses").mkdir(parents=True)
+        (folder / "run.json").write_text("{}")
+        progress.step("booting a guest")
+        progress.planned(1, 200)
+        if self.raises:
+            raise self.raises
+        for cell in self.result.configurations[0].properties:
+            progress.judged(cell)
+        return self.result, folder
+
+    def judge_again(self, folder: Path) -> Result:
+        self._ask(folder)
+        return self.result
+
+    def replay(self, witness: Path, **more: Any) -> Any:
+        self._ask((witness, more))
+        return self.replayed
+
+    def _ask(self, what: Any) -> None:
+        self.asked.append(what)
+
+
+Bob = Callable[..., Ended]
+"""Runs bob: ``bob("probe", "--fs", "ext4")``."""

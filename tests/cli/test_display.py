@@ -1,0 +1,187 @@
+"""What a long piece of work shows: on a terminal, in a log file, told by many threads."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+
+from bob.cli.display import Bar, Lines, verdict_line, watching
+from bob.cli.output import THEME, Screen
+from bob.cli.tally import Tally, duration
+from bob.progress import Silent
+from bob.result import PropertyResult, States, Verdict
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def screen(*, terminal: bool = False) -> tuple[Screen, io.StringIO]:
+    """A console of 80 columns, and what is written to it."""
+    file = io.StringIO()
+    return Screen(file=file, force_terminal=terminal, width=80, theme=THEME, highlight=False, markup=False), file
+
+
+def cell(verdict: Verdict, **more: str) -> PropertyResult:
+    return PropertyResult("append-any", "ordering", verdict, States(812, 4096, 2**88), **more)
+
+
+def test_tally() -> None:
+    clock = Clock()
+    tally = Tally(clock)
+    tally.plan(3, 600)
+    assert tally.line() == "0/600 crash states, 0/3 workloads done (0 recorded)"
+    clock.now += 60  # the guests start
+    tally.record()
+    tally.observe(50)
+    clock.now += 10
+    tally.observe(150)
+    assert tally.line() == "200/600 crash states, 15/s, 0/3 workloads done (1 recorded), 0:27 left"
+    tally.finish(unused=0)
+    tally.record()
+    tally.finish(unused=200)
+    tally.record()
+    tally.observe(200)
+    tally.finish(unused=0)
+    assert tally.line() == "400/400 crash states, 35/s, 3/3 workloads done (3 recorded)"
+
+
+def test_the_speed_is_that_of_the_last_minute() -> None:
+    clock = Clock()
+    tally = Tally(clock)
+    tally.plan(1, 10_000)
+    for states in [1] * 100 + [10] * 100:
+        clock.now += 1
+        tally.observe(states)
+    assert tally.speed == pytest.approx(10, rel=0.05)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (127, "2:07"), (3727, "1:02:07")])
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (cell(Verdict.FAILS), "×     append-any  812/2^88"),
+        (cell(Verdict.HOLDS), "holds append-any  812/2^88"),
+        (cell(Verdict.UNKNOWN, reason="the guest was lost"), "?     append-any  the guest was lost"),
+        (cell(Verdict.SKIPPED), "–     append-any"),
+    ],
+)
+def test_a_verdict_in_a_line(result: PropertyResult, text: str) -> None:
+    assert verdict_line(result).plain == text
+
+
+def test_lines_come_seldom() -> None:
+    clock = Clock()
+    console, file = screen()
+    lines = Lines(console, clock)
+    lines.step("booting a guest")
+    lines.planned(2, 400)
+    for workload in ("a", "b"):
+        lines.recorded(workload)
+        for _ in range(20):
+            clock.now += 0.5
+            lines.observed(workload, 10)
+        lines.finished(workload, 0)
+    lines.judged(cell(Verdict.FAILS))
+
+    written = file.getvalue().splitlines()
+    assert written[:2] == ["booting a guest", "2 workloads, at most 400 crash states"]
+    assert written[2].startswith("100/400 crash states, 20/s, ")
+    assert written[-2:] == [
+        "400/400 crash states, 20/s, 2/2 workloads done (2 recorded)",
+        "×     append-any  812/2^88",
+    ]
+    assert len(written) == 4 + 20 // 5
+
+
+def test_many_threads() -> None:
+    console, file = screen()
+    lines = Lines(console, Clock())
+    lines.planned(8, 800)
+
+    def work() -> None:
+        lines.recorded("w")
+        for _ in range(100):
+            lines.step("x" * 60)
+            lines.observed("w", 1)
+        lines.finished("w", 0)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    written = file.getvalue().splitlines()
+    assert written.count("x" * 60) == 800
+    assert written[-1] == "800/800 crash states, 8/8 workloads done (8 recorded)"
+
+
+def test_a_reader_that_leaves_stops_nothing() -> None:
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+    lines = Lines(Screen(file=Gone()))
+    lines.step("on")
+    lines.judged(cell(Verdict.HOLDS))
+
+
+def test_the_bar() -> None:
+    console, file = screen(terminal=True)
+    bar = Bar(console)
+    console.print(bar.renderable())
+    assert "crash states" not in file.getvalue()  # nothing is planned yet
+    bar.planned(2, 400)
+    bar.recorded("a")
+    bar.observed("a", 100)
+    console.print(bar.renderable())
+    assert "100/400 crash states, 0/2 workloads done (1 recorded)" in file.getvalue()
+    assert "━" in file.getvalue()
+
+
+def test_a_terminal_gets_a_bar_that_threads_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rich draws from a thread of its own: no lock may be waited for crosswise."""
+    console, file = screen(terminal=True)
+    monkeypatch.setattr("bob.cli.display.console", lambda **_: console)
+    with watching() as progress:
+        assert isinstance(progress, Bar)
+        progress.planned(4, 4000)
+        threads = [threading.Thread(target=tell, args=(progress,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        progress.judged(cell(Verdict.FAILS))
+    assert file.getvalue().count("a step") == 4 * 20
+    assert "append-any" in file.getvalue()
+
+
+def tell(progress: Bar) -> None:
+    for number in range(200):
+        progress.observed("w", 1)
+        if number % 10 == 0:
+            progress.step("a step")
+
+
+def test_quiet() -> None:
+    with watching(quiet=True) as progress:
+        assert isinstance(progress, Silent)
+
+
+def test_a_log_file_gets_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with watching() as progress:
+        progress.step("a step")
+    assert capsys.readouterr() == ("", "a step\n")

@@ -1,0 +1,150 @@
+"""However bob ends, it says so in a line or two, and never with a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from bob.cli.ending import exit_code
+from bob.errors import BobError, Exit, RecordingError
+
+from .stand_in import Bob, Work
+
+BOB = [sys.executable, "-m", "bob.cli.main"]
+CHECKOUT = Path(__file__).parents[2]
+
+
+def raising(error: BaseException) -> int:
+    """The exit code of a command that raises ``error``."""
+
+    def command() -> NoReturn:
+        raise error
+
+    return exit_code(command)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (RecordingError("refused", hint="look"), 7, "bob: refused\nhint: look\n"),
+        (BobError("two\nlines", exit_code=Exit.GUEST), 6, "bob: two lines\n"),
+        (KeyboardInterrupt(), 130, "bob: interrupted\n"),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_errors(error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(error) == code
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(OSError(errno.ENOSPC, "No space left on device", "/x/log")) == Exit.STORE
+    assert capsys.readouterr().err.startswith("bob: No space left on device (/x/log)\nhint: free some space")
+
+
+def test_an_internal_error(bob: Bob, work: Work, tmp_path: Path) -> None:
+    work.raises = ZeroDivisionError("division\nby zero")
+
+    ended = bob("probe", "--fs", "ext4", "--quiet")
+
+    (file,) = tmp_path.glob("bob-error-*.txt")
+    assert ended.code == 70
+    assert ended.err == (
+        f"bob: internal error: ZeroDivisionError: division by zero (traceback: {file})\n"
+        "hint: please report it, with that file\n"
+    )
+    assert "Traceback (most recent call last)" in file.read_text()
+    assert f"Python {sys.version.split()[0]}" in file.read_text()
+
+
+def test_an_internal_error_when_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch, bob: Bob, work: Work) -> None:
+    work.raises = ZeroDivisionError("x")
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda *_, **__: raising_oserror())
+
+    ended = bob("probe", "--fs", "ext4", "--quiet")
+
+    assert ended.code == 70
+    assert ended.err == "bob: internal error: ZeroDivisionError: x\nhint: BOB_DEBUG=1 shows the traceback\n"
+
+
+def raising_oserror() -> NoReturn:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_debug_shows_tracebacks(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    work.raises = ZeroDivisionError("x")
+    monkeypatch.setenv("BOB_DEBUG", "1")
+
+    assert "Traceback (most recent call last)" in bob("probe", "--fs", "ext4", "--quiet").err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals(number: signal.Signals, tmp_path: Path) -> None:
+    """Each ends bob as Ctrl-C does: what is in ``finally`` runs."""
+    script = """
+import sys, time
+from bob.cli import ending
+ending.catch_signals()
+def wait():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleaned up", flush=True)
+sys.exit(ending.exit_code(wait))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "cleaned up\n", "bob: interrupted\n")
+
+
+def test_a_thread_that_fails_prints_no_traceback(tmp_path: Path) -> None:
+    script = """
+import threading
+from bob.cli import ending
+ending.catch_signals()
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=CHECKOUT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert done.stderr.startswith("bob: internal error: ZeroDivisionError: division by zero (traceback: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [*BOB, "image", "list"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False, cwd=CHECKOUT
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_stdout_that_is_full() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*BOB, "image", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=CHECKOUT
+        )
+    assert done.returncode == Exit.STORE
+    assert done.stderr.startswith("bob: No space left on device\n")

@@ -1,0 +1,76 @@
+"""bob image, on a cache with toy images; nothing is built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bob.image import Image, load_recipe
+from bob.image.cache import image_folder, images_folder, write_manifest
+
+from .stand_in import Bob
+
+NAME = "debian-bookworm"
+
+
+def put(folder: Path, key: str) -> Path:
+    """An image as a build leaves it, with one file of 3 MiB."""
+    folder.mkdir(parents=True)
+    (folder / "kernel").write_bytes(bytes(3 * 2**20))
+    image = Image(NAME, key, folder, "6.1.0-31-amd64", "", "", "2026-11-21T00:00:00+00:00", {}, {"kernel": 3 * 2**20})
+    write_manifest(image)
+    return folder
+
+
+@pytest.fixture
+def built(bob: Bob) -> Path:
+    """The image of the shipped recipe."""
+    recipe = load_recipe(NAME)
+    return put(image_folder(recipe), recipe.key)
+
+
+def test_list_without_images(bob: Bob) -> None:
+    ended = bob("image", "list")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[1].split() == [NAME, "not", "built"]
+
+
+def test_list(bob: Bob, built: Path) -> None:
+    old = put(images_folder() / f"{NAME}-0123456789abcdef", "0123456789abcdef")
+
+    lines = bob("image", "list").out.splitlines()
+    bob("image", "list", "--json", "i.json")
+    document = json.loads(Path("i.json").read_text())
+
+    assert lines[1].split()[:5] == [NAME, "built", "6.1.0-31-amd64", "3", "MiB"]
+    assert document["schema"] == "bob.images/1"
+    assert [(row["state"], row["folder"]) for row in document["images"]] == [
+        ("built", str(built)),
+        ("outdated", str(old)),
+    ]
+
+
+def test_build_what_is_there(bob: Bob, built: Path) -> None:
+    assert bob("image", "build").out == f"{NAME} was built already: {built}\n"
+
+
+def test_rm_takes_the_outdated_ones_too(bob: Bob, built: Path) -> None:
+    old = put(images_folder() / f"{NAME}-0123456789abcdef", "0123456789abcdef")
+
+    ended = bob("image", "rm", NAME)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert sorted(ended.out.splitlines()) == sorted(f"removed {folder} (3 MiB)" for folder in (built, old))
+    assert not built.exists()
+    assert not old.exists()
+
+
+def test_rm_removes_nothing_if_one_name_is_wrong(bob: Bob, built: Path) -> None:
+    ended = bob("image", "rm", NAME, "debian-potato")
+
+    assert ended.code == 2
+    assert ended.err == f"bob: there is no guest image 'debian-potato' to remove\nhint: built: {NAME}\n"
+    assert built.exists()

@@ -1,0 +1,133 @@
+"""bob probe: what it asks for, what it hands over, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bob.config import configuration
+from bob.errors import GuestError, MissingProgramError
+from bob.result import from_json
+
+from .stand_in import Bob, Work, result
+
+PROBE = ("probe", "--fs", "ext4")
+
+
+def test_defaults(bob: Bob, work: Work) -> None:
+    bob(*PROBE)
+
+    (request,) = work.asked
+    assert vars(request) == {
+        "configuration": configuration("ext4"),
+        "properties": (),
+        "image": "debian-bookworm",
+        "connect": None,
+        "budget": 200,
+        "seed": 1,
+        "write_cache": "volatile",
+        "atomic_write_bytes": 512,
+        "out": None,
+    }
+
+
+def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
+    options = {
+        "--mount-opts": "data=journal",
+        "--mkfs-opts": "-O ^dir_index",
+        "--device": "64M",
+        "--property": "append-any",
+        "--image": "debian-bookworm",
+        "--connect": "qemu:///session",
+        "--budget": 12,
+        "--seed": -3,
+        "--write-cache": "none",
+        "--atomic-write": 4096,
+        "--out": "here",
+    }
+    arguments = [part for option in options.items() for part in option]
+    bob(*PROBE, *arguments, "--property", "directory-op", "--property", "append-any")
+
+    (request,) = work.asked
+    assert vars(request) == {
+        "configuration": configuration("ext4", "-O ^dir_index", "data=journal", 64 * 2**20),
+        "properties": ("append-any", "directory-op"),
+        "image": "debian-bookworm",
+        "connect": "qemu:///session",
+        "budget": 12,
+        "seed": -3,
+        "write_cache": "none",
+        "atomic_write_bytes": 4096,
+        "out": Path("here"),
+    }
+
+
+def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
+    ended = bob(*PROBE)
+
+    assert ended.out.startswith("ext4-ordered ")
+    assert "bob replay bob-runs/made-up/witnesses/append-any.json" in ended.out
+    assert ended.err.startswith("booting a guest\n1 workloads, at most 200 crash states\n")
+
+
+def test_an_unknown_cell_is_exit_code_3(bob: Bob, work: Work) -> None:
+    assert bob(*PROBE, "--out", "a").code == 3
+    work.result = result(unknown=False)
+    assert bob(*PROBE, "--out", "b").code == 0
+
+
+def test_json(bob: Bob, work: Work, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text("an earlier one, which may be longer than the new one" * 1000)
+
+    ended = bob(*PROBE, "--json", "r.json")
+
+    assert from_json(json.loads((tmp_path / "r.json").read_text())) == work.result
+    assert ended.out.startswith("ext4-ordered ")
+    assert {path.name for path in tmp_path.iterdir()} == {"r.json", "bob-runs"}
+
+
+def test_json_on_stdout_is_alone_there(bob: Bob, work: Work) -> None:
+    assert from_json(json.loads(bob(*PROBE, "--json", "-").out)) == work.result
+
+
+def test_json_goes_where_a_link_points_and_to_what_is_no_file(bob: Bob, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("target")
+
+    assert bob(*PROBE, "--out", "a", "--json", "link").code == 3
+    assert bob(*PROBE, "--out", "b", "--json", "/dev/null").code == 3
+
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "target").read_text())["schema"] == "bob.result/1"
+
+
+def test_quiet(bob: Bob) -> None:
+    assert bob(*PROBE, "--quiet").err == ""
+
+
+def test_an_empty_run_directory_may_be_there(bob: Bob, work: Work, tmp_path: Path) -> None:
+    (tmp_path / "here" / "witnesses").mkdir(parents=True)
+    (tmp_path / "here" / "witnesses").rmdir()
+
+    assert bob(*PROBE, "--out", "here").code == 3
+
+
+@pytest.mark.parametrize("error", [MissingProgramError("QEMU is not installed", hint="install it"), GuestError("x")])
+def test_errors_keep_their_exit_code(bob: Bob, work: Work, error: MissingProgramError | GuestError) -> None:
+    work.raises = error
+
+    ended = bob(*PROBE)
+
+    assert ended.code == error.exit_code
+    assert f"bob: {error.message}\n" in ended.err
+
+
+@pytest.mark.parametrize(("out", "run"), [([], "bob-runs/made-up"), (["--out", "my run"], "'my run'")])
+def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
+    work.raises = KeyboardInterrupt()
+
+    ended = bob(*PROBE, *out, "--quiet")
+
+    assert ended.code == 130
+    assert ended.err == f"bob: interrupted\nhint: what is finished is kept; `bob judge {run}` judges it\n"

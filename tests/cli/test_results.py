@@ -1,0 +1,107 @@
+"""The commands that show what is there: show, judge, replay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bob.result import from_json, to_json
+
+from .stand_in import Bob, Ended, Work, result
+
+
+def put(folder: Path, *names: str) -> None:
+    """A run directory, as far as its result."""
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(to_json(result(*names))))
+
+
+def test_show_prints_what_the_probe_printed(bob: Bob) -> None:
+    probed = bob("probe", "--fs", "ext4", "--out", "here").out
+    Path("here/result.json").write_text(json.dumps(to_json(result())))
+
+    assert bob("show", "here") == Ended(3, probed, "")
+    assert bob("show", "here/result.json") == Ended(3, probed, "")
+
+
+def test_show_as_json(bob: Bob) -> None:
+    put(Path("here"))
+
+    assert from_json(json.loads(bob("show", "here", "--json", "-").out)) == result()
+
+
+def test_show_several_side_by_side(bob: Bob) -> None:
+    put(Path("a"), "ext4-ordered")
+    put(Path("b"), "btrfs")
+
+    ended = bob("show", "a", "b", "--json", "both.json")
+
+    assert ended.code == 3
+    assert ended.out.splitlines()[0].split() == ["ext4-ordered", "btrfs"]
+    assert ended.out.endswith("ext4-ordered: bob show a\nbtrfs: bob show b\n")
+    assert [from_json(part) for part in json.loads(Path("both.json").read_text())] == [
+        result("ext4-ordered"),
+        result("btrfs"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        (None, 9, "here has no result.json"),
+        ("{", 8, "here/result.json is no result: "),
+        ("[]", 8, "here/result.json is no result"),
+        ("{}", 8, "here/result.json: schema None is not 'bob.result/1'"),
+        ('{"schema": "bob.result/1"}', 8, "here/result.json: the result document is damaged: "),
+    ],
+)
+def test_show_what_is_no_result(bob: Bob, content: str | None, code: int, message: str) -> None:
+    Path("here").mkdir()
+    if content is not None:
+        Path("here/result.json").write_text(content)
+
+    ended = bob("show", "here")
+
+    assert ended.code == code
+    assert ended.out == ""
+    assert ended.err.startswith(f"bob: {message}")
+
+
+def test_judge(bob: Bob, work: Work) -> None:
+    Path("here").mkdir()
+
+    ended = bob("judge", "here", "--json", "r.json")
+
+    assert work.asked == [Path("here")]
+    assert ended.code == 3
+    assert "bob replay here/witnesses/append-any.json" in ended.out
+    assert from_json(json.loads(Path("r.json").read_text())) == work.result
+
+
+@pytest.mark.parametrize(("confirmed", "code"), [(3, 0), (2, 1), (0, 1)])
+def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed: int, code: int) -> None:
+    Path("w.json").touch()
+    answer: dict[str, Any] = {
+        "witness": "w.json",
+        "confirmed": confirmed,
+        "times": 3,
+        "observation_lines": ("mounted", "/a: file, 4,096 B: data of operation 2 (4,096 B)"),
+        "evidence": "operation 3 is there, operation 2 is not",
+    }
+    work.replayed = SimpleNamespace(**answer)
+    monkeypatch.setattr("bob.cli.replay.asdict", vars)
+
+    ended = bob("replay", "w.json", "--json", "r.json", "--quiet")
+
+    ((witness, more),) = work.asked
+    assert ended.code == code
+    assert witness == Path("w.json")
+    assert {**more, "progress": None} == {"image": None, "connect": None, "times": 3, "progress": None}
+    assert "\n  /a: file, 4,096 B: data of operation 2 (4,096 B)\n" in ended.out
+    assert ("× operation 3 is there, operation 2 is not\n" in ended.out) == (confirmed > 0)
+    assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts\n")
+    assert json.loads(Path("r.json").read_text())["confirmed"] == confirmed

@@ -1,0 +1,108 @@
+"""The table of a run, as it looks: table-80.txt and table-120.txt are what a user sees.
+
+After a change that is meant, write them anew: ``BOB_REWRITE=1 python -m pytest tests/report``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bob.report.table import nearby, print_result, witness_command
+from bob.result import ConfigurationResult, Result, States, Unmountable, Verdict
+
+from .samples import cell, result
+
+HERE = Path(__file__).parent
+RUN = Path("bob-runs/20261121T230021-1f2e3d")
+
+
+def printed(shown: Result, width: int = 80, run: Path = RUN) -> str:
+    """The table without colours."""
+    file = io.StringIO()
+    print_result(Console(file=file, width=width, highlight=False, markup=False, emoji=False), shown, run)
+    return file.getvalue()
+
+
+def with_cells(*verdicts: Verdict) -> Result:
+    """A run with these verdicts and nothing else."""
+    names = ("append-any", "overwrite-any", "directory-op")
+    cells = tuple(cell(name, verdict, States(2, 4, 8)) for name, verdict in zip(names, verdicts, strict=False))
+    column = ConfigurationResult("ext4", "ext4", "", "", "", cells)
+    return replace(result(), configurations=(column,))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_as_it_looks(width: int) -> None:
+    picture = HERE / f"table-{width}.txt"
+    text = printed(result(), width)
+    if os.environ.get("BOB_REWRITE"):
+        picture.write_text(text)
+    assert text == picture.read_text()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nothing_is_wider_than_the_terminal_but_commands(width: int) -> None:
+    wide = [line for line in printed(result(), width).splitlines() if len(line) > width]
+    assert all(line.startswith(("    bob replay ", "run ")) for line in wide)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_ends_with_blanks(width: int) -> None:
+    lines = printed(result("ext4-ordered", "btrfs"), width).splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_every_violation_names_its_witness() -> None:
+    text = printed(result(), 40)
+    for name in ("single-block-overwrite", "append-any", "unmountable"):
+        assert f"\n    bob replay {RUN}/witnesses/{name}.json\n" in text
+
+
+def test_without_findings_there_is_nothing_but_the_table() -> None:
+    text = printed(with_cells(Verdict.HOLDS, Verdict.HOLDS))
+    assert "×" not in text
+    assert "bob replay" not in text
+    assert "all whole" not in text
+
+
+def test_unmountable_states_are_not_a_row() -> None:
+    shown = with_cells(Verdict.HOLDS)
+    (column,) = shown.configurations
+    shown = replace(shown, configurations=(replace(column, unmountable=Unmountable(1, None, "bad superblock")),))
+    assert "\n! 1 crash state could not be mounted\n    bad superblock\n" in printed(shown)
+
+
+def test_a_property_that_is_not_in_table_1_comes_last_in_its_family() -> None:
+    own = replace(cell("append-any", Verdict.HOLDS, States(2, 4, 8)), name="a-property-of-mine")
+    shown = with_cells(Verdict.HOLDS, Verdict.HOLDS)
+    (column,) = shown.configurations
+    shown = replace(shown, configurations=(replace(column, properties=(own, *column.properties)),))
+    rows = [line.split()[0] for line in printed(shown).splitlines() if line.startswith("  ")]
+    assert rows[:3] == ["overwrite-any", "append-any", "a-property-of-mine"]
+
+
+def test_a_run_that_was_never_finished() -> None:
+    shown = with_cells(Verdict.UNKNOWN)
+    text = printed(replace(shown, run=replace(shown.run, finished="")))
+    assert "explored  budget 200 crash states per workload, seed 1\n" in text
+
+
+def test_commands_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = witness_command(Path("it's a run"), "witnesses/w.json").removeprefix("bob replay ")
+    said = subprocess.run(["sh", "-c", f"printf %s {command}"], capture_output=True, text=True, check=True).stdout
+    assert said == "it's a run/witnesses/w.json"
+
+
+def test_paths_are_written_as_they_are_best_used_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert nearby(tmp_path / "runs" / "a") == Path("runs/a")
+    assert nearby(Path("runs/../runs/a")) == Path("runs/a")
+    assert nearby(Path("/elsewhere/a")) == Path("/elsewhere/a")
