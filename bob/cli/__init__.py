@@ -1,0 +1,6 @@
+"""The command line: one module per command, and only here are exit codes and colours known.
+
+main        the program; commands, ending   how commands are found, and how bob ends
+options     what several commands take; output, display, tally   what they print, and show on the way
+checks      what bob doctor looks at; help_page   writes docs/cli.md
+"""

@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from bob.cli.options import why_no_new_file
+from bob.cli.options import DEFAULT_IMAGE, why_no_new_file
 from bob.errors import BobError
 from bob.image import find, images_folder, load_recipe, mmdebstrap, recipe_names
 from bob.report.counts import plural, size
-
-IMAGE = "debian-bookworm"
-"""The image that a probe uses when nobody says which."""
 
 _MIB = 2**20
 _CACHE_BYTES = 1024 * _MIB
@@ -55,7 +52,7 @@ def checks() -> Iterator[Check]:
     yield _user()
     yield from _libvirt()
     yield from _space()
-    built = find(load_recipe(IMAGE)) is not None
+    built = find(load_recipe(DEFAULT_IMAGE)) is not None
     yield from _builders(needed=not built)
     yield from _images()
     yield _saved()

@@ -18,7 +18,7 @@ from rich.text import Text
 from bob.cli.output import console
 from bob.cli.tally import Tally
 from bob.progress import Progress, Silent
-from bob.report.counts import explored
+from bob.report.counts import explored, plural
 from bob.report.rows import MARKS, style
 from bob.result import PropertyResult, Verdict
 
@@ -57,7 +57,7 @@ class Watcher(ABC):
         """How much there is to do."""
         with self._lock:
             self._tally.plan(workloads, states)
-            self._write(Text(f"{workloads:,} workloads, at most {states:,} crash states", "bob.dim"))
+            self._write(Text(f"{plural(workloads, 'workload')}, at most {plural(states, 'crash state')}", "bob.dim"))
 
     def recorded(self, workload: str) -> None:
         """A workload was recorded."""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, image_names, json_option, quiet_option
+from bob.cli.options import DEFAULT_IMAGE, Known, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
@@ -61,7 +61,7 @@ def list_images(json_file: Path | None) -> None:
 
 
 @image.command()
-@click.argument("name", type=Known("guest image", image_names), default="debian-bookworm")
+@click.argument("name", type=Known("guest image", image_names), default=DEFAULT_IMAGE)
 @quiet_option
 def build(name: str, quiet: bool) -> None:
     """Build the guest image NAME, unless it is built already.

@@ -11,6 +11,7 @@ import click
 from bob.cli.display import watching
 from bob.cli.ending import Interrupted
 from bob.cli.options import (
+    DEFAULT_IMAGE,
     Known,
     NewFolder,
     Size,
@@ -49,7 +50,7 @@ def property_names() -> Iterable[str]:
 @click.option(
     "--image",
     type=Known("guest image", image_names),
-    default="debian-bookworm",
+    default=DEFAULT_IMAGE,
     show_default=True,
     help="The guest image, and with it the kernel.",
 )

@@ -170,6 +170,9 @@ def _foot(result: Result) -> Iterable[tuple[str, str]]:
 
 
 def _took(started: str, finished: str) -> str:
+    """How long the run took; one that was stopped, and judged later, says so."""
+    if not finished:
+        return "; the run was stopped before its end"
     try:
         seconds = round((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
     except (ValueError, TypeError):
