@@ -1,10 +1,14 @@
-"""Two guests side by side: one records, in virtual time where waiting is free; one observes what was recorded."""
+"""Guests side by side: one records, in virtual time where waiting is free; others observe what was recorded.
+
+Two guests at a time, since each takes a processor of its own: a recorder and an observer, and when all is recorded
+two observers. Results come in the order of the workloads, whoever was ready first.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +30,6 @@ from bob.record.recorder import Recording, record
 from bob.store import Observed, RunDirectory
 from bob.workload.operations import Operation, Workload
 
-AHEAD = 4
-"""How many recordings may wait to be observed (they are in memory)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -42,8 +43,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording that passed its check, on its way to be observed."""
+    """A recording that passed its check; ``number`` is its workload's in the run."""
 
+    number: int
     folder: Path
     workload: Workload
     base: Base
@@ -55,9 +57,22 @@ class Recorded:
 class Refused:
     """A workload that could not be recorded, and why."""
 
-    folder: Path
+    number: int
     workload: Workload
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """A recording with what was seen of its crash states."""
+
+    recorded: Recorded
+    observed: Observed
+
+    @property
+    def number(self) -> int:
+        """Its workload's number in the run."""
+        return self.recorded.number
 
 
 @contextmanager
@@ -70,7 +85,10 @@ def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Age
 
 
 class Pipeline:
-    """Records in one thread and guest while the caller observes in another; iterate to get the recordings."""
+    """Runs while ``with`` is open; iterate to get what came of each workload, in order.
+
+    A failure in any thread is raised from the iteration; leaving ``with`` early ends the guests and the threads.
+    """
 
     def __init__(
         self,
@@ -87,112 +105,113 @@ class Pipeline:
         self._run = run
         self._workloads = workloads
         self._progress = progress
-        self._queue: queue.Queue[Recorded | Refused | BaseException | None] = queue.Queue(AHEAD)
+        # Not bounded: a recording guest that waits would burn its processor, since its clock never stands still.
+        self._recorded: queue.Queue[Recorded | None] = queue.Queue()
+        self._results: queue.Queue[Explored | Refused | BaseException] = queue.Queue()
         self._stopped = threading.Event()
-        self._observer = ExitStack()
-        self._agent: Agent | None = None
-        self._thread = threading.Thread(target=self._record_all, name="recorder", daemon=True)
+        self._threads = (
+            threading.Thread(target=self._guarded, args=(self._record_then_observe,), name="recorder"),
+            threading.Thread(target=self._guarded, args=(self._observe_all,), name="observer"),
+        )
 
     def __enter__(self) -> Pipeline:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        self._observer.close()
-        while self._thread.is_alive():
-            try:
-                self._queue.get(timeout=0.1)
-            except queue.Empty:
-                continue
-        self._thread.join()
+        self._recorded.put(None)
+        for thread in self._threads:
+            thread.join()
 
-    def __iter__(self) -> Iterator[Recorded | Refused]:
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+    def __iter__(self) -> Iterator[Explored | Refused]:
+        early: dict[int, Explored | Refused] = {}
+        for number in range(len(self._workloads)):
+            while number not in early:
+                result = self._results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                early[result.number] = result
+            yield early.pop(number)
 
-    def observed(self, recorded: Recorded) -> Observed:
-        """Observe one recording; a lost guest is in the answer, and the next recording gets a new one."""
-        name = f"{recorded.workload.name} ({recorded.workload.finish.name})"
-        told = 0
-
-        def tell(states: int) -> None:
-            nonlocal told
-            told += states
-            self._progress.observed(name, states)
-
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            if self._agent is None:
-                self._agent = self._observer.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
-            observed = explore(
-                self._agent,
-                self._task.configuration,
-                recorded.base,
-                recorded.plan,
-                budget=self._task.budget,
-                seed=self._task.seed,
-                observed=tell,
-            )
-        except GuestLost as loss:
-            observed = Observed((), Findings(), recorded.plan.nothing_explored(), f"the guest was lost: {loss}")
-        if observed.lost is not None:
-            self._agent = None
-            self._observer.close()
-        self._progress.finished(name, self._task.budget - told)
-        self._run.save_observed(recorded.folder, observed)
-        return observed
-
-    def _record_all(self) -> None:
-        try:
-            self._record_each()
-            self._hand_over(None)
+            work()
         except BaseException as failure:
-            self._hand_over(failure)
+            self._results.put(failure)
 
-    def _record_each(self) -> None:
-        bases: dict[tuple[Operation, ...], Base] = {}
+    def _record_then_observe(self) -> None:
         number = 0
-        while number < len(self._workloads):
-            with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
-                try:
-                    while number < len(self._workloads) and not self._stopped.is_set():
-                        workload = self._workloads[number]
-                        if workload.setup not in bases:
-                            bases[workload.setup] = make_base(agent, self._task.configuration, workload.setup)
-                            self._run.save_base(bases[workload.setup])
-                        self._hand_over(self._recorded(agent, number, workload, bases[workload.setup]))
-                        number += 1
-                    return
-                except GuestLost as loss:
-                    self._hand_over(self._refused(number, f"the guest was lost while recording: {loss}"))
-                    number += 1
-                    bases.clear()  # they went with the guest
+        while number < len(self._workloads) and not self._stopped.is_set():
+            number = self._record_from(number)
+        self._recorded.put(None)
+        self._observe_all()
 
-    def _recorded(self, agent: Agent, number: int, workload: Workload, base: Base) -> Recorded | Refused:
+    def _record_from(self, number: int) -> int:
+        """Record workloads from ``number`` on in one guest; the number to go on with when that guest is lost."""
+        bases: dict[tuple[Operation, ...], Base] = {}
+        with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
+            while number < len(self._workloads) and not self._stopped.is_set():
+                workload = self._workloads[number]
+                try:
+                    if workload.setup not in bases:
+                        bases[workload.setup] = make_base(agent, self._task.configuration, workload.setup)
+                        self._run.save_base(bases[workload.setup])
+                    self._record(agent, number, workload, bases[workload.setup])
+                except GuestLost as loss:
+                    self._refuse(number, workload, f"the guest was lost while recording: {loss}")
+                    return number + 1
+                number += 1
+        return number
+
+    def _record(self, agent: Agent, number: int, workload: Workload, base: Base) -> None:
         recording = record(agent, self._task.configuration, base, workload, virtual=True)
         try:
             trace = checked(recording, base)
         except RecordingError as refusal:
-            return self._refused(number, f"the recording was refused: {refusal}")
+            self._refuse(number, workload, f"the recording was refused: {refusal}")
+            return
         folder = self._run.folder(number, workload)
         self._run.save_recording(folder, workload, base, recording)
-        self._progress.recorded(f"{workload.name} ({workload.finish.name})")
-        return Recorded(folder, workload, base, recording, Plan(trace, base, self._task.model))
+        self._progress.recorded(workload.title)
+        plan = Plan(trace, base, self._task.model)
+        self._recorded.put(Recorded(number, folder, workload, base, recording, plan))
 
-    def _refused(self, number: int, reason: str) -> Refused:
-        workload = self._workloads[number]
-        folder = self._run.folder(number, workload)
-        self._run.save_refusal(folder, workload, reason)
-        self._progress.step(f"not recorded: {workload.name} ({workload.finish.name}): {reason}")
-        self._progress.finished(workload.name, self._task.budget)
-        return Refused(folder, workload, reason)
+    def _refuse(self, number: int, workload: Workload, reason: str) -> None:
+        self._run.save_refusal(self._run.folder(number, workload), workload, reason)
+        self._progress.step(f"not recorded: {workload.title}: {reason}")
+        self._progress.finished(workload.title, self._task.budget)
+        self._results.put(Refused(number, workload, reason))
 
-    def _hand_over(self, item: Recorded | Refused | BaseException | None) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.2)
-                return
-            except queue.Full:
-                continue
+    def _observe_all(self) -> None:
+        """Observe recordings until there are no more; a lost guest is replaced for the next one."""
+        with ExitStack() as guest:
+            agent: Agent | None = None
+            while (recorded := self._recorded.get()) is not None and not self._stopped.is_set():
+                try:
+                    if agent is None:
+                        agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
+                    observed = self._observe(agent, recorded)
+                except GuestLost as loss:
+                    nothing = recorded.plan.nothing_explored()
+                    observed = Observed((), Findings(), nothing, f"the guest was lost: {loss}")
+                if observed.lost is not None:
+                    agent = None
+                    guest.close()
+                self._run.save_observed(recorded.folder, observed)
+                self._progress.finished(recorded.workload.title, self._task.budget - len(observed.states))
+                self._results.put(Explored(recorded, observed))
+            self._recorded.put(None)  # for the other observer
+
+    def _observe(self, agent: Agent, recorded: Recorded) -> Observed:
+        title = recorded.workload.title
+        return explore(
+            agent,
+            self._task.configuration,
+            recorded.base,
+            recorded.plan,
+            budget=self._task.budget,
+            seed=self._task.seed,
+            observed=lambda states: self._progress.observed(title, states),
+        )

@@ -16,7 +16,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, ensure, load_recipe
 from bob.judge.column import Column
-from bob.pipeline import Pipeline, Recorded, Task
+from bob.pipeline import Explored, Pipeline, Task
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.result import Environment, Result, Run, to_json
@@ -75,8 +75,9 @@ def probe(request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
         column = Column(request.configuration, properties, asdict(environment), run.save_witness)
         with Pipeline(hypervisor, image, task, run, workloads, progress) as pipeline:
             for item in pipeline:
-                if isinstance(item, Recorded):
-                    column.add(item.workload, item.base, item.recording, item.plan, pipeline.observed(item))
+                if isinstance(item, Explored):
+                    recorded = item.recorded
+                    column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
                 else:
                     column.refuse(item.workload, item.reason)
     finished = now()

@@ -29,11 +29,11 @@ class Plan:
     """The crash states of one trace, in the order in which they are tried."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
-        image = memoryview(base.image())
+        image = base.image()
         self.trace = trace
         self.points = growth_points(trace, model)
         self.composer = Composer(
-            trace, self.points, model, lambda sector: bytes(image[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])
+            trace, self.points, model, lambda sector: image[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
         )
 
     def search(self, budget: int, seed: int) -> Search:

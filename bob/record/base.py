@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
@@ -28,11 +29,16 @@ class Base:
     effective_options: str
     mkfs: str
 
-    def image(self) -> bytearray:
-        """The whole image, ``length`` bytes."""
-        image = bytearray(stale(self.length))
-        differences.apply(self.packed, image)
-        return image
+    def image(self) -> bytes:
+        """The whole image, ``length`` bytes; in memory once, however many ask for it."""
+        return _image(self.length, self.packed)
+
+
+@lru_cache(maxsize=4)
+def _image(length: int, packed: bytes) -> bytes:
+    image = bytearray(stale(length))
+    differences.apply(packed, image)
+    return bytes(image)
 
 
 def base_name(configuration: Configuration, setup: tuple[Operation, ...]) -> str:

@@ -24,7 +24,7 @@ def checked(recording: Recording, base: Base) -> Trace:
     timeline = parse_timeline(recording.timeline)
     with LogReader(io.BytesIO(recording.log)) as log:
         trace = join(log, timeline, recording.device, base.length // SECTOR_BYTES)
-    replayed, device = base.image(), base.image()
+    replayed, device = bytearray(base.image()), bytearray(base.image())
     replay_all(trace, replayed)
     differences.apply(recording.final, device)
     if replayed != device:

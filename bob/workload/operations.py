@@ -174,3 +174,8 @@ class Workload:
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
     finish: Finish = field(default_factory=lambda: Finish("natural", natural=True))
+
+    @property
+    def title(self) -> str:
+        """Its name and its finish, for people."""
+        return f"{self.name} ({self.finish.name})"
