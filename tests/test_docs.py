@@ -1,0 +1,358 @@
+"""The documentation against the code: links, commands, tables, and the examples."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import io
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import urlsplit
+
+import pytest
+
+import bob.probe_files
+import bob.prober
+import bob.result
+import bob.store
+import bob.witness
+from bob.config import FILE_SYSTEMS, MIB
+from bob.crash.search import ENUMERABLE_STATES
+from bob.errors import Exit
+from bob.guest.agent import main as agent
+from bob.guest.agent import observer, recorder
+from bob.judge.rules import Later, Rule
+from bob.judge.subjects import Effect, Span
+from bob.observe.explore import BATCH
+from bob.resources import shipped
+from bob.workload.language import GRAMMAR
+from bob.workload.operations import How
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "reports").glob("*.md")])
+TEXTS = [*PAGES, DOCS / "pipeline.svg", ROOT / "Vagrantfile"]
+
+HOSTS = {
+    "docs.kernel.org",
+    "ftp.de.debian.org",
+    "keepachangelog.com",
+    "libvirt.org",
+    "semver.org",
+    "www.usenix.org",
+    "www.w3.org",
+}
+"""Where links may go: public pages. No mirror, no registry, no machine of ours."""
+
+
+def text(page: str) -> str:
+    return (ROOT / page).read_text()
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def without_code(page: str) -> str:
+    return re.sub(r"^```.*?^```$", "", page, flags=re.S | re.M)
+
+
+def between(page: str, marker: str) -> str:
+    """What stands between ``<!-- marker -->`` and ``<!-- /marker -->``, each of which is there once."""
+    [found] = re.findall(rf"<!-- {marker} -->\n(.*?)<!-- /{marker} -->", page, flags=re.S)
+    return found
+
+
+def code(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, flags=re.S | re.M)
+
+
+def words(page: str) -> set[str]:
+    """Everything in the page that stands as ``code`` in a line, word by word."""
+    return {word for span in re.findall(r"`([^`\n]+)`", without_code(page)) for word in re.findall(r"[\w.-]+", span)}
+
+
+# Links
+
+
+def targets(page: Path) -> Iterator[str]:
+    body = without_code(page.read_text())
+    yield from re.findall(r"\]\(([^)\s]+)\)", body)
+    yield from re.findall(r"^\[[^\]]+\]: (\S+)$", body, flags=re.M)
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text()), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    for target in targets(page):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        if linked == DOCS / "cli.md" and not linked.exists():
+            continue  # written by a program: python -m bob.cli.help_page
+        assert linked.exists(), f"{target} in {name_of(page)}"
+        assert not anchor or anchor in anchors(linked), f"{target} in {name_of(page)}"
+
+
+def test_every_reference_link_is_defined_and_used() -> None:
+    for page in PAGES:
+        body = without_code(page.read_text())
+        defined = set(re.findall(r"^\[([^\]]+)\]: ", body, flags=re.M))
+        used = set(re.findall(r"\]\[([^\]]+)\]", body)) | {word for word in defined if f"[{word}] " in body}
+        assert used == defined, name_of(page)
+
+
+def test_every_page_is_in_the_readme() -> None:
+    for page in DOCS.glob("*.md"):
+        assert f"(docs/{page.name})" in text("README.md")
+
+
+def test_pages_that_the_code_speaks_of_exist() -> None:
+    for source in [*(ROOT / "bob").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for page in re.findall(r"docs/([a-z-]+\.md)", source.read_text()):
+            assert (DOCS / page).exists() or page == "cli.md", f"docs/{page} in {name_of(source)}"
+
+
+# What must not be in public texts
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_no_machine_of_ours(path: Path) -> None:
+    body = path.read_text().replace("/home/vagrant/", "~/")  # a box's own user
+    assert not re.findall(r"(?<![\w.])/(?:work|home|root|Users|srv|mnt|private)/\w*", body)
+    for url in re.findall(r"https?://[^\s)\"'<>`]+", body):
+        assert urlsplit(url).hostname in HOSTS, url
+    assert not re.search(r"\b(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d+\.\d+\b", body)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_lines_are_plain(path: Path) -> None:
+    body = path.read_text()
+    assert body.endswith("\n") and not body.endswith("\n\n")
+    assert not re.search(r"[ \t]+$", body, flags=re.M)
+    assert not re.search(r"[\U0001F000-\U0001FFFF\u2600-\u27BF]", body), "emoji"
+
+
+# Commands
+
+
+def commands() -> set[tuple[str, ...]]:
+    """The name of every command of the program, word by word."""
+    try:
+        main = importlib.import_module("bob.cli.main")
+    except ModuleNotFoundError as error:
+        if error.name != "bob.cli.main":
+            raise
+        pytest.skip("there is no bob.cli.main yet")
+    import click
+
+    found: set[tuple[str, ...]] = set()
+
+    def collect(group: click.Group, above: tuple[str, ...]) -> None:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            found.add((*above, name))
+            if isinstance(command, click.Group):
+                collect(command, (*above, name))
+
+    collect(main.cli, ())
+    return found
+
+
+def commands_in(body: str) -> Iterator[tuple[str, ...]]:
+    """Every ``bob VERB`` and ``./run VERB`` as code, in a line or in a block of commands."""
+    lines = re.findall(r"`([^`\n]+)`", without_code(body))
+    lines += [line for block in code(body, "sh") for line in block.splitlines()]
+    for line in lines:
+        if found := re.match(r"(?:bob|\./run) ([a-z]+)(?: ([a-z]+))?", line.strip()):
+            yield tuple(word for word in found.groups() if word)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_exists(page: Path) -> None:
+    known = commands() | {("test",)}
+    groups = {name[0] for name in known if len(name) == 2}
+    for command in commands_in(page.read_text()):
+        wanted = command if command[0] in groups and len(command) == 2 else command[:1]
+        assert wanted in known, f"bob {' '.join(command)} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_option_exists(page: Path) -> None:
+    if page.name == "cli.md":
+        pytest.skip("made from the options")
+    commands()
+    import click
+
+    main = importlib.import_module("bob.cli.main")
+    known = {"--help", "--version"}
+
+    def collect(command: click.Command) -> None:
+        known.update(option for parameter in command.params for option in parameter.opts)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                collect(found)
+
+    collect(main.cli)
+    for span in re.findall(r"`([^`\n]+)`", without_code(page.read_text())):
+        if span.startswith(("--", "bob ", "./run ")):
+            for option in re.findall(r"(?<!\S)--[a-z-]+", span):
+                assert option in known, f"{option} in {name_of(page)}"
+
+
+def test_every_exit_code_is_in_the_design() -> None:
+    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", text("docs/design.md"), flags=re.M))
+    assert sorted(map(int, rows)) == sorted(Exit)
+
+
+# docs/write-a-probe.md
+
+
+def operations_table() -> str:
+    rows = ["| operation | written | what it does |", "|---|---|---|"]
+    for verb, form in GRAMMAR.items():
+        usage = form.usage.replace("|", r"\|")
+        rows.append(f"| `{verb}` | `{usage}` | {form.does} |")
+    return "\n".join(rows) + "\n"
+
+
+def test_the_operations_are_those_of_the_grammar() -> None:
+    assert between(text("docs/write-a-probe.md"), "operations") == operations_table()
+
+
+def test_every_key_of_a_probe_file_is_described() -> None:
+    tree = ast.parse(inspect.getsource(bob.probe_files))
+    keys = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(slice=ast.Constant(value=str(key))):
+                keys.add(key)
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]):
+                keys.add(key)
+    assert {"name", "workloads", "judge", "finish"} <= keys
+    assert keys <= words(text("docs/write-a-probe.md"))
+
+
+def test_every_value_of_a_probe_file_is_described() -> None:
+    described = words(text("docs/write-a-probe.md"))
+    for values in (Rule, Later, Effect, Span, set(How) - {How.PLAIN}):
+        assert {value.value for value in values} <= described
+
+
+def test_every_tree_is_described() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| directories", text("docs/write-a-probe.md"), flags=re.M)
+    assert set(rows) == set(tomllib.loads((shipped("probes") / bob.probe_files.TREES).read_text()))
+
+
+def test_the_example_is_a_probe(tmp_path: Path) -> None:
+    [example] = code(between(text("docs/write-a-probe.md"), "probe"), "toml")
+    path = tmp_path / "append-mkdir.toml"
+    path.write_text(example)
+    probe = bob.probe_files.load(path)
+    assert probe.property.name == path.stem
+    assert probe.row == 1000
+    assert len(probe.workloads) == 8
+
+
+# docs/formats.md
+
+
+def dataclasses_of(module: ModuleType) -> Iterator[type]:
+    for _name, found in inspect.getmembers(module, dataclasses.is_dataclass):
+        if found.__module__ == module.__name__:
+            yield found
+
+
+def test_every_field_of_a_result_is_described() -> None:
+    described = words(text("docs/formats.md"))
+    for found in dataclasses_of(bob.result):
+        for field in dataclasses.fields(found):
+            assert field.name in described, f"{found.__name__}.{field.name}"
+
+
+def keys_written(*modules: ModuleType) -> set[str]:
+    """The keys of every dictionary that stands in the source of ``modules``."""
+    nodes = [node for module in modules for node in ast.walk(ast.parse(inspect.getsource(module)))]
+    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)]
+    return {key.value for key in keys if isinstance(key.value, str)}
+
+
+def test_every_key_that_is_written_is_described() -> None:
+    keys = keys_written(bob.store, bob.witness)
+    assert {"outcomes", "coverage", "kept_units", "inodes_after", "schema"} <= keys
+    assert keys <= words(text("docs/formats.md"))
+
+
+def test_every_key_of_run_json_is_described() -> None:
+    keys = keys_written(bob.prober) | {"environment", "finished"}
+    assert {"id", "request", "seed"} <= keys
+    assert keys <= words(text("docs/formats.md"))
+
+
+def test_every_request_to_the_agent_is_described() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", text("docs/formats.md").split("## Agent frames")[1], flags=re.M)
+    described = {name: set(re.findall(r"`(\w+)`", rest)) for name, rest in rows}
+    for name, handler in agent.HANDLERS.items():
+        assert set(inspect.signature(handler).parameters) - {"blob"} <= described[name], name
+
+
+def test_every_key_of_an_outcome_is_described() -> None:
+    keys = keys_written(observer)
+    assert {"kind", "fault", "repaired", "new_outcomes"} <= keys
+    assert keys - {"block/block_bio_queue"} <= words(text("docs/formats.md"))
+
+
+# docs/how-it-works.md, README.md
+
+
+def test_the_worked_example_prints_what_it_says() -> None:
+    example = between(text("docs/how-it-works.md"), "example")
+    [program], [expected] = code(example, "python"), code(example, "text")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "docs/how-it-works.md", "exec"), {})
+    assert printed.getvalue() == expected
+
+
+def test_the_arithmetic_of_the_worked_examples() -> None:
+    page = re.sub(r"\s+", " ", text("docs/how-it-works.md"))
+    assert "2 + 2 + 2 = 6" in page
+    assert (2**16 - 2**8) + (2**16 - 2**8) + 2**8 == 130_816 and "130,816" in page
+    assert (2**8 - 1) + (2 - 1) + 1 == 257 and "257 states" in page
+    assert (2**64 - 1) + (2**8 - 1) + 1 == 18_446_744_073_709_551_871 and "18,446,744,073,709,551,871" in page
+
+
+def test_the_numbers_that_the_pages_name() -> None:
+    pages = {page.name: re.sub(r"\s+", " ", page.read_text()) for page in PAGES}
+    probes = bob.probe_files.shipped_probes()
+    recordings = bob.prober.distinct(workload for probe in probes for workload in probe.workloads)
+    ext4 = FILE_SYSTEMS["ext4"]
+    assert f"{len(recordings)} recordings in {len(probes)} probe files" in pages["limits.md"]
+    assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
+    assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
+    assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]
+    assert f"by default {bob.prober.DEFAULT_BUDGET} crash states per workload" in pages["how-it-works.md"]
+    assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
+    assert f"After each batch ({BATCH} states)" in pages["how-it-works.md"]
+
+
+def test_the_readme_has_one_table() -> None:
+    assert len(code(between(text("README.md"), "table"), "text")) == 1
