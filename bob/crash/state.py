@@ -59,9 +59,7 @@ class Piece:
     stop: int
 
 
-def effective(
-    trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
-) -> tuple[Piece, ...]:
+def effective(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> tuple[Piece, ...]:
     """What is on the medium on top of the base, durable writes included, in the order in which it landed."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)

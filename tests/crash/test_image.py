@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.drafts import view
-from bob.crash.image import Composer, Run
+from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, growth_points
 from bob.crash.sampling import random_subsets, random_tears, ranges
 from bob.crash.search import search
@@ -21,7 +21,7 @@ from bob.crash.state import CrashState, Torn, check_state
 from bob.trace.model import Trace, Write
 
 from .brute import Medium, Unit, legal_units, subsets, units_of, units_of_all
-from .traces import Case, at, cases, content, journal, trace_of
+from .traces import Case, at, cases, content, journal, patched, trace_of
 
 
 def composer_of(case: Case, points: Sequence[GrowthPoint]) -> Composer:
@@ -46,14 +46,6 @@ def states_of(case: Case, points: Sequence[GrowthPoint]) -> Iterator[tuple[Crash
 
 def some(states: list[tuple[CrashState, frozenset[Unit]]], most: int) -> list[tuple[CrashState, frozenset[Unit]]]:
     return Random(0).sample(states, min(most, len(states)))
-
-
-def patched(base: bytes, runs: Sequence[Run], payload: bytes) -> bytes:
-    image = bytearray(base)
-    for sector, source, count in runs:
-        image[sector * 512 : (sector + count) * 512] = payload[source * 512 : (source + count) * 512]
-    assert len(image) == len(base)
-    return bytes(image)
 
 
 @settings(max_examples=80, deadline=None)

@@ -21,9 +21,7 @@ from .brute import Medium, legal_units, legal_writes, units_of_all
 from .traces import Case, at, cases, content, journal, trace_of
 
 
-def start(
-    case: Case, budget: int, seed: int = 0, focus: Sequence[frozenset[int]] = ()
-) -> tuple[Search, Composer]:
+def start(case: Case, budget: int, seed: int = 0, focus: Sequence[frozenset[int]] = ()) -> tuple[Search, Composer]:
     points = growth_points(case.trace, case.model)
     composer = Composer(case.trace, points, case.model, case.base_sector)
     return search(case.trace, points, composer, budget=budget, seed=seed, focus=focus), composer
@@ -43,9 +41,7 @@ def focuses() -> st.SearchStrategy[list[frozenset[int]]]:
 
 def flat(count: int, sectors: int = 1) -> Trace:
     """So many writes, all in flight to the end, with contents of their own."""
-    writes = [
-        Write(k, k * sectors, content(chr(65 + k) * 2 * sectors), at(k), at(1000 + k)) for k in range(count)
-    ]
+    writes = [Write(k, k * sectors, content(chr(65 + k) * 2 * sectors), at(k), at(1000 + k)) for k in range(count)]
     return trace_of(writes, [], 0, 500, (4096,))
 
 
@@ -86,9 +82,7 @@ def test_candidates_are_legal_and_claims_are_exact(
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(), focuses())
-def test_with_budget_enough_every_legal_content_is_explored(
-    case: Case, seed: int, focus: list[frozenset[int]]
-) -> None:
+def test_with_budget_enough_every_legal_content_is_explored(case: Case, seed: int, focus: list[frozenset[int]]) -> None:
     medium = Medium(case.trace, case.model, case.base)
     found, composer = start(case, 10_000, seed, focus)
     images = []

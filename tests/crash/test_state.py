@@ -18,8 +18,10 @@ from .brute import Medium, units_of_all
 from .traces import Case, at, cases, content, trace_of
 
 indexes = st.lists(st.integers(0, 99), unique=True).map(sorted).map(tuple)
-ranges = st.lists(st.integers(0, 99), min_size=2, unique=True).map(sorted).map(
-    lambda edges: tuple(zip(edges[::2], edges[1::2], strict=False))
+ranges = (
+    st.lists(st.integers(0, 99), min_size=2, unique=True)
+    .map(sorted)
+    .map(lambda edges: tuple(zip(edges[::2], edges[1::2], strict=False)))
 )
 torn = st.dictionaries(st.integers(0, 99), ranges).map(lambda found: tuple(sorted(found.items())))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.image import Run
 from bob.trace.model import Flush, Moment, Trace, Write
 
 DEVICE_SECTORS = (6, 3)
@@ -46,9 +48,16 @@ def trace_of(
     )
 
 
-MODELS = [
-    DeviceModel(cache, size) for cache in WriteCache for size in (256, 512, 1024, 4096)
-] + [DeviceModel()] * 4
+def patched(base: bytes, runs: Sequence[Run], payload: bytes) -> bytes:
+    """``base`` with the runs of a delta on it."""
+    image = bytearray(base)
+    for sector, source, count in runs:
+        image[sector * 512 : (sector + count) * 512] = payload[source * 512 : (source + count) * 512]
+    assert len(image) == len(base)
+    return bytes(image)
+
+
+MODELS = [DeviceModel(cache, size) for cache in WriteCache for size in (256, 512, 1024, 4096)] + [DeviceModel()] * 4
 
 
 @st.composite

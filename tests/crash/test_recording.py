@@ -1,0 +1,50 @@
+"""The whole way on a real recording: ext4 ``data=ordered`` on Linux 6.1 (the one that ``tests/trace`` joins)."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from pathlib import Path
+
+from bob.crash.device import DeviceModel
+from bob.crash.image import Composer
+from bob.crash.legal import growth_points
+from bob.crash.search import search
+from bob.crash.state import check_state, replay_all
+from bob.trace.join import join
+from bob.trace.log import LogReader
+from bob.trace.timeline import parse_timeline
+
+from .brute import durable_and_pending
+from .traces import Case, patched
+
+RECORDED = Path(__file__).parents[1] / "trace" / "data" / "ext4-linux-6.1"
+
+
+def test_a_real_recording() -> None:
+    log, base, final, text = (
+        lzma.decompress((RECORDED / f"{name}.xz").read_bytes()) for name in ("log", "base", "final", "timeline")
+    )
+    trace = join(LogReader(io.BytesIO(log)), parse_timeline(text.decode()), (253, 0), len(base) // 512)
+    image = bytearray(base)
+    replay_all(trace, image)
+    assert image == final
+
+    model = DeviceModel()
+    points = growth_points(trace, model)
+    for point in points:
+        durable, pending = durable_and_pending(trace, model, point.time)
+        assert (set(point.durable), set(point.pending)) == (durable, pending)
+
+    composer = Composer(trace, points, model, Case(trace, model, base).base_sector)
+    payload = composer.payload_since(0)
+    ground = patched(base, composer.floor_delta(), payload)
+    found = search(trace, points, composer, budget=60, seed=0)
+    images = set()
+    for candidate in found:
+        check_state(trace, model, points, candidate.state)
+        composer.apply(candidate.state, image := bytearray(base))
+        assert patched(ground, composer.delta(candidate.state), payload) == image
+        images.add(hash(bytes(image)))
+    assert len(images) == found.coverage.explored == 60
+    assert composer.payload_sectors == len(payload) // 512
