@@ -112,7 +112,7 @@ def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
             path = _touched(operations[-1])
             return Finish(f"fsync {path}", (ops.Fsync(path),))
         case ["fsync", "directory"]:
-            path = _parent(_touched(operations[-1]))
+            path = _directory(operations[-1])
             return Finish(f"fsync {path}", (ops.Fsync(path),))
     finish = parse(text)
     if not finish or not all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
@@ -130,6 +130,13 @@ def _touched(operation: Operation) -> str:
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             raise UsageError(f"{write_one(operation)!r} leaves no file to sync", hint="name it: fsync PATH")
     return operation.path
+
+
+def _directory(operation: Operation) -> str:
+    """The directory that holds what an operation leaves, or held what it removed."""
+    if isinstance(operation, ops.Unlink | ops.Rmdir):
+        return _parent(operation.path)
+    return _parent(_touched(operation))
 
 
 def _parent(path: str) -> str:

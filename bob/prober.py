@@ -20,7 +20,7 @@ from bob.pipeline import Explored, Pipeline, Task
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.result import Environment, Result, Run, to_json
-from bob.store import RunDirectory
+from bob.store import RunDirectory, workload_to_json
 from bob.workload.operations import Workload
 
 DEFAULT_BUDGET = 200
@@ -64,7 +64,13 @@ def probe(request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     started = now()
     out = request.out if request.out is not None else RUNS / identity
-    about = {"id": identity, "started": started, "bob": bob.__version__, "request": request_to_json(request)}
+    about: dict[str, Any] = {
+        "id": identity,
+        "started": started,
+        "bob": bob.__version__,
+        "request": request_to_json(request),
+    }
+    about["workloads"] = [workload_to_json(workload) for workload in workloads]
     run = RunDirectory.create(out, about)
     image = ensure(request.image, progress.step)
     with Hypervisor.open(request.connect, progress.step) as hypervisor:
@@ -72,7 +78,7 @@ def probe(request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
         run.note(environment=asdict(environment))
         progress.planned(len(workloads), len(workloads) * request.budget)
         properties = [probe.property for probe in probes]
-        column = Column(request.configuration, properties, asdict(environment), run.save_witness)
+        column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
         with Pipeline(hypervisor, image, task, run, workloads, progress) as pipeline:
             for item in pipeline:
                 if isinstance(item, Explored):

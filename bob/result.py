@@ -6,6 +6,7 @@ new ones may be added. docs/formats.md describes each.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -14,6 +15,10 @@ from typing import Any
 from bob.errors import MalformedError
 
 SCHEMA = "bob.result/1"
+
+# The number of legal states of a few MiB of pending writes has thousands of digits, and all of them are exact.
+sys.set_int_max_str_digits(0)
+
 LARGEST_JSON_INTEGER = 2**53
 """Larger counts are written as strings of digits, since many readers of JSON have no larger exact integers."""
 

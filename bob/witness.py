@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.config import Configuration, configuration
+from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
@@ -55,6 +56,7 @@ def write(
     *,
     environment: Mapping[str, str],
     configuration: Configuration,
+    model: DeviceModel,
     workload: Workload,
     inodes: Sequence[Mapping[str, int]],
     base: Base,
@@ -77,6 +79,7 @@ def write(
             "mount_options": configuration.mount_options,
             "device": configuration.device,
         },
+        "device_model": {"write_cache": model.write_cache.value, "atomic_write_bytes": model.atomic_write_bytes},
         "workload": workload_to_json(workload),
         "inodes_before": dict(inodes[0]),
         "inodes_after": dict(inodes[1]),

@@ -13,7 +13,7 @@ from bob.observe.explore import Plan
 from bob.probe_files import shipped_probes
 from bob.record.check import checked
 from bob.result import Environment, Result, Run, to_json
-from bob.store import RunDirectory
+from bob.store import RunDirectory, workload_from_json
 
 
 def judge_again(path: Path) -> Result:
@@ -23,6 +23,8 @@ def judge_again(path: Path) -> Result:
     """
     run = RunDirectory(path)
     about = run.about()
+    if not {"request", "bob", "workloads"} <= set(about):
+        raise StoreError(f"{path} was made by another version of bob", hint="probe again")
     if "environment" not in about:
         raise StoreError(f"{path} was never run", hint="it stopped before its guests were there; probe again")
     asked = about["request"]
@@ -30,18 +32,18 @@ def judge_again(path: Path) -> Result:
     made = configuration(asked["fs"], asked["mkfs_options"], asked["mount_options"], asked["device"])
     model = DeviceModel(WriteCache(asked["write_cache"]), asked["atomic_write_bytes"])
     properties = [probe.property for probe in shipped_probes(asked["properties"])]
-    column = Column(made, properties, asdict(environment), run.save_witness)
-    for folder in run.workloads():
+    column = Column(made, model, properties, asdict(environment), run.save_witness)
+    for number, planned in enumerate(map(workload_from_json, about["workloads"])):
+        folder = run.folder(number, planned)
         if refusal := run.refusal(folder):
             column.refuse(*refusal)
-            continue
-        workload, base_name, recording = run.recording(folder)
-        if not run.is_observed(folder):
-            column.refuse(workload, "the run was stopped before this workload was observed")
-            continue
-        base = run.base(base_name)
-        plan = Plan(checked(recording, base), base, model)
-        column.add(workload, base, recording, plan, run.observed(folder))
+        elif not run.is_observed(folder):
+            column.refuse(planned, "the run was stopped before this workload was observed")
+        else:
+            workload, base_name, recording = run.recording(folder)
+            base = run.base(base_name)
+            plan = Plan(checked(recording, base), base, model)
+            column.add(workload, base, recording, plan, run.observed(folder))
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], asked["seed"], asked["budget"]),
         environment=environment,

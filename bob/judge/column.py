@@ -8,6 +8,7 @@ from typing import Any
 
 from bob import witness
 from bob.config import Configuration
+from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.rules import Property, Question
 from bob.judge.verdicts import Bench, cell, departure
@@ -40,8 +41,14 @@ class Column:
     """The verdicts of one configuration, workload by workload."""
 
     def __init__(
-        self, configuration: Configuration, properties: Sequence[Property], environment: Mapping[str, str], keep: Keep
+        self,
+        configuration: Configuration,
+        model: DeviceModel,
+        properties: Sequence[Property],
+        environment: Mapping[str, str],
+        keep: Keep,
     ) -> None:
+        self._model = model
         self._configuration = configuration
         self._properties = properties
         self._environment = environment
@@ -126,6 +133,7 @@ class Column:
             showing.question,
             environment=self._environment,
             configuration=self._configuration,
+            model=self._model,
             workload=showing.workload,
             inodes=(showing.recording.inodes_before, showing.recording.inodes_after),
             base=showing.base,

@@ -1,0 +1,51 @@
+"""How long one column takes, warm: ``python bench/column.py [RUNS]``.
+
+Runs ``bob probe --fs ext4 --mount-opts data=ordered`` with default settings that many times (2), each as a whole
+process, and prints for each the wall-clock seconds, and whether verdicts and state counts were those of the first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+
+def column(folder: Path, number: int) -> tuple[float, dict[str, Any]]:
+    """Wall-clock seconds of one probe, and its result document."""
+    document = folder / f"{number}.json"
+    command = [sys.executable, "-m", "bob", "probe", "--fs", "ext4", "--mount-opts", "data=ordered"]
+    started = time.monotonic()
+    subprocess.run([*command, "--quiet", "--out", str(folder / str(number)), "--json", str(document)], check=False)
+    return time.monotonic() - started, json.loads(document.read_text())
+
+
+def cells(result: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    """Property, verdict and state counts of each cell."""
+    (found,) = result["configurations"]
+    return [(cell["name"], cell["verdict"], cell["states"]) for cell in found["properties"]]
+
+
+def main() -> None:
+    """Run and print."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    with tempfile.TemporaryDirectory() as folder:
+        first = None
+        for number in range(runs):
+            seconds, result = column(Path(folder), number)
+            found = cells(result)
+            first = first or found
+            same = "same cells and counts" if found == first else "DIFFERENT cells or counts"
+            explored = sum(cell[2]["explored"] for cell in found)
+            print(f"run {number + 1}: {seconds:.0f} s, {explored} judged states, {same}", flush=True)
+            for ours, theirs in zip(found, first, strict=True):
+                if ours != theirs:
+                    print(f"  {ours}\n  {theirs}")
+
+
+if __name__ == "__main__":
+    main()

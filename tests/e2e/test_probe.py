@@ -1,0 +1,120 @@
+"""End to end on real guests: known violations show, planted faults turn cells red, lost guests turn nothing green."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bob.config import configuration
+from bob.errors import UsageError
+from bob.judge.again import judge_again
+from bob.prober import ProbeRequest, probe
+from bob.progress import Silent
+from bob.replay import replay
+from bob.result import PropertyResult, Result, Verdict
+
+pytestmark = pytest.mark.vm
+
+
+@dataclass
+class Watch(Silent):
+    """Counts states; calls ``first`` once, when the first were observed."""
+
+    first: Callable[[], None] | None = None
+    states: int = 0
+    cells: list[str] = field(default_factory=list)
+
+    def observed(self, workload: str, states: int) -> None:
+        self.states += states
+        if self.first is not None:
+            call, self.first = self.first, None
+            call()
+
+    def judged(self, cell: PropertyResult) -> None:
+        self.cells.append(cell.name)
+
+
+def ask(
+    out: Path, *properties: str, options: str = "data=ordered", budget: int = 60, watch: Watch | None = None
+) -> Result:
+    """Probe ext4 for ``properties``."""
+    request = ProbeRequest(configuration("ext4", "", options), properties, budget=budget, out=out)
+    result, path = probe(request, watch or Watch())
+    assert path == out
+    return result
+
+
+def cells(result: Result) -> dict[str, PropertyResult]:
+    return {cell.name: cell for cell in result.configurations[0].properties}
+
+
+def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(tmp_path: Path) -> None:
+    watch = Watch()
+    result = ask(tmp_path / "run", "single-sector-overwrite", "single-block-overwrite", watch=watch)
+    found = cells(result)
+    assert found["single-sector-overwrite"].verdict is Verdict.HOLDS
+    assert found["single-block-overwrite"].verdict is Verdict.FAILS
+    assert watch.cells == ["single-sector-overwrite", "single-block-overwrite"]
+    assert found["single-sector-overwrite"].states.explored > 0
+
+    witness = found["single-block-overwrite"].witness
+    assert witness is not None
+    again = replay(tmp_path / "run" / witness, image=None, connect=None, times=5, progress=Silent())
+    assert again.confirmed == 5
+
+    assert cells(judge_again(tmp_path / "run")) == found
+
+
+def test_a_device_that_drops_flushes_turns_a_green_cell_red(tmp_path: Path) -> None:
+    honest = ask(tmp_path / "honest", "single-block-append")
+    assert cells(honest)["single-block-append"].verdict is Verdict.HOLDS
+    planted = ask(tmp_path / "planted", "single-block-append", options="data=ordered,barrier=0")
+    assert cells(planted)["single-block-append"].verdict is Verdict.FAILS
+
+
+def test_a_killed_guest_leaves_the_cell_unknown(tmp_path: Path) -> None:
+    before = _observing_guests()
+
+    def kill() -> None:
+        for pid in _observing_guests() - before:
+            os.kill(pid, signal.SIGKILL)
+
+    result = ask(tmp_path / "run", "single-sector-overwrite", budget=150, watch=Watch(first=kill))
+    cell = cells(result)["single-sector-overwrite"]
+    assert cell.verdict is Verdict.UNKNOWN
+    assert cell.reason is not None
+    assert "guest was lost" in cell.reason
+    assert {workload.verdict for workload in cell.workloads} == {Verdict.UNKNOWN, Verdict.HOLDS}, "others go on"
+
+
+def test_the_kernels_own_refusal_is_quoted(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no-such-option"):
+        ask(tmp_path / "run", "single-sector-overwrite", options="no-such-option")
+
+
+def test_a_device_too_small_for_mkfs_is_refused_in_its_words(tmp_path: Path) -> None:
+    request = ProbeRequest(
+        configuration("ext4", "-J size=64", "", 8 * 1024 * 1024), ("single-sector-overwrite",), out=tmp_path / "run"
+    )
+    with pytest.raises(UsageError, match=r"mkfs.ext4"):
+        probe(request, Silent())
+
+
+def _observing_guests() -> set[int]:
+    """Process ids of QEMUs that run in real time: those that observe."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"qemu-system" in command and b"-icount" not in command and b"bob" in command:
+            found.add(int(entry.name))
+    return found
