@@ -74,7 +74,7 @@ def broken(witness: Witness, observation: Observation) -> str | None:
     history, _setup, _operations = simulate(witness.workload)
     oracle = Oracle(history, inodes_of_things(history, *witness.inodes))
     prop = shipped_probes((witness.property,))[0].property
-    found = violation(prop, witness.question, history, oracle, oracle.presences(observation), observation)
+    found = violation(prop, witness.question, history, oracle, oracle.read(observation), observation)
     return None if found is None else found.evidence
 
 

@@ -1,13 +1,16 @@
 """The presence oracle: of operation k, is nothing, a part or all to be seen in an observation?
 
-Everything that bob says rests on this. An operation's effect is a handful of *facts* (a name refers to a thing, a range
-of a file has these bytes, a file has this size, ...), each with its value before and after the operation, and the
-values that later operations of the workload give it. A fact as observed is
+Everything that bob says rests on this. An operation's effect is a handful of *facts*: a name refers to a thing, a file
+has this size, these bytes, so many names, this attribute. A crash may leave out any operation and keep any other, so
+each fact is held against what all sets of operations can leave (:mod:`bob.judge.contents` says it for bytes and sizes):
 
-- AFTER: it has the value that the operation gave it, or one that a later operation gave it;
-- BEFORE: it has the value from before the operation;
-- EITHER: both are the same, so that the observation cannot tell;
-- NEITHER: it has a value that no point of the program gave it.
+- AFTER: only sets with k in them explain it;
+- BEFORE: only sets without k do;
+- EITHER: both do: the observation cannot tell;
+- NEITHER: no set explains it, and only k can have left it half done.
+
+Where no set of whole operations explains something, but any of several operations can have left it half done, those are
+its *suspects*: then nothing is known of any one of them, but they are not all atomic (:class:`Damage`).
 
 Where an observation cannot tell, bob gives the file system the benefit of the doubt: a false accusation is the worst
 error (docs/design.md).
@@ -15,14 +18,19 @@ error (docs/design.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import combinations, pairwise
 
+from bob.judge.contents import Fact, Story, fact_of
+from bob.judge.sightings import Place, Places, Sightings
 from bob.observe.observation import Node, Observation
-from bob.workload import operations as ops
 from bob.workload.history import History, Inode, Kind, Thing
 from bob.workload.pattern import describe
+
+MOST_JOINT_OPERATIONS = 10
+"""Of so many operations on the same names every set is tried; of more, each name is judged by itself."""
 
 
 class Presence(Enum):
@@ -35,202 +43,311 @@ class Presence(Enum):
     """The observation cannot tell none from full."""
 
 
-class Fact(Enum):
-    """One fact as observed; see the module's text."""
-
-    BEFORE = "before"
-    AFTER = "after"
-    EITHER = "either"
-    NEITHER = "neither"
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact of an operation in an observation, in words for people."""
+    """One fact of an operation in an observation, in words for people. ``suspects``: see the module's text."""
 
     fact: Fact
     about: str
     expected: str
     found: str
+    suspects: frozenset[int] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """The finding in one line."""
+        return f"{self.about}: {self.found or 'nothing'} instead of {self.expected}"
+
+    def blaming(self, number: int, suspects: frozenset[int]) -> Finding:
+        """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
+        return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something that no set of whole operations explains: at least one of ``suspects`` is there only in part."""
+
+    suspects: frozenset[int]
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``."""
+
+    presences: tuple[Presence, ...]
+    damage: tuple[Damage, ...] = ()
+
+    def of(self, number: int) -> Presence:
+        """The presence of operation ``number``."""
+        return self.presences[number - 1]
 
 
 class Oracle:
     """The presence oracle of one recorded workload.
 
-    ``inodes`` gives the inode number of each thing of the history where it is known (thing identity -> number): names
-    that different things bear one after the other are told apart by it.
+    ``inodes`` gives the inode number of each thing of the history where it is known (thing identity -> number).
     """
 
     def __init__(self, history: History, inodes: Mapping[int, int]) -> None:
         self._history = history
         self._inodes = inodes
-        self._bearers: dict[str, list[Thing]] = {}
-        for thing in history.things:
-            for name in thing.names:
-                self._bearers.setdefault(name, []).append(thing)
+        self._places = Places(history)
+        self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
+        self._groups = _groups(self._places)
 
-    def presence(self, number: int, observation: Observation) -> Presence:
-        """How much of operation ``number`` (1, 2, ...) is there in ``observation`` (which has a tree)."""
-        facts = {finding.fact for finding in self.findings(number, observation)}
-        if Fact.NEITHER in facts or {Fact.BEFORE, Fact.AFTER} <= facts:
-            return Presence.PARTIAL
-        if Fact.BEFORE in facts:
-            return Presence.NONE
-        return Presence.FULL if Fact.AFTER in facts else Presence.UNDECIDED
+    def read(self, observation: Observation) -> Reading:
+        """What is there of every operation in ``observation`` (which has a tree)."""
+        seen = self._sightings(observation)
+        presences, damage = [], []
+        for number in range(1, len(self._history.operations) + 1):
+            findings = list(self._findings(number, seen, explain=False))
+            presences.append(_presence({finding.fact for finding in findings}))
+            damage += [Damage(f.suspects, f.words) for f in findings if f.suspects - {number}]
+        for group in self._groups:
+            if not any(presences[number - 1] is Presence.PARTIAL for number in group.numbers):
+                damage += group.damage(seen, self._who)
+        return Reading(tuple(presences), tuple(dict.fromkeys(damage)))
 
-    def presences(self, observation: Observation) -> tuple[Presence, ...]:
-        """The presence of every operation: that of operation k at ``[k - 1]``."""
-        return tuple(self.presence(number + 1, observation) for number in range(len(self._history.operations)))
+    def findings(self, number: int, observation: Observation) -> list[Finding]:
+        """Every fact of operation ``number``, as observed, in words."""
+        return list(self._findings(number, self._sightings(observation), explain=True))
 
-    def findings(self, number: int, observation: Observation, *, explain: bool = False) -> list[Finding]:
-        """Every fact of operation ``number``, as observed; with ``explain``, contents are described as well."""
+    def leaves_prefix(self, number: int, observation: Observation, block: int) -> bool:
+        """Whether the append ``number`` is there up to a boundary of ``block`` bytes, and nothing of it after that."""
+        identity, offset, length = self._history.data[number]
+        node = self._sightings(observation).node(identity)
+        if node is None or node.fault:
+            return False
+        end = offset + length
+        last_there, first_missing = offset, min(end, max(node.size, offset))
+        for stretch in self._stories[identity].data(number, node.content):
+            if stretch.fact is Fact.AFTER:
+                last_there = stretch.stop
+            elif stretch.fact is Fact.BEFORE:
+                first_missing = min(first_missing, stretch.start)
+            if stretch.fact is Fact.NEITHER or last_there > first_missing:
+                return False
+        stops = {offset, end, *range(-(-last_there // block) * block, first_missing + 1, block)}
+        return any(
+            last_there <= stop <= first_missing and self._stories[identity].is_size_with(number, node.size, stop)
+            for stop in stops
+        )
+
+    def _sightings(self, observation: Observation) -> Sightings:
+        return Sightings(self._places, self._history, self._stories, self._inodes, observation)
+
+    def _findings(self, number: int, seen: Sightings, *, explain: bool) -> Iterator[Finding]:
+        names = [self._name(number, place, seen) for place in self._places.changes[number]]
+        yield from names
         before, after = self._history.steps[number - 1], self._history.steps[number]
-        found = []
-        for path in sorted({*before.names, *after.names}):
-            if before.names.get(path) != after.names.get(path) and self._own_name(number, path):
-                found.append(self._name(number, path, observation))
-        for identity in sorted(after.inodes):
-            was, now = before.inodes.get(identity), after.inodes[identity]
-            if self._history.things[identity].kind is not Kind.FILE or was == now:
+        for identity, now in sorted(after.inodes.items()):
+            thing, was = self._history.things[identity], before.inodes.get(identity)
+            if thing.kind is not Kind.FILE or was == now:
                 continue
-            found.extend(self._inode(number, self._history.things[identity], was, now, observation, explain))
-        return found
+            node, finding = self._find(number, thing, seen)
+            if node is None:
+                yield finding
+                continue
+            if was is None:
+                yield from self._made(number, thing, node, is_named=all(name.fact is not Fact.BEFORE for name in names))
+            elif was.links != now.links and now.links > 0:
+                yield self._links(number, thing, node)
+            if number in self._stories[identity].writers:
+                yield from self._contents(number, thing, now, node, explain=explain)
+            for attribute in sorted({*({} if was is None else was.xattrs), *now.xattrs}):
+                if was is None or was.xattrs.get(attribute) != now.xattrs.get(attribute):
+                    yield self._attribute(number, thing, attribute, node)
 
-    def locate(self, thing: Thing, observation: Observation) -> Node | None:
-        """Where ``thing`` is in ``observation``, under any of the names it ever had; None if nowhere."""
-        tree = observation.tree or {}
-        for name in sorted(thing.names):
-            node = tree.get(name)
-            if node is not None and self._bearer(name, node) is thing:
-                return node
-        return None
+    def _name(self, number: int, place: Place, seen: Sightings) -> Finding:
+        """What is at a place that the operation changed."""
+        places = self._places
+        about, expected = f"the name {self._path(number, place)}", self._who({places.changes[number][place]})
+        finding = Finding(Fact.EITHER, about, expected, "out of sight")
+        found, fault = seen.at(place), seen.fault(place)
+        if found is None:
+            return finding if seen.is_readable(place[0]) else finding.blaming(number, places.changers_in(place[0]))
+        if fault or not found:
+            suspects = places.changers(place).union(*(self._touchers(thing) for thing in found if thing is not None))
+            there = f"a {seen.kind(place)}" + (f" ({fault})" if fault else "")
+            return replace(finding, found=there).blaming(number, suspects)
+        values = {other: changed[place] for other, changed in enumerate(places.changes) if place in changed}
+        fact = _compare(found, places.initially(place), values, number)
+        return replace(finding, fact=fact, found=self._who(found))
 
-    def _own_name(self, number: int, path: str) -> bool:
-        """Whether the operation named ``path`` itself (and not a folder above it that it moved)."""
-        operation = self._history.operations[number - 1]
-        return path in _paths(operation)
+    def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
+        """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
+        identity, places = thing.identity, self._places
+        finding = Finding(Fact.EITHER, f"the file {min(thing.names)}", "there", "not there")
+        node = seen.node(identity)
+        if node is not None and node.fault:
+            finding = replace(finding, expected="readable", found=node.fault)
+            return None, finding.blaming(number, self._touchers(identity))
+        if node is not None or seen.may_be_there(identity) or places.is_removed(identity):
+            return node, finding
+        is_hidden = any(seen.at(place) is None for place in places.of(identity))
+        if places.is_made(identity):
+            return None, finding if is_hidden else replace(finding, fact=Fact.BEFORE)
+        if places.is_moved(identity):
+            return None, finding
+        directory = places.of(identity)[0][0]
+        others = self._changing if is_hidden else self._touchers(identity)
+        return None, finding.blaming(number, places.changers_in(directory) or others)
 
-    def _bearer(self, name: str, node: Node) -> Thing | None:
-        """Which thing ``node``, found under ``name``, is."""
-        bearers = self._bearers.get(name, [])
-        if len(bearers) > 1:
-            bearers = [thing for thing in bearers if self._inodes.get(thing.identity) == node.inode]
-        return next((thing for thing in bearers if thing.kind.value == node.kind), None)
+    def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[Finding]:
+        """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
+        name = min(thing.names)
+        if is_named:
+            yield Finding(Fact.AFTER, f"the file {name}", "there", "there")
+        if not self._stories[thing.identity].writers and node.size:
+            yield Finding(Fact.NEITHER, f"the size of {name}", "0 B", f"{node.size:,} B")
 
-    def _name(self, number: int, path: str, observation: Observation) -> Finding:
-        node = (observation.tree or {}).get(path)
-        thing = None if node is None else self._bearer(path, node)
-        before, after = (self._history.steps[step].names.get(path) for step in (number - 1, number))
-        later = [step.names.get(path) for step in self._history.steps[number + 1 :]]
-        found = "nothing" if node is None else f"a {node.kind}" + (f" ({node.fault})" if node.fault else "")
-        if node is not None and (thing is None or node.fault or (thing.target and node.target != thing.target)):
-            fact = Fact.NEITHER
-        else:
-            fact = _compare(None if thing is None else thing.identity, before, after, later)
-            if thing is not None:
-                found = self._describe(thing)
-        return Finding(fact, f"the name {path}", self._describe_identity(after), found)
+    def _links(self, number: int, thing: Thing, node: Node) -> Finding:
+        """The number of a file's names: any of the operations that change it may be there or not."""
+        counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
+        first = len(self._history.steps) - len(counts)
+        changes = {first + at: after - before for at, (before, after) in enumerate(pairwise(counts), start=1)}
+        changes = {other: change for other, change in changes.items() if change}
+        without = {counts[0]}
+        for other, change in changes.items():
+            without |= set() if other == number else {links + change for links in without}
+        is_after = node.links in {links + changes[number] for links in without}
+        name = min(thing.names)
+        expected = str(self._history.steps[number].inodes[thing.identity].links)
+        finding = Finding(Fact.EITHER, f"the number of names of {name}", expected, str(node.links))
+        if not is_after and node.links not in without:
+            return finding.blaming(number, frozenset(changes))
+        return replace(finding, fact=fact_of(without=node.links in without, along=is_after))
 
-    def _describe(self, thing: Thing) -> str:
+    def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
+        story, name = self._stories[thing.identity], min(thing.names)
+        fact, suspects = story.size(number, node.size)
+        yield Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
+        if number not in self._history.data:
+            return
+        _thing, start, length = self._history.data[number]
+        if len(node.content) < min(node.size, start + length):
+            found = f"{len(node.content):,} B"
+            yield Finding(Fact.EITHER, f"what can be read of {name}", f"{node.size:,} B", found).blaming(
+                number, story.writers
+            )
+            return
+        facts: set[Fact] = set()
+        suspects = frozenset()
+        for stretch in story.data(number, node.content):
+            facts.add(stretch.fact)
+            suspects |= stretch.suspects
+            if _presence(facts) is Presence.PARTIAL:
+                break
+        yield Finding(
+            _FACTS[_presence(facts)],
+            f"bytes {start:,} to {start + length:,} of {name}",
+            f"the data of operation {number}",
+            describe(node.content[start : start + length], start) if explain or suspects else "",
+            suspects,
+        )
+
+    def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
+        values: dict[int, object] = {}
+        steps = [step.inodes.get(thing.identity, Inode()).xattrs.get(attribute) for step in self._history.steps]
+        for other, (before, after) in enumerate(pairwise(steps), start=1):
+            if before != after:
+                values[other] = after
+        found = node.xattrs.get(attribute)
+        about = f"the attribute {attribute} of {min(thing.names)}"
+        finding = Finding(Fact.EITHER, about, "set", "absent" if found is None else "set")
+        if found not in [steps[0], *values.values()]:
+            return finding.blaming(number, frozenset(values))
+        return replace(finding, fact=_compare({found}, steps[0], values, number))
+
+    @property
+    def _changing(self) -> frozenset[int]:
+        """Every operation that changes something."""
+        writers = frozenset().union(*(story.writers for story in self._stories.values()))
+        return writers | {number for number, changed in enumerate(self._places.changes) if changed}
+
+    def _touchers(self, identity: int) -> frozenset[int]:
+        """The operations on a thing's names or contents."""
+        names = (self._places.changers(place) for place in self._places.of(identity))
+        return self._stories[identity].writers.union(*names)
+
+    def _path(self, number: int, place: Place) -> str:
+        for step in (self._history.steps[number], self._history.steps[number - 1]):
+            for path, identity in step.names.items():
+                if identity == place[0]:
+                    return f"{path.rstrip('/')}/{place[1]}"
+        return place[1]
+
+    def _who(self, found: Iterable[int | None]) -> str:
+        return " or ".join("nothing" if thing is None else self._describe(thing) for thing in sorted(found, key=str))
+
+    def _describe(self, identity: int) -> str:
+        thing = self._history.things[identity]
         first = min(thing.names, key=lambda name: (name not in self._history.steps[0].names, name))
         return f"the {thing.kind.value} first known as {first}"
 
-    def _describe_identity(self, identity: int | None) -> str:
-        return "nothing" if identity is None else self._describe(self._history.things[identity])
 
-    def _inode(
-        self, number: int, thing: Thing, was: Inode | None, now: Inode, observation: Observation, explain: bool
-    ) -> Iterable[Finding]:
-        later = [step.inodes[thing.identity] for step in self._history.steps[number + 1 :]]
-        was = was if was is not None else Inode(links=now.links)
-        node = self.locate(thing, observation)
-        name = min(thing.names)
-        if node is None:
-            # Gone, or not there yet. Nothing of this effect is to be seen; if a later operation takes the thing away
-            # by right, that does not tell whether the effect was there.
-            gone = now.links == 0 or any(inode.links == 0 for inode in later)
-            yield Finding(Fact.EITHER if gone else Fact.BEFORE, f"the file {name}", "there", "not there")
+class Group:
+    """Operations that change the same names: only some values of all of these names go together."""
+
+    def __init__(self, places: Places, numbers: Sequence[int]) -> None:
+        self.numbers = tuple(numbers)
+        self._places = sorted({place for number in numbers for place in places.changes[number]})
+        self._together = set()
+        for count in range(len(self.numbers) + 1):
+            for there in combinations(self.numbers, count):
+                values = {place: places.initially(place) for place in self._places}
+                for number in there:
+                    values.update(places.changes[number])
+                self._together.add(tuple(values[place] for place in self._places))
+
+    def damage(self, seen: Sightings, who: Callable[[Iterable[int | None]], str]) -> Iterator[Damage]:
+        """What no set of these operations explains."""
+        found = [seen.at(place) for place in self._places]
+        if any(there is not None and not there for there in found):
             return
-        if node.fault:
-            yield Finding(Fact.NEITHER, f"the file {name}", "readable", node.fault)
-            return
-        if was.links != now.links and now.links > 0:
-            fact = _compare(node.links, was.links, now.links, [inode.links for inode in later])
-            yield Finding(fact, f"the number of names of {name}", str(now.links), str(node.links))
-        if was.content != now.content:
-            yield from self._content(number, name, was, now, later, node, explain)
-        for attribute in sorted({*was.xattrs, *now.xattrs}):
-            if was.xattrs.get(attribute) != now.xattrs.get(attribute):
-                value = node.xattrs.get(attribute)
-                values = [inode.xattrs.get(attribute) for inode in later]
-                fact = _compare(value, was.xattrs.get(attribute), now.xattrs.get(attribute), values)
-                yield Finding(fact, f"the attribute {attribute} of {name}", "set", "absent" if value is None else "set")
-
-    def _content(
-        self, number: int, name: str, was: Inode, now: Inode, later: Sequence[Inode], node: Node, explain: bool
-    ) -> Iterable[Finding]:
-        start, stop = self.range_of(number, was, now)
-        if len(was.content) != len(now.content):
-            sizes = [len(inode.content) for inode in later]
-            fact = _compare(node.size, len(was.content), len(now.content), sizes)
-            yield Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B")
-        yield Finding(
-            _compare_bytes(node.content, was.content, now.content, [inode.content for inode in later], start, stop),
-            f"bytes {start:,} to {stop:,} of {name}",
-            f"the data of operation {number}",
-            describe(node.content[start:stop], start) if explain else "",
-        )
-
-    def range_of(self, number: int, was: Inode, now: Inode) -> tuple[int, int]:
-        """The range of the file (bytes) that operation ``number`` changed."""
-        operation = self._history.operations[number - 1]
-        if isinstance(operation, ops.Write) and operation.how is not ops.How.TRUNC:
-            _thing, offset, length = self._history.data[number]
-            return min(offset, len(was.content)), offset + length
-        if isinstance(operation, ops.Write):
-            return 0, max(len(was.content), len(now.content))
-        shorter, longer = sorted((len(was.content), len(now.content)))
-        return shorter, longer
+        for values in self._together:
+            if all(there is None or value in there for there, value in zip(found, values, strict=True)):
+                return
+        names = [(name, there) for (_folder, name), there in zip(self._places, found, strict=True) if there is not None]
+        about = ", ".join(f"{name} is {who(there)}" for name, there in names)
+        yield Damage(frozenset(self.numbers), f"of the names, {about}")
 
 
-def _paths(operation: ops.Operation) -> tuple[str, ...]:
-    match operation:
-        case ops.Rename(old, new) | ops.Link(old, new):
-            return (old, new)
-        case ops.Create(path) | ops.Mkdir(path) | ops.Unlink(path) | ops.Rmdir(path) | ops.Write(path):
-            return (path,)
-        case ops.Symlink(_target, path):
-            return (path,)
-    return ()
+def _groups(places: Places) -> list[Group]:
+    """The operations that change the same names, directly or by a chain of others, where there are not too many."""
+    groups: list[tuple[set[int], set[Place]]] = []
+    for number, changed in enumerate(places.changes):
+        if not changed:
+            continue
+        numbers, names = {number}, set(changed)
+        for group in [group for group in groups if group[1] & names]:
+            groups.remove(group)
+            numbers |= group[0]
+            names |= group[1]
+        groups.append((numbers, names))
+    wanted = (sorted(numbers) for numbers, _names in groups)
+    return [Group(places, numbers) for numbers in wanted if 1 < len(numbers) <= MOST_JOINT_OPERATIONS]
 
 
-def _compare(found: object, before: object, after: object, later: Sequence[object]) -> Fact:
-    is_before, is_after = found == before, found == after or found in later
-    if is_before and is_after:
-        return Fact.EITHER
-    if is_after:
-        return Fact.AFTER
-    return Fact.BEFORE if is_before else Fact.NEITHER
+def _presence(facts: set[Fact]) -> Presence:
+    if Fact.NEITHER in facts or {Fact.BEFORE, Fact.AFTER} <= facts:
+        return Presence.PARTIAL
+    if Fact.BEFORE in facts:
+        return Presence.NONE
+    return Presence.FULL if Fact.AFTER in facts else Presence.UNDECIDED
 
 
-def _compare_bytes(found: bytes, before: bytes, after: bytes, later: Sequence[bytes], start: int, stop: int) -> Fact:
-    """The same for a range of a file; a range that a file does not reach is absent there, which is a value too.
-
-    Later operations may have written a part of the range only, so they are allowed piece by piece.
-    """
-    fact = _compare(found[start:stop], before[start:stop], after[start:stop], [data[start:stop] for data in later])
-    if fact is not Fact.NEITHER or not later:
-        return fact
-    allowed = [after, *later]
-    edges = range(start, stop, _PIECE_BYTES)
-    pieces = {
-        _compare(found[at:to], before[at:to], after[at:to], [data[at:to] for data in allowed])
-        for at in edges
-        for to in [min(at + _PIECE_BYTES, stop)]
-    }
-    if Fact.NEITHER in pieces or {Fact.BEFORE, Fact.AFTER} <= pieces:
-        return Fact.NEITHER
-    return Fact.BEFORE if Fact.BEFORE in pieces else Fact.AFTER if Fact.AFTER in pieces else Fact.EITHER
+_FACTS = {
+    Presence.NONE: Fact.BEFORE,
+    Presence.PARTIAL: Fact.NEITHER,
+    Presence.FULL: Fact.AFTER,
+    Presence.UNDECIDED: Fact.EITHER,
+}
 
 
-_PIECE_BYTES = 16
+def _compare(found: Collection[object], initially: object, values: Mapping[int, object], number: int) -> Fact:
+    """``values`` are what each operation makes of it; ``found`` is one of them, or one of several."""
+    without = [initially, *(value for other, value in values.items() if other != number)]
+    along = [value for other, value in values.items() if other >= number]
+    return fact_of(without=any(value in found for value in without), along=any(value in found for value in along))

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bob.judge.presence import Fact, Oracle, Presence
+from bob.judge.contents import Fact
+from bob.judge.presence import Oracle, Presence, Reading
 from bob.judge.subjects import BLOCK_BYTES, Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
@@ -72,10 +73,14 @@ class Violation:
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
     """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
     everything = subjects(history)
-    chosen = [s for s in everything if s.effect in prop.subjects and (not prop.spans or s.span in prop.spans)]
+    chosen = _chosen(prop, everything)
     if prop.rule is not Rule.ORDERED:
         return tuple(Question((subject.number,)) for subject in chosen)
     return tuple(question for subject in chosen for question in _ordered(prop, history, subject, everything))
+
+
+def _chosen(prop: Property, everything: tuple[Subject, ...]) -> list[Subject]:
+    return [s for s in everything if s.effect in prop.subjects and (not prop.spans or s.span in prop.spans)]
 
 
 def _ordered(prop: Property, history: History, subject: Subject, everything: tuple[Subject, ...]) -> Iterator[Question]:
@@ -100,48 +105,39 @@ def _renames(history: History, number: int, subject: Subject) -> bool:
 
 
 def violation(
-    prop: Property,
-    question: Question,
-    history: History,
-    oracle: Oracle,
-    presences: Sequence[Presence],
-    observation: Observation,
+    prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Whether ``observation`` (one that has a tree) breaks ``prop`` at ``question``.
-
-    ``presences`` are the oracle's for this observation: that of operation k at ``[k - 1]``.
-    """
-    if question.later is None:
-        (number,) = question.required
-        if presences[number - 1] is not Presence.PARTIAL:
-            return None
-        if prop.rule is Rule.PREFIX and _is_block_prefix(number, history, oracle, observation):
+    """Whether ``observation`` (one that has a tree), read by ``oracle`` as ``reading``, breaks ``prop``."""
+    if question.later is not None:
+        return _not_ordered(question, question.later, history, oracle, reading, observation)
+    (number,) = question.required
+    if reading.of(number) is Presence.PARTIAL:
+        if prop.rule is Rule.PREFIX and oracle.leaves_prefix(number, observation, BLOCK_BYTES):
             return None
         detail = _detail(number, oracle, observation)
         return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
-    if presences[question.later - 1] not in (Presence.PARTIAL, Presence.FULL):
+    for damage in reading.damage:
+        # Nobody can say which of the suspects it was; but if the property speaks of all of them, it is broken.
+        if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, subjects(history))}:
+            suspects = " or ".join(quoted(history, suspect) for suspect in sorted(damage.suspects))
+            return Violation(question, f"only a part of {suspects} is there ({damage.about})")
+    return None
+
+
+def _not_ordered(
+    question: Question, later: int, history: History, oracle: Oracle, reading: Reading, observation: Observation
+) -> Violation | None:
+    if reading.of(later) not in (Presence.PARTIAL, Presence.FULL):
         return None
     for number in question.required:
-        if presences[number - 1] in (Presence.NONE, Presence.PARTIAL):
-            lost = "nothing" if presences[number - 1] is Presence.NONE else "only a part"
+        if reading.of(number) in (Presence.NONE, Presence.PARTIAL):
+            lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
             detail = _detail(number, oracle, observation)
-            there = quoted(history, question.later)
+            there = quoted(history, later)
             return Violation(
                 question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})"
             )
     return None
-
-
-def _is_block_prefix(number: int, history: History, oracle: Oracle, observation: Observation) -> bool:
-    """Whether what is there of an append ends at a block boundary, and is the appended data up to there."""
-    identity, offset, _length = history.data[number]
-    node = oracle.locate(history.things[identity], observation)
-    if node is None or node.fault:
-        return False
-    now = history.steps[number].inodes[identity].content
-    if node.size > len(now) or (node.size % BLOCK_BYTES and node.size not in (offset, len(now))):
-        return False
-    return node.content[offset:] == now[offset : node.size] and len(node.content) == node.size
 
 
 def quoted(history: History, number: int) -> str:
@@ -150,6 +146,6 @@ def quoted(history: History, number: int) -> str:
 
 
 def _detail(number: int, oracle: Oracle, observation: Observation) -> str:
-    findings = oracle.findings(number, observation, explain=True)
+    findings = oracle.findings(number, observation)
     wrong = [finding for finding in findings if finding.fact in (Fact.NEITHER, Fact.BEFORE)] or findings
-    return "; ".join(f"{f.about}: {f.found or 'nothing'} instead of {f.expected}" for f in wrong[:2])
+    return "; ".join(finding.words for finding in wrong[:2])

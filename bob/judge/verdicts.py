@@ -55,8 +55,8 @@ class Bench:
         self._lost = lost
         self._observations = observations
         # A state that does not mount belongs to no row of the table: it is a finding of its own.
-        self._presences = {
-            number: self.oracle.presences(observation)
+        self._readings = {
+            number: self.oracle.read(observation)
             for number, observation in enumerate(observations)
             if observation.mounted
         }
@@ -72,9 +72,9 @@ class Bench:
         if not asked:
             return None
         broken: dict[int, Violation] = {}
-        for number, presences in self._presences.items():
+        for number, reading in self._readings.items():
             for question in asked:
-                found = violation(prop, question, self.history, self.oracle, presences, self._observations[number])
+                found = violation(prop, question, self.history, self.oracle, reading, self._observations[number])
                 if found is not None:
                     broken[number] = found
                     break

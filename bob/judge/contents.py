@@ -1,0 +1,211 @@
+"""What a crash can leave of one file: which of its operations explain each byte, and its size.
+
+A crash may leave out any of a file's operations, and may leave others torn. So a byte says of operation k
+
+- AFTER: only k put it there;
+- BEFORE: k did not: it is the initial tree's, or that of an earlier operation, or a hole that another operation left;
+- EITHER: it would be there with k and without it (a later operation wrote over it, two operations write the same);
+- NEITHER: nothing but a torn k explains it. Where another operation wrote here too, nobody can say whose tear it is:
+  then both are *suspects*, and the fact is BEFORE or EITHER.
+
+Sizes work alike. Offsets count from the start of the file, in bytes; operations are known by their numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from bob.workload import operations as ops
+from bob.workload.history import History
+
+Sizes = frozenset[tuple[int, int]]
+"""Sizes that a file may have, as ranges: both ends are in it."""
+
+
+class Fact(Enum):
+    """What something observed says of an operation; see the module's text."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    EITHER = "either"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What the bytes from ``start`` up to, not including, ``stop`` say of an operation."""
+
+    start: int
+    stop: int
+    fact: Fact
+    suspects: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an operation does to a file's contents wherever it finds them.
+
+    It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``,
+    in this order of offsets if it is torn. ``resizes`` says that in program order it changed the size.
+    """
+
+    number: int
+    cut: int | None
+    start: int
+    stop: int
+    data: bytes
+    resizes: bool
+
+    def covers(self, at: int) -> bool:
+        """Whether it wrote data at offset ``at``."""
+        return self.start <= at < self.start + len(self.data)
+
+    def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
+        """The sizes after the operation, or after its part up to ``stop``, where there were ``sizes``."""
+        if self.cut is not None:
+            sizes = frozenset({(self.cut, self.cut)})
+        reach = self.stop if stop is None else stop
+        return frozenset((max(low, reach), max(high, reach)) for low, high in sizes)
+
+    def torn(self, sizes: Sizes) -> Sizes:
+        """The sizes that only a part of the operation can leave."""
+        cut = frozenset() if self.cut is None else frozenset({(self.cut, self.cut)})
+        low = min((low for low, _high in sizes | cut), default=0)
+        return cut if low >= self.stop else cut | {(max(low, self.start) + 1, self.stop)}
+
+
+class Story:
+    """Everything that a workload does to the contents of one file (``identity``)."""
+
+    def __init__(self, history: History, identity: int) -> None:
+        first = history.steps[0].inodes.get(identity)
+        self._initial = b"" if first is None else first.content
+        self.changes = tuple(_changes(history, identity))
+        self._by_number = {change.number: change for change in self.changes}
+
+    @property
+    def writers(self) -> frozenset[int]:
+        """The operations that change its contents or size."""
+        return frozenset(self._by_number)
+
+    def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
+        """What the observed ``size`` says of operation ``number``, and who is suspected where nothing explains it."""
+        without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
+        own = self._by_number[number]
+        is_inside = own.start < size < own.stop
+        if is_inside and without and not own.resizes:
+            return Fact.EITHER, frozenset()  # it did not grow the file: that it cannot all be seen is not its fault
+        if without or along:
+            return fact_of(without=without, along=along), frozenset()
+        resizing = frozenset(change.number for change in self.changes if change.resizes) or self.writers
+        if is_inside or size == own.cut or resizing == {number}:
+            return Fact.NEITHER, frozenset({number})
+        return Fact.EITHER, resizing
+
+    def is_size_with(self, number: int, size: int, stop: int) -> bool:
+        """Whether ``size`` can be there when of operation ``number`` all up to ``stop`` is."""
+        if stop <= self._by_number[number].start:
+            return _within(size, self._sizes(left_out=number))
+        return _within(size, self._sizes(whole=number, stop=stop))
+
+    def data(self, number: int, found: bytes) -> Iterator[Stretch]:
+        """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does."""
+        own = self._by_number[number]
+        for start, stop in self._pieces(own.start, min(own.start + len(own.data), len(found))):
+            yield from self._compare(number, start, stop, found[start:stop])
+
+    def may_be(self, found: bytes) -> bool:
+        """Whether a crash can have left ``found``, if every operation on this file may have been torn."""
+        if not _within(len(found), self._sizes()):
+            return False
+        return all(
+            any(change.covers(start) for change in self.changes)
+            or found[start:stop] == self._initial[start:stop]
+            or (self._is_hole(None, start) and not any(found[start:stop]))
+            for start, stop in self._pieces(0, len(found))
+        )
+
+    def _compare(self, number: int, start: int, stop: int, found: bytes) -> Iterator[Stretch]:
+        """Facts about a piece in which no operation begins or ends."""
+        without, along = self._is_initial(start, stop, found), False
+        for change in self.changes:
+            if change.covers(start) and change.data[start - change.start : stop - change.start] == found:
+                without = without or change.number != number
+                along = along or change.number >= number
+        zeros = not any(found)
+        if zeros:
+            without = without or self._is_hole(number, start)
+            along = along or any(c.number > number and c.cut is not None and c.cut <= start for c in self.changes)
+        if without or along:
+            yield Stretch(start, stop, fact_of(without=without, along=along))
+        elif zeros or stop - start == 1:
+            others = frozenset(change.number for change in self.changes if change.covers(start)) - {number}
+            if others:
+                fact = Fact.EITHER if max(others) > number else Fact.BEFORE
+                yield Stretch(start, stop, fact, others | {number})
+            else:
+                yield Stretch(start, stop, Fact.NEITHER, frozenset({number}))
+        else:
+            middle = (start + stop) // 2
+            yield from self._compare(number, start, middle, found[: middle - start])
+            yield from self._compare(number, middle, stop, found[middle - start :])
+
+    def _is_initial(self, start: int, stop: int, found: bytes) -> bool:
+        return stop <= len(self._initial) and found == self._initial[start:stop]
+
+    def _is_hole(self, number: int | None, at: int) -> bool:
+        """Whether zeros at ``at`` are a hole that whole operations other than ``number`` can leave."""
+        others = [change for change in self.changes if change.number != number]
+        gone = at >= len(self._initial) or any(c.cut is not None and c.cut <= at for c in others)
+        return gone and any(change.stop > at and not change.covers(at) for change in others)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The range, cut where the initial contents end and wherever an operation on this file begins or ends."""
+        edges = {len(self._initial)}
+        for change in self.changes:
+            edges |= {change.start, change.start + len(change.data), change.stop, change.cut or 0}
+        cuts = [start, *sorted(edge for edge in edges if start < edge < stop), stop]
+        return ((low, high) for low, high in itertools.pairwise(cuts) if low < high)
+
+    def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
+        """Every size that the operations can leave, each there, left out or torn, but for the two that are named."""
+        sizes: Sizes = frozenset({(len(self._initial), len(self._initial))})
+        for change in self.changes:
+            if change.number == whole:
+                sizes = change.whole(sizes, stop)
+            elif change.number != left_out:
+                sizes |= change.whole(sizes) | change.torn(sizes)
+        return sizes
+
+
+def _changes(history: History, identity: int) -> Iterator[Change]:
+    for number, operation in enumerate(history.operations, start=1):
+        was, now = history.steps[number - 1].inodes.get(identity), history.steps[number].inodes.get(identity)
+        if now is None:
+            continue
+        size = 0 if was is None else len(was.content)
+        resizes = size != len(now.content)
+        match operation:
+            case ops.Write(_path, _offset, length, how) if history.data[number][0] == identity:
+                start = history.data[number][1]
+                cut = 0 if how is ops.How.TRUNC else None
+                reach = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
+                data = now.content[start : start + length]
+                yield Change(number, cut, start, reach, data, resizes or cut is not None)
+            case ops.Truncate(path, new) if history.steps[number].names[path] == identity:
+                yield Change(number, new, new, new, b"", resizes)
+            case ops.Fallocate(path, offset, length) if history.steps[number].names[path] == identity:
+                yield Change(number, None, offset, offset + length, b"", resizes)
+
+
+def fact_of(*, without: bool, along: bool) -> Fact:
+    if without and along:
+        return Fact.EITHER
+    return Fact.AFTER if along else Fact.BEFORE
+
+
+def _within(size: int, sizes: Iterable[tuple[int, int]]) -> bool:
+    return any(low <= size <= high for low, high in sizes)

@@ -1,0 +1,187 @@
+"""Which file, directory or link each observed name is.
+
+A name is a place in a directory, *(directory, base name)*: who moves a directory leaves the names in it alone. Where
+things bear one name after the other, inode numbers tell them apart, and where those do not (a number is used again, or
+is not known), what is in them. Sometimes nothing does: then an observed name may be any of several things.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from bob.judge.contents import Story
+from bob.observe.observation import Node, Observation
+from bob.workload.history import History, Kind, Step
+
+ROOT = 0
+Place = tuple[int, str]
+"""A name in a directory: (thing, base name)."""
+
+
+class Places:
+    """Every name of a history as a place: what is there at each step."""
+
+    def __init__(self, history: History) -> None:
+        self._steps = [_places(step) for step in history.steps]
+        self._things = history.things
+        self.changes: list[dict[Place, int | None]] = [{}]
+        """Operation number -> the places that it changed, and what is there then (None: nothing)."""
+        for before, after in zip(self._steps, self._steps[1:], strict=False):
+            changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
+            self.changes.append({place: after.get(place) for place in sorted(changed)})
+        self.bearers: dict[Place, list[int]] = {}
+        for step in self._steps:
+            for place, thing in step.items():
+                bearers = self.bearers.setdefault(place, [])
+                if thing not in bearers:
+                    bearers.append(thing)
+
+    def initially(self, place: Place) -> int | None:
+        """What is at ``place`` in the initial tree."""
+        return self._steps[0].get(place)
+
+    def of(self, thing: int) -> list[Place]:
+        """Every place that ``thing`` ever had."""
+        return [place for place, bearers in self.bearers.items() if thing in bearers]
+
+    def changers(self, place: Place) -> frozenset[int]:
+        """The operations that change what is at ``place``."""
+        return frozenset(number for number, changed in enumerate(self.changes) if place in changed)
+
+    def changers_in(self, directory: int) -> frozenset[int]:
+        """The operations that change names in ``directory``, or make, move or remove it."""
+        own = set(self.of(directory))
+        return frozenset(
+            number
+            for number, changed in enumerate(self.changes)
+            if any(place in own or place[0] == directory for place in changed)
+        )
+
+    def is_made(self, thing: int) -> bool:
+        """Whether an operation makes ``thing``: where it is not, it may be not there yet."""
+        return self._things[thing].born >= 0
+
+    def is_removed(self, thing: int) -> bool:
+        """Whether an operation takes the last name of ``thing`` away."""
+        there = [thing in step.values() for step in self._steps]
+        return any(before and not after for before, after in itertools.pairwise(there))
+
+    def is_moved(self, thing: int) -> bool:
+        """Whether an operation changes a name of ``thing``, or of a directory that it is in."""
+        return thing != ROOT and any(self.changers(place) or self.is_moved(place[0]) for place in self.of(thing))
+
+
+class Sightings:
+    """Where the things of a history are in one observation."""
+
+    def __init__(
+        self,
+        places: Places,
+        history: History,
+        stories: Mapping[int, Story],
+        inodes: Mapping[int, int],
+        seen: Observation,
+    ) -> None:
+        self._places, self._history, self._stories, self._inodes = places, history, stories, inodes
+        self._tree = seen.tree or {}
+        self._who: dict[str, frozenset[int]] = {"/": frozenset({ROOT})}
+        self._stable = False
+        paths = sorted(path for path in self._tree if path != "/")
+        self._stable = self._numbers_agree(paths)
+        for path in paths:
+            self._who[path] = self._identify(self._tree[path], self._bearers(path))
+        self._at: dict[int, list[str]] = {}
+        for path, things in self._who.items():
+            for thing in things:
+                self._at.setdefault(thing, []).append(path)
+
+    def at(self, place: Place) -> frozenset[int | None] | None:
+        """What is at ``place``: the things that it may be, {None} for nothing, empty for none of those that it can be.
+
+        None where it cannot be seen: its directory is lost or cannot be listed.
+        """
+        directory, name = place
+        folders = self._at.get(directory, [])
+        if not folders:
+            gone = self._places.is_made(directory) or self._places.is_removed(directory)
+            return frozenset({None}) if gone else None
+        if any(self._fault(folder) for folder in folders):
+            return None
+        paths = [path for folder in folders if (path := _join(folder, name)) in self._tree]
+        if not paths:
+            return frozenset({None})
+        return frozenset(thing for path in paths for thing in self._who[path])
+
+    def node(self, thing: int) -> Node | None:
+        """``thing`` as found, where that is certain; None if it is not, or not to be found."""
+        paths = [path for path in self._at.get(thing, []) if self._who[path] == {thing}]
+        return self._tree[paths[0]] if paths and paths[0] in self._tree else None
+
+    def may_be_there(self, thing: int) -> bool:
+        """Whether something found may be ``thing``."""
+        return thing in self._at
+
+    def fault(self, place: Place) -> str | None:
+        """The kernel's word where what is at ``place`` cannot be read."""
+        paths = [_join(folder, place[1]) for folder in self._at.get(place[0], [])]
+        return next((fault for path in paths if (fault := self._fault(path))), None)
+
+    def kind(self, place: Place) -> str | None:
+        """The kind of what is at ``place``; None for nothing."""
+        paths = [_join(folder, place[1]) for folder in self._at.get(place[0], [])]
+        return next((self._tree[path].kind for path in paths if path in self._tree), None)
+
+    def is_readable(self, directory: int) -> bool:
+        """Whether ``directory`` was found and could be listed."""
+        folders = self._at.get(directory, [])
+        return bool(folders) and not any(self._fault(folder) for folder in folders)
+
+    def _fault(self, path: str) -> str | None:
+        return self._tree[path].fault if path in self._tree else None
+
+    def _bearers(self, path: str) -> list[int]:
+        folder, name = path.rsplit("/", 1)
+        parents = self._who.get(folder or "/", frozenset())
+        return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
+
+    def _numbers_agree(self, paths: Sequence[str]) -> bool:
+        """Whether things that no operation moved have their old inode numbers: some file systems invent new ones."""
+        checked = 0
+        for path in paths:
+            node, bearers = self._tree[path], self._bearers(path)
+            self._who[path] = frozenset(bearers)
+            if len(bearers) == 1 and node.inode and not self._places.is_moved(bearers[0]):
+                if self._inodes.get(bearers[0], node.inode) != node.inode:
+                    return False
+                checked += bearers[0] in self._inodes
+        return checked > 0
+
+    def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
+        """Which of ``bearers`` ``node`` may be."""
+        if node.kind == "unreadable":
+            return frozenset(bearers)
+        things = [self._history.things[thing] for thing in bearers]
+        things = [thing for thing in things if thing.kind.value == node.kind]
+        if node.kind == Kind.SYMLINK and not node.fault:
+            things = [thing for thing in things if thing.target == node.target]
+        if node.inode and self._stable:
+            things = [thing for thing in things if self._inodes.get(thing.identity, node.inode) == node.inode]
+        elif node.inode and len(things) > 1:
+            things = [thing for thing in things if self._inodes.get(thing.identity) == node.inode] or things
+        if node.kind == Kind.FILE and not node.fault and len(things) > 1:
+            things = [thing for thing in things if self._stories[thing.identity].may_be(node.content)] or things
+        return frozenset(thing.identity for thing in things)
+
+
+def _places(step: Step) -> dict[Place, int]:
+    places = {}
+    for path, thing in step.names.items():
+        if path != "/":
+            folder, name = path.rsplit("/", 1)
+            places[step.names[folder or "/"], name] = thing
+    return places
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
