@@ -15,19 +15,22 @@ from pathlib import Path
 
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
 from bob.errors import RecordingError
 from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image
-from bob.observe.explore import Plan, explore
+from bob.observe.explore import explore
 from bob.observe.observation import Findings
 from bob.progress import Progress
-from bob.record.base import Base, make_base
+from bob.record.base import make_base
 from bob.record.check import checked
-from bob.record.recorder import Recording, record
+from bob.record.recorder import record
 from bob.store import Observed, RunDirectory
+from bob.trace.base import Base
+from bob.trace.recording import Recording
 from bob.workload.operations import Operation, Workload
 
 

@@ -25,9 +25,9 @@ from typing import Any
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.observe.observation import Findings
-from bob.record.base import Base
-from bob.record.recorder import Recording
 from bob.result import States, states_from_json
+from bob.trace.base import Base
+from bob.trace.recording import Recording
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import Finish, Workload
 

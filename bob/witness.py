@@ -21,8 +21,8 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.judge.rules import Property, Question
-from bob.record.base import Base
 from bob.store import base_from_json, workload_from_json, workload_to_json
+from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.workload.operations import Workload
 from bob.workload.pattern import operations_in

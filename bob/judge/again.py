@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bob.config import configuration
 from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.plan import Plan
 from bob.errors import StoreError
 from bob.judge.column import Column
-from bob.observe.explore import Plan
 from bob.probe_files import shipped_probes
 from bob.record.check import checked
 from bob.result import Environment, Result, Run, to_json

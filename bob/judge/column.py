@@ -9,14 +9,14 @@ from typing import Any
 from bob import witness
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.judge.rules import Property, Question
 from bob.judge.verdicts import Bench, cell, departure
-from bob.observe.explore import Plan
-from bob.record.base import Base
-from bob.record.recorder import Recording
 from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
 from bob.store import Observed
+from bob.trace.base import Base
+from bob.trace.recording import Recording
 from bob.workload.operations import Workload
 
 Keep = Callable[[str, Mapping[str, Any]], str]

@@ -9,7 +9,8 @@ from bob.config import Configuration
 from bob.crash.image import Run
 from bob.guest.agent_client import Agent
 from bob.observe.observation import Findings
-from bob.record.base import Base, put_base
+from bob.record.base import put_base
+from bob.trace.base import Base
 
 PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0

@@ -1,44 +1,20 @@
-"""Base images: a file system with its initial tree, made durable and unmounted, on a device full of stale pattern."""
+"""Makes base images: a file system with its initial tree, made durable and unmounted, on a device of stale pattern."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from functools import lru_cache
 
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
-from bob.record import differences
 from bob.record.encode import encode
+from bob.trace.base import Base
 from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
-from bob.workload.pattern import STALE_CELL, stale
+from bob.workload.pattern import STALE_CELL
 
 BASE_TIMEOUT = 300.0
 """How long making a base image may take on the host (seconds)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A base image. ``packed`` is its difference from a device of ``length`` bytes that is all stale pattern."""
-
-    name: str
-    length: int
-    packed: bytes
-    effective_options: str
-    mkfs: str
-
-    def image(self) -> bytes:
-        """The whole image, ``length`` bytes; in memory once, however many ask for it."""
-        return _image(self.length, self.packed)
-
-
-@lru_cache(maxsize=4)
-def _image(length: int, packed: bytes) -> bytes:
-    image = bytearray(stale(length))
-    differences.apply(packed, image)
-    return bytes(image)
 
 
 def base_name(configuration: Configuration, setup: tuple[Operation, ...]) -> str:

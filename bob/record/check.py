@@ -6,12 +6,12 @@ import io
 
 from bob.crash.state import replay_all
 from bob.errors import RecordingError
-from bob.record import differences
-from bob.record.base import Base
-from bob.record.recorder import Recording
+from bob.trace import differences
+from bob.trace.base import Base
 from bob.trace.join import join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES, Trace
+from bob.trace.recording import Recording
 from bob.trace.timeline import parse_timeline
 
 

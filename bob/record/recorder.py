@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
-from bob.record.base import Base
 from bob.record.encode import encode
+from bob.trace.base import Base
+from bob.trace.recording import Recording
 from bob.workload.history import Performed, simulate
 from bob.workload.operations import Workload
 
@@ -15,24 +14,6 @@ RECORD_TIMEOUT = 300.0
 """How long a recording may take on the host (seconds)."""
 QUIET_DEADLINE = 600.0
 """How long a file system may go on writing after a workload (seconds of the guest's clock)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What came out of the guest, as it came: :func:`bob.record.check.checked` makes a Trace of it.
-
-    ``log`` is the dm-log-writes log (bytes), ``timeline`` the text of the trace buffer, ``final`` the differences of
-    the device (major, minor) from the base after the recording. The inode numbers are by path, before and after the
-    operations.
-    """
-
-    log: bytes
-    timeline: str
-    final: bytes
-    device: tuple[int, int]
-    effective_options: str
-    inodes_before: dict[str, int]
-    inodes_after: dict[str, int]
 
 
 def record(agent: Agent, configuration: Configuration, base: Base, workload: Workload, *, virtual: bool) -> Recording:
