@@ -19,6 +19,11 @@ from bob.workload.language import write_one
 from bob.workload.operations import How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, contents
 
+DIRECT_BYTES = 512
+"""Offsets and lengths of direct I/O are multiples of this many bytes."""
+LARGEST_FILE_BYTES = 256 * 1024 * 1024
+"""Files are followed in memory, each state of them."""
+
 
 class Kind(StrEnum):
     """What a name refers to."""
@@ -119,7 +124,14 @@ class _FileSystem:
     def rename(self, old: str, new: str) -> None:
         moved = self.find(old)
         self._parent_of(new)
-        if new in self.names and self.names[new] != moved:
+        if "/" in (old, new) or new.startswith(old + "/"):
+            raise ValueError(f"{old} cannot be moved to {new}")
+        if self.names.get(new) == moved:
+            return  # two names of one file: rename(2) does nothing
+        if new in self.names:
+            replaced = self.things[self.names[new]].kind
+            if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
+                raise ValueError(f"{new} is a {replaced}")
             self.drop(new)
         for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
             identity = self.names.pop(path)
@@ -128,6 +140,8 @@ class _FileSystem:
 
     def drop(self, path: str) -> None:
         identity = self.find(path)
+        if path == "/":
+            raise ValueError("the root cannot be removed")
         if any(other.startswith(path + "/") for other in self.names):
             raise ValueError(f"{path} is not empty")
         del self.names[path]
@@ -162,6 +176,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
         if wrote is not None:
             data[number] = wrote
         steps.append(system.snapshot())
+    _run(system, workload.finish.operations, 0, 0, workload.name)
     history = History(workload.operations, tuple(steps), tuple(system.things), data)
     return history, tuple(setup), tuple(performed)
 
@@ -193,19 +208,27 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
         case ops.Symlink(target, path):
             system.make(path, Kind.SYMLINK, step, target)
         case ops.Write(path, wanted, length, how):
-            if path not in system.names:
+            if path not in system.names and how is not How.MMAP:
                 system.make(path, Kind.FILE, step)
             identity = system.find(path, Kind.FILE)
+            size = len(system.inodes[identity].content)
+            if how is How.MMAP and (wanted is None or wanted + length > size):
+                raise ValueError(f"a mapping does not grow a file, and {path} has {size:,} bytes")
             old = b"" if how is How.TRUNC else system.inodes[identity].content
             offset = len(old) if wanted is None else wanted
+            if how is How.DIRECT and (offset % DIRECT_BYTES or length % DIRECT_BYTES):
+                raise ValueError(f"direct I/O of {length:,} bytes at {offset:,} is not in multiples of {DIRECT_BYTES}")
+            _check_size(offset + length)
             written = contents(number, offset, length)
             system.set(identity, content=old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
             return offset, written
         case ops.Truncate(path, size):
             identity = system.find(path, Kind.FILE)
+            _check_size(size)
             system.set(identity, content=system.inodes[identity].content[:size].ljust(size, b"\0"))
         case ops.Fallocate(path, offset, length):
             identity = system.find(path, Kind.FILE)
+            _check_size(offset + length)
             system.set(identity, content=system.inodes[identity].content.ljust(offset + length, b"\0"))
         case ops.Rename(old_path, new_path):
             system.rename(old_path, new_path)
@@ -218,12 +241,19 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             system.find(path, Kind.DIRECTORY)
             system.drop(path)
         case ops.Setxattr(path, name, length):
-            identity = system.find(path)
+            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
             value = contents(number, 0, length)
             system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
             return 0, value
-        case ops.Fsync(path) | ops.SyncFileRange(path):
-            system.find(path)
+        case ops.Fsync(path):
+            system.find(path, Kind.FILE, Kind.DIRECTORY)
+        case ops.SyncFileRange(path):
+            system.find(path, Kind.FILE)
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             pass
     return 0, b""
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_FILE_BYTES:
+        raise ValueError(f"a file of {size:,} bytes is too large: {LARGEST_FILE_BYTES:,} at most")

@@ -6,15 +6,26 @@ One operation a line, or several joined by ``;``. ``docs/write-a-probe.md`` has 
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bob.errors import UsageError
 from bob.workload import operations as ops
-from bob.workload.operations import Operation
+from bob.workload.operations import How, Operation
+
+UNOBSERVED = frozenset({"lost+found"})
+UNOBSERVED_PREFIX = ".bob-"
+"""Names at the top of a file system that are its own or bob's (bob.guest.agent.observer leaves them out)."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
+_PIECE = re.compile(
+    r"""( (?: \\. | '[^']*' | "(?: \\. | [^"\\] )*" | (?<=[^\s;])\# | [^\n;\#] )* ) (?: [;\n] | \#[^\n]*\n? | $ )""",
+    re.VERBOSE | re.DOTALL,
+)
+"""An operation and what ends it: a semicolon, the end of the line or a comment, outside of quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +38,11 @@ class Form:
 
 
 def _path(word: str) -> str:
-    if not word.startswith("/") or "//" in word or (word != "/" and word.endswith("/")):
+    names = word.split("/")[1:]
+    if not word.startswith("/") or (word != "/" and not all(names)) or "\0" in word or {".", ".."} & set(names):
         raise ValueError(f"{word!r} is not an absolute path such as /d/a")
+    if names[0] in UNOBSERVED or names[0].startswith(UNOBSERVED_PREFIX):
+        raise ValueError(f"bob does not observe what is in /{names[0]}")
     return word
 
 
@@ -45,8 +59,20 @@ def _length(word: str) -> int:
     return length
 
 
-def _how(words: Sequence[str]) -> ops.How:
-    return ops.How(words[0]) if words else ops.How.PLAIN
+def _how(words: Sequence[str], *allowed: How) -> How:
+    if words and words[0] not in allowed:
+        raise ValueError(f"{words[0]!r} is none of {', '.join(allowed)}")
+    return How(words[0]) if words else How.PLAIN
+
+
+def _seconds(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{word!r} is not a number of seconds such as 2.5")
+    return seconds
 
 
 GRAMMAR: dict[str, Form] = {
@@ -54,12 +80,14 @@ GRAMMAR: dict[str, Form] = {
     "write": Form(
         "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
         "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
-        lambda w: ops.Write(_path(w[0]), _bytes(w[1]), _length(w[2]), _how(w[3:])),
+        lambda w: ops.Write(
+            _path(w[0]), _bytes(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
+        ),
     ),
     "append": Form(
         "append PATH LENGTH [direct|sync|dsync|trunc]",
         "append LENGTH bytes; with trunc, to a file opened with O_TRUNC",
-        lambda w: ops.Write(_path(w[0]), None, _length(w[1]), _how(w[2:])),
+        lambda w: ops.Write(_path(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)),
     ),
     "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(_path(w[0]), _bytes(w[1]))),
     "fallocate": Form(
@@ -87,20 +115,23 @@ GRAMMAR: dict[str, Form] = {
     ),
     "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
     "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
-    "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(float(w[0]))),
+    "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(_seconds(w[0]))),
     "acknowledge": Form("acknowledge WORD", "put a mark into the recording", lambda w: ops.Acknowledge(w[0])),
 }
 
 
 def parse(text: str) -> tuple[Operation, ...]:
     """The operations in ``text``; raises UsageError at the first that is not one."""
-    lines = [piece.strip() for line in text.splitlines() for piece in line.split("#")[0].split(";")]
-    return tuple(parse_one(line) for line in lines if line)
+    pieces = (match[1].strip() for match in _PIECE.finditer(text))
+    return tuple(parse_one(piece) for piece in pieces if piece)
 
 
 def parse_one(text: str) -> Operation:
     """The operation in ``text``, for example ``"append /a 4K"``."""
-    verb, *words = shlex.split(text)
+    try:
+        verb, *words = shlex.split(text) or [""]
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}", hint="close the quotes") from None
     form = GRAMMAR.get(verb)
     if form is None:
         raise UsageError(f"no operation {verb!r} in {text!r}", hint=f"operations: {', '.join(GRAMMAR)}")
@@ -140,7 +171,7 @@ def write_one(operation: Operation) -> str:
         case ops.Sync(this_only):
             words = ["syncfs" if this_only else "sync"]
         case ops.Sleep(seconds):
-            words = ["sleep", f"{seconds:g}"]
+            words = ["sleep", f"{seconds:g}" if float(f"{seconds:g}") == seconds else repr(seconds)]
         case ops.Acknowledge(text):
             words = ["acknowledge", text]
         case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path):
@@ -148,5 +179,5 @@ def write_one(operation: Operation) -> str:
     return shlex.join(words)
 
 
-def _how_words(how: ops.How) -> list[str]:
-    return [] if how is ops.How.PLAIN else [how.value]
+def _how_words(how: How) -> list[str]:
+    return [] if how is How.PLAIN else [how.value]

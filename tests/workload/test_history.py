@@ -1,0 +1,187 @@
+"""The history against a real file system: the host performs the same operations, by the agent's own code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.errors import UsageError
+from bob.guest.agent.operations import Operations
+from bob.record.encode import encode
+from bob.workload import operations as ops
+from bob.workload.history import History, Kind, Performed, simulate
+from bob.workload.language import parse, write_one
+from bob.workload.operations import Create, Finish, Fsync, Operation, Workload
+from bob.workload.pattern import contents
+
+from .generators import PLAIN, SMALL_TREE, operations
+
+WHOLE_SYNCS = [how for how in PLAIN if how.value == "plain"]  # the host's disk need not hear of this
+
+Tree = dict[str, tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Path]:
+    """A directory on a file system in memory, where there is one."""
+    where = Path("/dev/shm")
+    path = Path(tempfile.mkdtemp(dir=where if where.is_dir() else None))
+    yield path
+    shutil.rmtree(path)
+
+
+def perform(root: Path, performed: Performed) -> bool:
+    """Have the host perform an operation; whether it did."""
+    [[_number, verb, arguments, start, length]], blob = encode([performed])
+    try:
+        Operations(str(root)).perform(verb, *arguments, data=blob[start : start + length])
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def tree_on_disk(root: Path) -> Tree:
+    tree: Tree = {}
+    for folder, folders, files in os.walk(root):
+        for name in [*folders, *files]:
+            path = Path(folder, name)
+            status = path.lstat()
+            shown = f"/{path.relative_to(root)}"
+            if stat.S_ISDIR(status.st_mode):
+                tree[shown] = ("directory",)
+            elif stat.S_ISLNK(status.st_mode):
+                tree[shown] = ("symlink", str(path.readlink()))
+            else:
+                tree[shown] = ("file", status.st_ino, status.st_nlink, path.read_bytes())
+    return tree
+
+
+def tree_in_history(history: History, step: int, inodes: dict[int, object]) -> Tree:
+    tree: Tree = {}
+    for path, identity in history.steps[step].names.items():
+        thing, inode = history.things[identity], history.steps[step].inodes[identity]
+        if thing.kind is Kind.FILE:
+            tree[path] = ("file", inodes[identity], inode.links, inode.content)
+        elif path != "/":
+            tree[path] = ("symlink", thing.target) if thing.kind is Kind.SYMLINK else ("directory",)
+    return tree
+
+
+@settings(max_examples=100, deadline=None)
+@given(proposed=st.lists(operations(tuple(WHOLE_SYNCS)), min_size=1, max_size=14))
+def test_every_step_is_what_a_file_system_does(scratch: Path, proposed: list[Operation]) -> None:
+    root = Path(tempfile.mkdtemp(dir=scratch))
+    _history, setup, _ = simulate(Workload("setup", SMALL_TREE, ()))
+    assert all(perform(root, done) for done in setup)
+    chosen: list[Operation] = []
+    trees = [tree_on_disk(root)]
+    for operation in proposed:
+        number = len(chosen) + 1
+        try:
+            _history, _, performed = simulate(Workload("random", SMALL_TREE, (*chosen, operation)))
+        except UsageError as refusal:
+            assert "\n" not in refusal.message
+            if not goes_through_a_link(operation, trees[-1]):
+                # a write that is refused for its range must not have made its file
+                assert not perform(root, refused(operation, number)), operation
+                assert tree_on_disk(root) == trees[-1]
+            continue
+        assert perform(root, performed[-1]), operation
+        chosen.append(operation)
+        trees.append(tree_on_disk(root))
+    history = simulate(Workload("random", SMALL_TREE, tuple(chosen)))[0]
+    inodes: dict[int, object] = {}
+    for step, tree in enumerate(trees):
+        for path, identity in history.steps[step].names.items():
+            if history.things[identity].kind is Kind.FILE:
+                inodes.setdefault(identity, tree[path][1])  # a thing stays what it is, whatever its names are
+        assert tree == tree_in_history(history, step, inodes)
+    shutil.rmtree(root)
+
+
+def goes_through_a_link(operation: Operation, tree: Tree) -> bool:
+    """Whether a path of the operation is a symbolic link: bob refuses to look where it leads, the host need not."""
+    fields = [getattr(operation, name, None) for name in ("path", "old", "new")]
+    return any(isinstance(path, str) and tree.get(path, ("",))[0] == "symlink" for path in fields)
+
+
+def refused(operation: Operation, number: int) -> Performed:
+    if isinstance(operation, ops.Write):
+        offset = operation.offset or 0
+        return Performed(operation, number, offset, contents(number, offset, operation.length))
+    return Performed(operation, number)
+
+
+@pytest.mark.parametrize(
+    ("setup", "operations"),
+    [
+        ("create /a", "rename /a /b; rename /a /c"),
+        ("mkdir /d", "rename /d /d/e"),
+        ("mkdir /d", "rename / /d/e"),
+        ("mkdir /d; create /a", "rename /a /d"),
+        ("mkdir /d; create /a", "rename /d /a"),
+        ("mkdir /d; mkdir /e; create /e/a", "rename /d /e"),
+        ("", "rmdir /"),
+        ("", "unlink /"),
+        ("create /a", "mkdir /a/b"),
+        ("write /a 0 100", "write /a 50 51 mmap"),
+        ("", "write /a 0 10 mmap"),
+        ("create /a", "write /a 0 100 direct"),
+        ("write /a 0 100", "append /a 512 direct"),
+        ("create /a", "write /a 1024M 1"),
+        ("create /a", "truncate /a 1024M"),
+        ("create /a", "fallocate /a 1024M 1"),
+        ("symlink /a /l", "fsync /l"),
+        ("create /a", "link /a /d/a"),
+    ],
+)
+def test_what_a_file_system_would_refuse(setup: str, operations: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        simulate(Workload("one", parse(setup), parse(operations)))
+    last = parse(operations)[-1]
+    assert repr(write_one(last)) in caught.value.message
+    assert "workload one" in caught.value.message
+
+
+def test_the_finish_is_looked_at_too() -> None:
+    with pytest.raises(UsageError, match="/gone does not exist"):
+        simulate(Workload("one", (), parse("create /a"), Finish("fsync /gone", parse("fsync /gone"))))
+
+
+def test_two_names_of_one_file_renamed_are_left_alone() -> None:
+    history = simulate(Workload("one", parse("create /a; link /a /b"), parse("rename /a /b")))[0]
+    assert set(history.steps[1].names) == {"/", "/a", "/b"}
+    assert history.steps[0] == history.steps[1]
+
+
+def test_too_many_operations() -> None:
+    assert simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 126)))
+    with pytest.raises(UsageError, match="too many operations"):
+        simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 127)))
+    assert simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 127), ()))
+    with pytest.raises(UsageError, match="too many operations"):
+        simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 128), ()))
+
+
+def test_what_is_written_where() -> None:
+    workload = Workload("one", parse("write /a 0 100"), parse("append /a 60; write /b 10 5; append /a 7 trunc; sync"))
+    history, setup, performed = simulate(workload)
+    assert [(done.number, done.offset, len(done.data)) for done in performed] == [
+        (1, 100, 60),
+        (2, 10, 5),
+        (3, 0, 7),
+        (4, 0, 0),
+    ]
+    assert [done.number for done in setup] == [128]
+    assert history.data == {1: (1, 100, 60), 2: (2, 10, 5), 3: (1, 0, 7)}
+    assert history.steps[1].inodes[1].content == contents(128, 0, 100) + contents(1, 100, 60)
+    assert history.steps[2].inodes[2].content == bytes(10) + contents(2, 10, 5)
+    assert history.steps[4].inodes[1].content == contents(3, 0, 7)

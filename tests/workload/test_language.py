@@ -1,0 +1,119 @@
+"""The one-line language: whatever is written reads back the same, and every mistake is quoted."""
+
+from __future__ import annotations
+
+import string
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.errors import UsageError
+from bob.guest.agent import observer
+from bob.workload import language
+from bob.workload import operations as ops
+from bob.workload.language import GRAMMAR, parse, parse_one, write_one
+from bob.workload.operations import How, Operation
+
+NAME = st.text(string.ascii_letters + string.digits + " .;#'\"\\$-_é\t", min_size=1, max_size=6).filter(
+    lambda name: name not in (".", "..") and not name.startswith(".bob-")
+)
+PATH = st.lists(NAME, max_size=3).map(lambda names: "/" + "/".join(names))
+BYTES = st.integers(0, 2**40)
+LENGTH = st.integers(1, 2**40)
+WORD = st.text(string.printable, max_size=8)
+OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
+    st.builds(ops.Create, PATH),
+    st.builds(ops.Write, PATH, BYTES, LENGTH, st.sampled_from([h for h in How if h is not How.TRUNC])),
+    st.builds(ops.Write, PATH, st.none(), LENGTH, st.sampled_from([h for h in How if h is not How.MMAP])),
+    st.builds(ops.Truncate, PATH, BYTES),
+    st.builds(ops.Fallocate, PATH, BYTES, LENGTH),
+    st.builds(ops.Rename, PATH, PATH),
+    st.builds(ops.Link, PATH, PATH),
+    st.builds(ops.Symlink, WORD, PATH),
+    st.builds(ops.Unlink, PATH),
+    st.builds(ops.Mkdir, PATH),
+    st.builds(ops.Rmdir, PATH),
+    st.builds(ops.Setxattr, PATH, WORD, LENGTH),
+    st.builds(ops.Fsync, PATH, st.booleans()),
+    st.builds(ops.SyncFileRange, PATH, BYTES, LENGTH),
+    st.builds(ops.Sync, st.booleans()),
+    st.builds(ops.Sleep, st.floats(0, 1e6)),
+    st.builds(ops.Acknowledge, WORD),
+)
+
+
+@given(OPERATIONS)
+def test_what_is_written_reads_back_the_same(operation: Operation) -> None:
+    assert parse_one(write_one(operation)) == operation
+
+
+@given(st.lists(OPERATIONS, max_size=5), st.sampled_from([";", " ; ", "\n", "  # why\n", ";;", "\n#;\n"]))
+def test_several_read_back_the_same(operations: list[Operation], between: str) -> None:
+    assert parse(between.join(map(write_one, operations))) == tuple(operations)
+
+
+def test_comments_begin_words() -> None:
+    assert parse("create /a#1 # the first\n# none; create /b\ncreate /c;create '/d;#'") == (
+        ops.Create("/a#1"),
+        ops.Create("/c"),
+        ops.Create("/d;#"),
+    )
+
+
+def test_every_operation_is_tried_here() -> None:
+    verbs = {write_one(example).split()[0] for example in EXAMPLES}
+    assert verbs == set(GRAMMAR)
+    assert {type(example) for example in EXAMPLES} == set(get_args(Operation))
+
+
+EXAMPLES = [parse_one(text) for text in (
+    "create /a", "write /a 0 4K mmap", "append /a 1M trunc", "truncate /a 0", "fallocate /a 0 1", "rename /a /b",
+    "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5", "fsync /",
+    "fdatasync /a", "sync_file_range /a 0 1", "sync", "syncfs", "sleep 2.5", "acknowledge done",
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "crate /a",
+        "create",
+        "create /a /b",
+        "create a",
+        "create /a/",
+        "create //a",
+        "create /d/../a",
+        "create /./a",
+        "create /lost+found/a",
+        "create /.bob-clock",
+        "write /a 0",
+        "write /a 0 0",
+        "write /a -1 5",
+        "write /a 0 4k",
+        "write /a 0 4096 trunc",
+        "write /a 0 4096 plain",
+        "append /a 4096 mmap",
+        "append /a K",
+        "fallocate /a 0 0",
+        "sleep -1",
+        "sleep nan",
+        "sleep inf",
+        "sleep soon",
+        "create '/a",
+        "",
+    ],
+)
+def test_mistakes_are_quoted(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_one(text)
+    assert repr(text) in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_names_that_nobody_observes_are_those_that_the_agent_leaves_out() -> None:
+    assert language.UNOBSERVED == observer.HIDDEN_NAMES
+    assert language.UNOBSERVED_PREFIX == observer.HIDDEN_PREFIX
+    assert parse_one("create /d/lost+found") == ops.Create("/d/lost+found")
