@@ -13,6 +13,7 @@ of operation k, zeros, stale medium or none of these.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 CELL_BYTES = 16
@@ -57,32 +58,76 @@ def describe(data: bytes, offset: int = 0) -> str:
 
     For example ``"operation 3 (512 B), zeros (3,584 B)"``; what the initial tree held is ``initial data``. Bytes that
     are none of data, zeros or stale medium are ``unknown``; a cell that was found elsewhere than it says is
-    ``misplaced``.
+    ``misplaced``. A few bytes that could be of several operations count with those beside them.
     """
     runs: list[tuple[str, int]] = []
-    position = 0
-    while position < len(data):
-        start = offset + position
-        step = min(CELL_BYTES - start % CELL_BYTES, len(data) - position)
-        name = _name_of(data[position : position + step], start)
+    for name, length in _named(data, offset):
+        if not length:
+            continue
         if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1] + step)
+            runs[-1] = (name, runs[-1][1] + length)
         else:
-            runs.append((name, step))
-        position += step
+            runs.append((name, length))
     return ", ".join(f"{name} ({length:,} B)" for name, length in runs) or "nothing"
 
 
-def _name_of(piece: bytes, offset: int) -> str:
-    if not any(piece):
+def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
+    """Each cell of ``data``, or part of one where an operation began or ended inside it: its name and length."""
+    before: int | None = None
+    position = 0
+    while position < len(data):
+        start = offset + position
+        piece = data[position : position + min(CELL_BYTES - start % CELL_BYTES, len(data) - position)]
+        position += len(piece)
+        whole, after = _CELL.fullmatch(piece), _CELL.match(data, position)
+        near = [number for number in (before, None if after is None else int(after[1], 16)) if number is not None]
+        before = None if whole is None else int(whole[1], 16)
+        if whole is not None and (before in near or len(near) < 2):
+            yield _whole(whole, start), CELL_BYTES
+        elif split := _split(piece, start, near):
+            yield from split
+        elif whole is not None:
+            yield _whole(whole, start), CELL_BYTES
+        else:
+            yield (_only_data(piece, start) if len(piece) < CELL_BYTES else None) or "unknown", len(piece)
+
+
+def _split(piece: bytes, offset: int, near: Sequence[int]) -> list[tuple[str, int]]:
+    """``piece`` of a cell as what is before and after a point in it; empty if it cannot be told so.
+
+    Two operations that meet inside a cell can make the number of a third there.
+    """
+    for cut in range(len(piece), 0, -1):
+        head = _part_of(piece[:cut], offset, near)
+        tail = _part_of(piece[cut:], offset + cut, near[::-1])
+        if head and tail:
+            return [(head, cut), (tail, len(piece) - cut)]
+    return []
+
+
+def _part_of(part: bytes, offset: int, near: Sequence[int]) -> str | None:
+    """The name of ``part`` of a cell; data only of the operations ``near``."""
+    if not any(part):
         return "zeros"
-    cell_start = offset % CELL_BYTES
-    if piece == STALE_CELL[cell_start : cell_start + len(piece)]:
-        return "stale medium"
-    found = _CELL.fullmatch(piece)
-    if found is None:
-        return "part of a cell" if len(piece) < CELL_BYTES else "unknown"
-    operation, block, cell = (int(group, 16) for group in found.groups())
-    if (block * _CELLS_PER_BLOCK + cell) * CELL_BYTES != offset:
-        return f"misplaced data of operation {operation}"
+    for number in near:
+        if contents(number, offset, len(part)) == part:
+            return _data_of(number)
+    stale_from = offset % CELL_BYTES
+    return "stale medium" if part == STALE_CELL[stale_from : stale_from + len(part)] else None
+
+
+def _only_data(part: bytes, offset: int) -> str | None:
+    """The name of ``part`` if it can be data of one operation only."""
+    found = [number for number in range(MAX_OPERATIONS) if contents(number, offset, len(part)) == part]
+    return _data_of(found[0]) if len(found) == 1 else None
+
+
+def _data_of(operation: int) -> str:
     return f"operation {operation}" if operation < FIRST_SETUP_NUMBER else "initial data"
+
+
+def _whole(cell: re.Match[bytes], offset: int) -> str:
+    operation, block, number = (int(group, 16) for group in cell.groups())
+    if (block * _CELLS_PER_BLOCK + number) * CELL_BYTES == offset:
+        return _data_of(operation)
+    return f"misplaced data of operation {operation}" if operation < FIRST_SETUP_NUMBER else "misplaced initial data"

@@ -1,0 +1,115 @@
+"""Whatever is found after a crash can be told: whose data, zeros, stale medium, or none of these."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.workload.pattern import (
+    CELL_BYTES,
+    FIRST_SETUP_NUMBER,
+    MAX_OPERATIONS,
+    contents,
+    describe,
+    operations_in,
+    stale,
+)
+
+NUMBERS = st.integers(1, MAX_OPERATIONS - 1)
+OFFSETS = st.one_of(st.integers(0, 10_000), st.integers(0, 2**33))
+
+
+def name(number: int) -> str:
+    return f"operation {number}" if number < FIRST_SETUP_NUMBER else "initial data"
+
+
+@given(NUMBERS, OFFSETS, st.integers(0, 9000), st.integers(0, 9000))
+def test_contents_depend_on_operation_and_offset_only(number: int, offset: int, skip: int, length: int) -> None:
+    assert contents(number, offset, skip + length)[skip:] == contents(number, offset + skip, length)
+    assert len(contents(number, offset, length)) == length
+
+
+@given(NUMBERS, OFFSETS, st.integers(2 * CELL_BYTES - 1, 9000))
+def test_any_range_is_recognised(number: int, offset: int, length: int) -> None:
+    data = contents(number, offset, length)
+    assert operations_in(data) == {number}
+    assert describe(data, offset) == f"{name(number)} ({length:,} B)"
+
+
+@given(st.lists(st.tuples(NUMBERS, OFFSETS, st.integers(31, 600)), max_size=5), st.binary(max_size=20))
+def test_operations_are_found_wherever_they_stand(pieces: list[tuple[int, int, int]], between: bytes) -> None:
+    data = between.join(contents(*piece) for piece in pieces)
+    assert {number for number, _, _ in pieces} <= operations_in(data)
+    assert operations_in(stale(9000) + bytes(9000)) == frozenset()
+
+
+PIECE = st.one_of(st.just("zeros"), st.just("stale medium"), st.integers(1, 30).map(name))
+
+
+@given(st.lists(st.tuples(PIECE, st.integers(2, 40)), min_size=1, max_size=6), st.integers(0, 600))
+def test_mixtures_of_whole_cells(pieces: list[tuple[str, int]], first: int) -> None:
+    start = position = first * CELL_BYTES
+    data = b""
+    merged: list[tuple[str, int]] = []
+    for what, cells in pieces:
+        data += made_of(what, position, cells * CELL_BYTES)
+        position += cells * CELL_BYTES
+        if merged and merged[-1][0] == what:
+            merged[-1] = (what, merged[-1][1] + cells * CELL_BYTES)
+        else:
+            merged.append((what, cells * CELL_BYTES))
+    assert describe(data, start) == ", ".join(f"{what} ({length:,} B)" for what, length in merged)
+
+
+def made_of(what: str, offset: int, length: int) -> bytes:
+    if what == "zeros":
+        return bytes(length)
+    if what == "stale medium":
+        return stale(offset + length)[offset:]
+    return contents(int(what.split()[1]), offset, length)
+
+
+@given(st.lists(st.tuples(PIECE, st.integers(31, 500)), min_size=1, max_size=5), st.integers(0, 5000))
+def test_mixtures_that_change_anywhere(pieces: list[tuple[str, int]], start: int) -> None:
+    data = b""
+    for what, length in pieces:
+        data += made_of(what, start + len(data), length)
+    told = describe(data, start)
+    runs = re.findall(r"(?:^|, )([a-z]+(?: [a-z0-9]+)*) \(([\d,]+) B\)", told)
+    assert sum(int(length.replace(",", "")) for _what, length in runs) == len(data)
+    names = [what for at, (what, _length) in enumerate(pieces) if at == 0 or pieces[at - 1][0] != what]
+    # Where two meet, up to a few bytes can be of both (all data begins with "<op"): the names still come in order.
+    assert [what for what, _length in runs] == names
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "told"),
+    [
+        (b"", 0, "nothing"),
+        (b"\0", 5, "zeros (1 B)"),
+        (b"?", 0, "unknown (1 B)"),
+        (b"<op03:", 16, "operation 3 (6 B)"),
+        (b"garbage, and more of it.", 0, "unknown (24 B)"),
+        (contents(3, 4096, 64), 0, "misplaced data of operation 3 (64 B)"),
+        (contents(200, 4096, 64), 0, "misplaced initial data (64 B)"),
+        (contents(130, 0, 100) + bytes(3996), 0, "initial data (100 B), zeros (3,996 B)"),
+        (contents(130, 0, 100) + contents(3, 100, 60), 0, "initial data (100 B), operation 3 (60 B)"),
+        (contents(130, 0, 100) + stale(4096)[100:], 0, "initial data (100 B), stale medium (3,996 B)"),
+        (
+            contents(2, 0, 512) + contents(130, 512, 512) + b"?" * 16,
+            0,
+            "operation 2 (512 B), initial data (512 B), unknown (16 B)",
+        ),
+    ],
+)
+def test_what_people_are_told(data: bytes, offset: int, told: str) -> None:
+    assert describe(data, offset) == told
+
+
+@pytest.mark.parametrize("number", [-1, MAX_OPERATIONS])
+def test_numbers_that_do_not_fit(number: int) -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        contents(number, 0, 10)
