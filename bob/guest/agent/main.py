@@ -2,23 +2,82 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import functools
+import gc
 import os
 import sys
+from contextlib import suppress
 
-from bob.guest.agent.frames import Reply, serve
-from bob.guest.agent.observer import observe, observe_prepare
-from bob.guest.agent.recorder import WORK, drop_base, has_base, make_base, put_base, record
+from bob.guest.agent import medium, observer, recorder
+from bob.guest.agent.devices import WORK, clear_devices
+from bob.guest.agent.frames import Handler, Reply, serve
+from bob.guest.agent.mounts import MNT_DETACH, ROOT, clear_mounts, libc
+from bob.guest.agent.observer import end_session
+from bob.guest.agent.tracing import clear_instances
+
+LOCK = "/tmp/bob-agent.lock"
 
 
 def hello(blob: bytes) -> Reply:
     """Who is there: the kernel's release and the agent's Python."""
-    os.makedirs(WORK, exist_ok=True)
     return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
 
 
-HANDLERS = {
-    function.__name__: function
-    for function in (hello, make_base, put_base, has_base, drop_base, record, observe_prepare, observe)
+def start_afresh() -> None:
+    """Take away what an agent before this one left, and make the place to work in."""
+    clear_mounts()
+    clear_devices()
+    clear_instances()
+    while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
+        pass
+    os.makedirs(WORK, exist_ok=True)
+    # Huge pages, where the kernel has them: a device image is some dozens of page faults then, not thousands.
+    for options in (b"mode=700,size=100%,huge=always", b"mode=700,size=100%"):
+        if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
+            os.mkdir(ROOT)
+            return
+    raise OSError(errno.EIO, f"no tmpfs at {WORK}")
+
+
+def leave_nothing() -> None:
+    """After a failure: whatever is still there goes, so that the next request starts from nothing."""
+    with suppress(Exception):
+        end_session()
+    clear_mounts()
+    clear_devices()
+    medium.drop()
+
+
+def at_work(function: Handler, *, ends_session: bool = True) -> Handler:
+    """``function`` with nothing in its way, and nothing left of it if it fails. The first cause is what is told."""
+
+    @functools.wraps(function)
+    def handler(**arguments: object) -> Reply:
+        try:
+            if ends_session:
+                end_session()
+            return function(**arguments)
+        except BaseException:
+            with suppress(Exception):
+                leave_nothing()
+            raise
+
+    return handler
+
+
+HANDLERS: dict[str, Handler] = {
+    "hello": hello,
+    "make_base": at_work(recorder.make_base),
+    "put_base": at_work(recorder.put_base),
+    "has_base": recorder.has_base,
+    "drop_base": recorder.drop_base,
+    "record": at_work(recorder.record),
+    "observe_prepare": at_work(observer.observe_prepare),
+    "observe": at_work(observer.observe, ends_session=False),
+    "state_image": at_work(observer.state_image, ends_session=False),
+    "tamper": observer.tamper,
 }
 
 
@@ -26,4 +85,8 @@ def main() -> None:
     """Serve until the host closes the stream."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the frames
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
+    start_afresh()
+    gc.freeze()
     serve(sys.stdin.buffer, replies, HANDLERS)

@@ -1,9 +1,10 @@
 """Builds crash states on a scratch image, recovers them as a boot would, and looks at what is there.
 
-The scratch image is one file on tmpfs under one loop device. A state is written into it, mounted, looked at,
+The scratch image is the medium's working copy under one loop device. A state is written into it, mounted, looked at,
 unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
-not of the image. What recovery wrote is known from the kernel's own trace; that the image is really back to the base is
-checked byte for byte after each batch.
+not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
+device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
+and at the end of each request the whole image is compared with the base. If one fails, nothing of the request counts.
 """
 
 from __future__ import annotations
@@ -11,183 +12,196 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import subprocess
 import time
 import zlib
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any
 
-from bob.guest.agent.devices import KernelLog, Loop, mount, unmount
+from bob.guest.agent import medium
+from bob.guest.agent.devices import Loop
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import CHUNK, SECTOR, map_file
-from bob.guest.agent.recorder import ROOT, WORK, base_path
+from bob.guest.agent.images import SECTOR, Runs, differing, pack
+from bob.guest.agent.look import Look, Tree, describe
+from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
 from bob.guest.agent.tracing import Instance, kernel_device
 
-SCRATCH = f"{WORK}/scratch"
-OBSERVED_CHUNK = 4096
-HIDDEN_PREFIX = ".bob-"
-HIDDEN_NAMES = {"lost+found"}
 TRACE_KIB = 4096
-WRITE_EVENT = re.compile(r"block_bio_queue: \d+,\d+ [A-Z]*W[A-Z]* (\d+) \+ (\d+)")
+WRITE_EVENT = re.compile(rb"^block_bio_queue: \S+ \S+ (\d+) \+ (\d+)", re.MULTILINE)
+SECTORS_WRITTEN = 6
+"""The field of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+GAP = 32
+"""Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
+
+Outcome = tuple[str | None, bool, Tree | None]
+"""Why it did not mount, whether it was repaired, what was found."""
 
 
-class Scratch:
-    """The scratch device of one workload: base image, payload, and what this end has told of outcomes so far."""
+class Session:
+    """The scratch device of one workload: base with floor, payload, and what the host was told of outcomes so far."""
 
-    def __init__(self, base: str, recovery: dict[str, Any]) -> None:
-        self.recovery = recovery
-        self.pristine = map_file(base_path(base))
-        self.image = map_file(SCRATCH, len(self.pristine))
-        self.image[:] = self.pristine[:]
-        self.payload = b""
-        self.chunks: dict[bytes, int] = {}
-        self.outcomes: dict[str, int] = {}
-        self.new_chunks: list[bytes] = []
+    def __init__(self, base: str, recovery: dict[str, Any], payload: bytes, floor: list[int]) -> None:
+        self.medium = medium.medium_with(base)
+        self.payload = memoryview(payload)
+        self.check: list[str] = recovery["check"]
+        self.repair: list[str] = recovery["repair"]
+        self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
-        self.loop = Loop(SCRATCH)
-        events = {"block/block_bio_queue": f'dev == {kernel_device(self.loop.device)} && rwbs ~ "*W*"'}
-        self.trace = Instance("bob-observe", events, TRACE_KIB)
-        self.trace.__enter__()
-        self.pipe = os.open(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-        self.loop.release_holder()
-        self.kernel = KernelLog()
+        self.looker = Look(ROOT)
+        self.before_floor = [
+            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
+        ]
+        self.write(floor)
+        self.medium.pristine.copy(self.medium.work, targets(floor))
+        with ExitStack() as stack:
+            self.loop = stack.enter_context(Loop(self.medium.work_path, volatile=False))
+            # All but reads: write zeroes, for one, has no letter of its own.
+            events = {"block/block_bio_queue": f'dev == {kernel_device(self.loop.device)} && !(rwbs ~ "R*")'}
+            self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
+            self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
+            self.kernel = KernelLog()
+            stack.callback(self.kernel.close)
+            self.loop.release_holder()
+            self.resources = stack.pop_all()
+        self.sectors = self.sectors_written()
+        # Looking must not write: without noatime each state's unmount would have time stamps to write back.
+        self.mount = Mount(self.loop.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
 
     def close(self) -> None:
-        os.close(self.pipe)
-        self.kernel.close()
-        self.trace.stop()
-        self.loop.close()
-        self.image.close()
-        self.pristine.close()
+        """Give the medium back as the base without the floor."""
+        self.resources.close()
+        for sector, data in self.before_floor:
+            self.medium.pristine.put(sector, data)
+            self.medium.work.put(sector, data)
 
-    def floor(self, runs: list[int]) -> None:
-        """Write what is durable in every state into the base that this scratch returns to."""
-        for target, source, count in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
-            data = self.payload[source * SECTOR : (source + count) * SECTOR]
-            self.pristine[target * SECTOR : (target + count) * SECTOR] = data
-            self.image[target * SECTOR : (target + count) * SECTOR] = data
+    def write(self, runs: list[int]) -> None:
+        """Write a state, or the floor, into the scratch image."""
+        put, payload = self.medium.work.put, self.payload
+        for target, source, count in triples(runs):
+            data = payload[source * SECTOR : (source + count) * SECTOR]
+            if len(data) != count * SECTOR:
+                raise ValueError(f"the payload ends before sector {source + count}")
+            put(target, data)
 
     def outcome(self, runs: list[int]) -> int:
         """Build, recover and observe one state; the number of its outcome."""
-        image, payload = self.image, self.payload
-        for target, source, count in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
-            image[target * SECTOR : (target + count) * SECTOR] = payload[source * SECTOR : (source + count) * SECTOR]
-        observed = self.recover_and_look()
-        for target, count in [*zip(runs[::3], runs[2::3], strict=True), *self.written()]:
-            start, stop = target * SECTOR, (target + count) * SECTOR
-            image[start:stop] = self.pristine[start:stop]
-        encoded = json.dumps(observed, sort_keys=True, separators=(",", ":"))
-        number = self.outcomes.get(encoded)
+        if self.written():
+            raise RuntimeError("something wrote to the scratch device after it was unmounted")
+        self.write(runs)
+        found = self.recover_and_look()
+        written = self.written()
+        sectors = self.sectors_written()
+        if sectors - self.sectors != sum([count for _sector, count in written]):
+            raise RuntimeError("the trace of what recovery wrote is not complete")
+        self.sectors = sectors
+        self.medium.put_back(merged([*targets(runs), *written]))
+        number = self.outcomes.get(found)
         if number is None:
-            number = self.outcomes[encoded] = len(self.outcomes)
-            self.new_outcomes.append(encoded)
+            number = self.outcomes[found] = len(self.outcomes)
+            self.new_outcomes.append(encode(found))
         return number
 
-    def written(self) -> list[tuple[int, int]]:
+    def written(self) -> Runs:
         """Sectors that were written to the device since the last call, by recovery, repair or unmount."""
         pieces = []
-        while True:
-            try:
-                pieces.append(os.read(self.pipe, 65536))
-            except BlockingIOError:
-                break
-        return [(int(a), int(b)) for a, b in WRITE_EVENT.findall(b"".join(pieces).decode(errors="replace"))]
-
-    def recover_and_look(self) -> dict[str, Any]:
-        """What a boot would do, and the tree that it finds; ``error`` where the state cannot be mounted."""
-        fs, options = self.recovery["fs"], self.recovery["options"]
-        if check := self.recovery["check"]:
-            self.repair(check)
-        number = mount(self.loop.path, ROOT, fs, options)
-        found: dict[str, Any] = {"error": None, "repaired": False, "tree": None}
-        if number:
-            reason = re.sub(r"\bloop\d+", "loop", self.kernel.reason())
-            found["error"] = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
-            if not self.recovery["repair"]:
-                return found
-            self.repair(self.recovery["repair"])
-            found["repaired"] = True
-            if mount(self.loop.path, ROOT, fs, options):
-                return found
         try:
-            found["tree"] = self.look()
-        finally:
-            unmount(ROOT)
-        return found
+            while piece := os.read(self.pipe, 65536):
+                pieces.append(piece)
+        except BlockingIOError:
+            pass
+        return [(int(a), int(b)) for a, b in WRITE_EVENT.findall(b"".join(pieces))]
 
-    def repair(self, command: list[str]) -> None:
+    def sectors_written(self) -> int:
+        """What the device itself has counted."""
+        return int(os.pread(self.stat, 4096, 0).split()[SECTORS_WRITTEN])
+
+    def recover_and_look(self) -> Outcome:
+        """What a boot would do, and what it finds."""
+        if self.check:
+            self.run(self.check)
+        self.kernel.skip()
+        error, repaired = None, False
+        if number := self.mount():
+            reason = re.sub(r"\bloop\d+", "loop", self.kernel.reason())
+            error = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
+            if not self.repair:
+                return error, False, None
+            self.run(self.repair)
+            repaired = True
+            if self.mount():
+                return error, True, None
+        tree = self.looker.tree()
+        unmount()
+        return error, repaired, tree
+
+    def run(self, command: list[str]) -> None:
         """Run the file system's repair program; its exit code says what it found, which the mount shows anyway."""
         words = [self.loop.path if word == "DEVICE" else word for word in command]
         subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
-    def look(self) -> dict[str, Any]:
-        """Every name below the root: kind, inode number, links, size, contents as chunk numbers, target, attributes."""
-        tree: dict[str, Any] = {}
-        folders = [""]
-        while folders:
-            folder = folders.pop()
-            try:
-                names = os.listdir(ROOT + folder + "/")
-            except OSError as error:
-                tree[folder or "/"] = {"kind": "directory", "fault": f"cannot be listed: {error.strerror}"}
-                continue
-            for name in names:
-                if not folder and (name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX)):
-                    continue
-                path = f"{folder}/{name}"
-                tree[path] = entry = self.look_at(ROOT + path)
-                if entry["kind"] == "directory":
-                    folders.append(path)
-        return tree
-
-    def look_at(self, path: str) -> dict[str, Any]:
-        try:
-            status = os.lstat(path)
-        except OSError as error:
-            return {"kind": "unreadable", "fault": error.strerror}
-        entry: dict[str, Any] = {"kind": "other", "inode": status.st_ino, "links": status.st_nlink}
-        try:
-            if stat.S_ISDIR(status.st_mode):
-                return {"kind": "directory", "inode": status.st_ino}
-            if stat.S_ISLNK(status.st_mode):
-                entry.update(kind="symlink", target=os.readlink(path))
-            elif stat.S_ISREG(status.st_mode):
-                entry.update(kind="file", size=status.st_size)
-                entry["content"] = self.contents(path)
-                if names := os.listxattr(path):
-                    entry["xattrs"] = {name: self.number_of(os.getxattr(path, name)) for name in sorted(names)}
-        except OSError as error:
-            entry["fault"] = error.strerror
-        return entry
-
-    def contents(self, path: str) -> list[int]:
-        numbers: list[int] = []
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            while data := os.read(fd, CHUNK):
-                pieces = (data[start : start + OBSERVED_CHUNK] for start in range(0, len(data), OBSERVED_CHUNK))
-                numbers.extend(map(self.number_of, pieces))
-        finally:
-            os.close(fd)
-        return numbers
-
-    def number_of(self, chunk: bytes) -> int:
-        number = self.chunks.get(chunk)
-        if number is None:
-            number = self.chunks[chunk] = len(self.chunks)
-            self.new_chunks.append(chunk)
-        return number
-
-    def is_back_to_base(self) -> bool:
-        """Whether scratch and base are the same, byte for byte."""
-        step = 16 * CHUNK
-        return all(
-            self.image[start : start + step] == self.pristine[start : start + step]
-            for start in range(0, len(self.pristine), step)
-        )
+    def audit(self) -> None:
+        """See that the scratch image is the base again, byte for byte, and that no event was lost."""
+        if self.trace.lost() or not self.medium.work.equals(self.medium.pristine):
+            raise RuntimeError("the scratch image did not come back to its base")
 
 
-scratch: Scratch | None = None
+class Descriptor:
+    """A file descriptor that ``with`` closes."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self.fd = os.open(path, flags)
+
+    def __enter__(self) -> Descriptor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
+def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
+    """(sector, payload sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[1::3], runs[2::3], strict=True)
+
+
+def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
+    """(sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[2::3], strict=True)
+
+
+def merged(runs: Runs) -> Runs:
+    """Runs that cover ``runs``, in order, none of them near another."""
+    covering: Runs = []
+    first, end = 0, -1
+    for sector, count in sorted(runs):
+        if sector > end + GAP or end < 0:
+            if end >= 0:
+                covering.append((first, end - first))
+            first, end = sector, sector + count
+        elif sector + count > end:
+            end = sector + count
+    if end >= 0:
+        covering.append((first, end - first))
+    return covering
+
+
+def encode(outcome: Outcome) -> str:
+    """An outcome as it travels."""
+    error, repaired, tree = outcome
+    document = {"error": error, "repaired": repaired, "tree": None if tree is None else describe(tree)}
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+session: Session | None = None
+
+
+def end_session() -> None:
+    """Leave the medium to others."""
+    global session
+    ended, session = session, None
+    if ended is not None:
+        ended.close()
 
 
 def observe_prepare(base: str, recovery: dict[str, Any], floor: list[int], payload: int, blob: bytes) -> Reply:
@@ -195,20 +209,8 @@ def observe_prepare(base: str, recovery: dict[str, Any], floor: list[int], paylo
 
     ``blob`` is ``payload`` bytes of zlib-compressed sectors.
     """
-    global scratch
-    if scratch is not None:
-        scratch.close()
-        scratch = None
-    # every workload has its own floor: work on a copy, the base serves others
-    private = f"{base}-floor"
-    image = map_file(base_path(base))
-    copy = map_file(base_path(private), len(image))
-    copy[:] = image[:]
-    copy.close()
-    image.close()
-    scratch = Scratch(private, recovery)
-    scratch.payload = zlib.decompress(blob[:payload])
-    scratch.floor(floor)
+    global session
+    session = Session(base, recovery, zlib.decompress(blob[:payload]), floor)
     return {}, b""
 
 
@@ -218,19 +220,42 @@ def observe(states: list[list[int]], blob: bytes) -> Reply:
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
     and the lengths of the chunks in the reply's zlib-compressed blob.
     """
-    if scratch is None:
-        raise Refused("nothing was prepared to be observed")
-    if blob:
-        scratch.payload += zlib.decompress(blob)
-    scratch.new_chunks, scratch.new_outcomes = [], []
+    scratch = _extended(blob)
+    scratch.looker.new_chunks, scratch.new_outcomes = [], []
     started = time.monotonic()
     numbers = [scratch.outcome(runs) for runs in states]
-    if not scratch.is_back_to_base() or scratch.trace.lost():
-        raise RuntimeError("the scratch image did not come back to its base")
+    scratch.audit()
     header = {
         "outcomes": numbers,
         "new_outcomes": scratch.new_outcomes,
-        "chunks": [len(chunk) for chunk in scratch.new_chunks],
+        "chunks": [len(chunk) for chunk in scratch.looker.new_chunks],
         "seconds": time.monotonic() - started,
     }
-    return header, zlib.compress(b"".join(scratch.new_chunks), 1)
+    return header, zlib.compress(b"".join(scratch.looker.new_chunks), 1)
+
+
+def state_image(runs: list[int], blob: bytes) -> Reply:
+    """The image of one state as it is mounted: as blob, its differences from a device that nobody has written."""
+    scratch = _extended(blob)
+    scratch.write(runs)
+    work = scratch.medium.work
+    packed = pack(work, differing(work, scratch.medium.stale.address))
+    scratch.medium.put_back(targets(runs))
+    scratch.audit()
+    return {}, packed
+
+
+def tamper(sector: int, blob: bytes) -> Reply:
+    """For the tests: change a sector of the scratch image behind the observer's back, as a forgotten undo would."""
+    image = _extended(blob).medium.work
+    image.put(sector, bytes(byte ^ 0xFF for byte in image.get(sector, 1)))
+    return {}, b""
+
+
+def _extended(blob: bytes) -> Session:
+    """The session, its payload extended by ``blob``."""
+    if session is None:
+        raise Refused("nothing was prepared to be observed")
+    if blob:
+        session.payload = memoryview(bytes(session.payload) + zlib.decompress(blob))
+    return session

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bob.guest.agent.devices import libc
 from bob.guest.agent.frames import Refused
+from bob.guest.agent.mounts import libc
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from typing import Any
 
-from bob.guest.agent.devices import EPOCH, Loop, mount_or_refuse, read_text, run, unmount, write_text
+from bob.guest.agent import medium
+from bob.guest.agent.block_log import read_log
+from bob.guest.agent.devices import EPOCH, WORK, Loop, make_log_writes, read_text, remove_log_writes, run, write_text
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import SECTOR, apply_differences, differences, fill, map_file
+from bob.guest.agent.images import SECTOR, pack
+from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
 from bob.guest.agent.tracing import Instance, kernel_device
 
-WORK = "/tmp/bob"
-ROOT = f"{WORK}/mnt"
-TARGET = "bob-recorded"
 CLOCK_FILE = "/.bob-clock"
+LOG = f"{WORK}/log"
 LOG_BYTES = 512 * 1024 * 1024
-TIMELINE_KIB = 16 * 1024
-QUIET_POLL_SECONDS = 0.5
+TIMELINE_KIB = 8 * 1024
+QUIET_POLLS = 9
+"""How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
 ALIGNMENT_SECONDS = 20
-
-
-def base_path(base: str) -> str:
-    """Where the base image ``base`` is kept in the guest."""
-    return f"{WORK}/base-{base}"
 
 
 def set_clock() -> None:
@@ -41,74 +39,50 @@ def make_base(
     Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
     device full of ``cell``.
     """
-    os.makedirs(ROOT, exist_ok=True)
-    path = base_path(base)
-    image = map_file(path, length)
-    stale = cell.encode()
-    fill(image, stale)
-    with Loop(path) as loop:
+    device = medium.medium_of(length, cell.encode())
+    with Loop(device.work_path) as loop:
         set_clock()
         printed = run(*[loop.path if word == "DEVICE" else word for word in mkfs])
-        mount_or_refuse(loop.path, ROOT, fs, options)
-        try:
-            effective = effective_options()
-            os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-            perform_all(setup, blob, ROOT, lambda _text: None)
-            os.sync()
-        finally:
-            unmount(ROOT)
-    piece = stale * (1024 * 1024 // len(stale))
-    packed = differences(image, lambda _offset, size: piece[:size], length)
-    image.close()
+        mount_or_refuse(loop.path, fs, options)
+        effective = effective_options()
+        os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
+        perform_all(setup, blob, ROOT, lambda _text: None)
+        os.sync()
+        unmount()
+    runs = device.adopt(base)
+    packed = pack(device.pristine, runs)
+    medium.bases[base] = medium.Base(length, cell.encode(), packed)
     return {"mkfs": printed, "effective_options": effective}, packed
 
 
 def put_base(base: str, length: int, cell: str, blob: bytes) -> Reply:
     """Take a base image that was made in another guest."""
-    os.makedirs(ROOT, exist_ok=True)
-    image = map_file(base_path(base), length)
-    fill(image, cell.encode())
-    apply_differences(blob, image)
-    image.close()
+    medium.bases[base] = medium.Base(length, cell.encode(), blob)
     return {}, b""
 
 
 def has_base(base: str, blob: bytes) -> Reply:
     """Whether the base image is in this guest."""
-    return {"has": os.path.exists(base_path(base))}, b""
+    return {"has": base in medium.bases}, b""
 
 
 def drop_base(base: str, blob: bytes) -> Reply:
     """Forget a base image."""
-    if os.path.exists(base_path(base)):
-        os.unlink(base_path(base))
+    medium.bases.pop(base, None)
     return {}, b""
 
 
-def effective_options() -> str:
-    """The mount options of the probed file system as the kernel lists them."""
-    for line in read_text("/proc/mounts").splitlines():
-        _source, target, _fs, options, *_ = line.split()
-        if target == ROOT:
-            return options
-    raise Refused("the probed file system is not in /proc/mounts")
-
-
 class Recorded:
-    """The recorded device: dm-log-writes over a copy of the base image, log beside it, timeline on."""
+    """The recorded device: dm-log-writes over the working copy of a base image, with the log beside it."""
 
-    def __init__(self, base: str) -> None:
-        self.data_path, self.log_path = f"{WORK}/data", f"{WORK}/log"
-        self.base = map_file(base_path(base))
-        self.data = map_file(self.data_path, len(self.base))
-        self.data[:] = self.base[:]
-        map_file(self.log_path, LOG_BYTES).close()
-        self.data_loop, self.log_loop = Loop(self.data_path), Loop(self.log_path)
-        sectors = len(self.base) // SECTOR
-        table = f"0 {sectors} log-writes {self.data_loop.path} {self.log_loop.path}"
-        run("dmsetup", "--noudevsync", "create", TARGET, "--table", table)
-        minor = run("dmsetup", "info", "-c", "--noheadings", "-o", "minor", TARGET)
-        self.name = f"dm-{minor}"
+    def __init__(self, work: str, length: int, log_bytes: int) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(LOG)
+        fd = os.open(LOG, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(fd, log_bytes)
+        os.close(fd)
+        self.data, self.log = Loop(work), Loop(LOG)
+        self.name = make_log_writes(self.data, self.log, length // SECTOR)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
@@ -116,10 +90,9 @@ class Recorded:
             raise Refused(f"the recorded device has no volatile write cache ({cache})")
         # A device without write history has a background threshold of nothing, and the flusher would write dirty data
         # after 5 s rather than 30 s, which hides ordering violations: give it the share of one with a history.
-        major = os.major(self.device)
-        write_text(f"/sys/class/bdi/{major}:{minor}/min_ratio", "50")
+        write_text(f"/sys/class/bdi/{os.major(self.device)}:{os.minor(self.device)}/min_ratio", "50")
 
-    def timeline(self) -> Instance:
+    def timeline(self, kib: int) -> Instance:
         """The trace of this device's bios, ready to be entered."""
         device = kernel_device(self.device)
         events = {
@@ -127,7 +100,7 @@ class Recorded:
             "block/block_bio_complete": f"dev == {device}",
             "block/block_bio_remap": f"old_dev == {device}",
         }
-        return Instance("bob-record", events, TIMELINE_KIB)
+        return Instance("bob-record", events, kib)
 
     def written(self) -> str:
         """Changes with every write that the device completes or has in flight."""
@@ -139,49 +112,26 @@ class Recorded:
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
-            time.sleep(QUIET_POLL_SECONDS)
+            time.sleep(quiet / QUIET_POLLS)
             now = self.written()
             if now != before or dirty_kib():
                 before, since = now, time.monotonic()
             if time.monotonic() - started > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
 
-    def remove(self) -> tuple[bytes, bytes]:
-        """End the log and take the device away; the log, and the differences of the device from the base."""
-        run("dmsetup", "message", TARGET, "0", "mark", "bob-end")
-        if "logging_disabled" in run("dmsetup", "status", TARGET):  # log_writes_status in drivers/md/dm-log-writes.c
-            raise Refused("the log device is full: writes are missing from it")
-        run("dmsetup", "--noudevsync", "remove", TARGET)
-        self.log_loop.close()
-        self.data_loop.close()
-        log = read_log(self.log_path)
-        packed = differences(self.data, lambda offset, size: self.base[offset : offset + size], len(self.base))
-        return log, packed
-
-    def abandon(self) -> None:
-        """After a failure: take away whatever is still there."""
-        run("dmsetup", "--noudevsync", "remove", "--force", TARGET)
-        self.log_loop.close()
-        self.data_loop.close()
+    def remove(self) -> bytes:
+        """End the log and take the device away; the log."""
+        remove_log_writes()
+        self.log.close()
+        self.data.close()
+        log = read_log(LOG)
+        os.unlink(LOG)
+        return log
 
 
 def dirty_kib() -> int:
     """How much is dirty or under writeback in the guest (KiB)."""
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
-
-
-def read_log(path: str) -> bytes:
-    """The part of the log file that holds entries: everything up to its last byte of data (the file is sparse)."""
-    with open(path, "rb") as file:
-        end = 0
-        position = 0
-        while True:
-            try:
-                data = os.lseek(file.fileno(), position, os.SEEK_DATA)
-            except OSError:
-                break
-            position = end = os.lseek(file.fileno(), data, os.SEEK_HOLE)
-        return file.read(end) if file.seek(0) == 0 else b""
 
 
 def inodes_of(paths: list[str]) -> dict[str, int]:
@@ -208,6 +158,8 @@ def record(
     deadline: float,
     virtual: bool,
     blob: bytes,
+    log_bytes: int = LOG_BYTES,
+    timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
     """Record ``operations`` and the finish on a copy of ``base``; times in seconds.
 
@@ -215,37 +167,33 @@ def record(
     after the operations, and the lengths of the three pieces of the blob: block log, timeline text, differences of the
     device from the base.
     """
-    device = Recorded(base)
-    try:
-        with device.timeline() as timeline:
-            if virtual:  # when the request came in is not deterministic: start at a time of our own
-                time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
-            set_clock()
-            mount_or_refuse(device.path, ROOT, fs, options)
-            try:
-                effective = effective_options()
-                before = inodes_of(paths)
-                os.sync()
-                device.wait_until_quiet(quiet, deadline)
-                if phase:
-                    os.utime(ROOT + CLOCK_FILE)
-                    time.sleep(phase)
-                timeline.mark("start")
-                perform_all(operations, blob, ROOT, timeline.mark)
-                after = inodes_of(paths)
-                perform_all(finish, blob, ROOT, timeline.mark)
-                if natural:
-                    device.wait_until_quiet(quiet, deadline)
-                timeline.mark("end")
-            finally:
-                unmount(ROOT)
-            log, packed = device.remove()
-            timeline.stop()
-            text = timeline.text().encode()
-    except BaseException:
-        device.abandon()
-        raise
-    pieces = [log, text, packed]
+    loaded = medium.medium_with(base)
+    device = Recorded(loaded.work_path, loaded.length, log_bytes)
+    with device.timeline(timeline_kib) as timeline:
+        if virtual:  # when the request came in is not deterministic: start at a time of our own
+            time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
+        set_clock()
+        mount_or_refuse(device.path, fs, options)
+        effective = effective_options()
+        before = inodes_of(paths)
+        os.sync()
+        device.wait_until_quiet(quiet, deadline)
+        if phase:
+            os.utime(ROOT + CLOCK_FILE)
+            time.sleep(phase)
+        timeline.mark("start")
+        perform_all(operations, blob, ROOT, timeline.mark)
+        after = inodes_of(paths)
+        perform_all(finish, blob, ROOT, timeline.mark)
+        if natural:
+            device.wait_until_quiet(quiet, deadline)
+        timeline.mark("end")
+        unmount()
+        log = device.remove()
+        timeline.stop()
+        text = timeline.text().encode()
+    pieces = [log, text, pack(loaded.work, runs := loaded.changed())]
+    loaded.put_back(runs)
     header = {
         "effective_options": effective,
         "device": [os.major(device.device), os.minor(device.device)],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 
 from bob.guest.agent.devices import read_text, write_text
 from bob.guest.agent.frames import Refused
@@ -20,40 +21,49 @@ def kernel_device(device: int) -> int:
 
 
 class Instance:
-    """One trace buffer with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again."""
+    """One trace buffer of ``kib`` KiB with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again.
 
-    def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
+    ``terse`` leaves out of each line who wrote it and when.
+    """
+
+    def __init__(self, name: str, events: dict[str, str], kib: int, *, terse: bool = False) -> None:
         self.path = f"{TRACING}/instances/{name}"
         self.events = events
         if not os.path.isdir(f"{TRACING}/events"):
-            os.makedirs(TRACING, exist_ok=True)
             raise Refused("tracefs is not mounted at /sys/kernel/tracing in the guest")
         os.makedirs(self.path, exist_ok=True)
-        write_text(f"{self.path}/tracing_on", "0")
-        write_text(f"{self.path}/trace_clock", "mono")
-        if int(re.split(r"\D", read_text(f"{self.path}/buffer_size_kb").strip())[0]) < kib:
-            write_text(f"{self.path}/buffer_size_kb", str(kib))
+        self.write("tracing_on", "0")
+        self.write("trace_clock", "mono")
+        self.write("options/context-info", "0" if terse else "1")
+        # Of a new instance's buffer the kernel says, for example, "7 (expanded: 1408)".
+        if re.split(r"\D", read_text(f"{self.path}/buffer_size_kb").strip())[0] != str(kib):
+            self.write("buffer_size_kb", str(kib))
+        self._marker = os.open(f"{self.path}/trace_marker", os.O_WRONLY)
+
+    def write(self, file: str, text: str) -> None:
+        write_text(f"{self.path}/{file}", text)
 
     def __enter__(self) -> Instance:
-        write_text(f"{self.path}/trace", "")
+        self.write("trace", "")
         for event, condition in self.events.items():
-            write_text(f"{self.path}/events/{event}/filter", condition)
-            write_text(f"{self.path}/events/{event}/enable", "1")
-        write_text(f"{self.path}/tracing_on", "1")
+            self.write(f"events/{event}/filter", condition)
+            self.write(f"events/{event}/enable", "1")
+        self.write("tracing_on", "1")
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.close(self._marker)
         self.stop()
 
     def stop(self) -> None:
         """Record no more events; what was recorded stays readable."""
-        write_text(f"{self.path}/tracing_on", "0")
+        self.write("tracing_on", "0")
         for event in self.events:
-            write_text(f"{self.path}/events/{event}/enable", "0")
+            self.write(f"events/{event}/enable", "0")
 
     def mark(self, text: str) -> None:
         """Put ``bob: TEXT`` into the buffer at this moment."""
-        write_text(f"{self.path}/trace_marker", f"bob: {text}")
+        os.write(self._marker, f"bob: {text}".encode())
 
     def text(self) -> str:
         """The whole buffer as text; refused when the buffer was too small for the events."""
@@ -62,6 +72,15 @@ class Instance:
         return read_text(f"{self.path}/trace")
 
     def lost(self) -> int:
-        """How many events were overwritten."""
-        statistics = read_text(f"{self.path}/per_cpu/cpu0/stats")
+        """How many events were overwritten, or found no place."""
+        processors = f"{self.path}/per_cpu"
+        statistics = "".join(read_text(f"{processors}/{name}/stats") for name in os.listdir(processors))
         return sum(int(n) for n in re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)", statistics, re.M))
+
+
+def clear_instances() -> None:
+    """Remove the trace buffers of an agent before this one."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(f"{TRACING}/instances"):
+            if name.startswith("bob-"):
+                os.rmdir(f"{TRACING}/instances/{name}")

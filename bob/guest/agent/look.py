@@ -1,0 +1,148 @@
+"""What is in a mounted file system: the whole tree, each file's content by chunks.
+
+This runs once for every crash state, and emulation makes each line of it dear. So what is found is kept as tuples,
+which hash at the speed of C, until it turns out to be new; and a file that says what it said last time is not hashed
+again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+CHUNK = 4096
+PIECE = 1024 * 1024
+LONGEST = 256 * 1024 * 1024
+"""How much of a file is read (bytes): a damaged size may be anything."""
+HIDDEN_PREFIX = ".bob-"
+HIDDEN_NAMES = {"lost+found"}
+
+Xattrs = tuple[tuple[str, int], ...]
+Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, str | None]
+"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, fault."""
+Tree = tuple[tuple[str, Entry], ...]
+"""(path, entry), by path."""
+
+
+class Look:
+    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.new_chunks: list[bytes] = []
+        self._chunks: dict[bytes, int] = {}
+        self._last: dict[str, tuple[bytes, tuple[int, ...]]] = {}
+
+    def tree(self) -> Tree:
+        """Every name below the root."""
+        found: dict[str, Entry] = {}
+        folders = [""]
+        root = self.root
+        while folders:
+            folder = folders.pop()
+            try:
+                names = os.listdir(f"{root}{folder}/")
+            except OSError as error:
+                fault = f"cannot be listed: {error.strerror}"
+                path = folder or "/"
+                _kind, inode, *_ = found.get(path, ("", 0))
+                found[path] = ("directory", inode, 1, 0, (), "", (), fault)
+                continue
+            for name in names:
+                if not folder and (name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX)):
+                    continue
+                path = f"{folder}/{name}"
+                found[path] = entry = self._entry(root + path)
+                if entry[0] == "directory":
+                    folders.append(path)
+        return tuple(sorted(found.items()))
+
+    def _entry(self, path: str) -> Entry:
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            return ("unreadable", 0, 1, 0, (), "", (), error.strerror)
+        mode, inode, links, size = status.st_mode, status.st_ino, status.st_nlink, status.st_size
+        content: tuple[int, ...] = ()
+        fault: str | None = None
+        if stat.S_ISREG(mode):
+            content, fault = self._content(path, size)
+            xattrs, other_fault = self._xattrs(path)
+            return ("file", inode, links, size, content, "", xattrs, fault or other_fault)
+        if stat.S_ISDIR(mode):
+            xattrs, fault = self._xattrs(path)
+            return ("directory", inode, 1, 0, (), "", xattrs, fault)
+        if not stat.S_ISLNK(mode):
+            return ("other", inode, links, 0, (), "", (), None)
+        try:
+            return ("symlink", inode, links, 0, (), os.readlink(path), (), None)
+        except OSError as error:
+            return ("symlink", inode, links, 0, (), "", (), error.strerror)
+
+    def _content(self, path: str, size: int) -> tuple[tuple[int, ...], str | None]:
+        """What can be read of a file, and what went wrong with the rest."""
+        pieces: list[bytes] = []
+        read = 0
+        fault = None
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            return (), error.strerror
+        try:
+            while read < size and (piece := os.read(fd, min(size - read, PIECE))):
+                pieces.append(piece)
+                read += len(piece)
+                if read >= LONGEST:
+                    fault = f"longer than the {LONGEST} bytes that are looked at"
+                    break
+        except OSError as error:
+            fault = error.strerror
+        finally:
+            os.close(fd)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        last = self._last.get(path)
+        if last is not None and last[0] == data:
+            return last[1], fault
+        numbers = tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
+        self._last[path] = data, numbers
+        return numbers, fault
+
+    def _xattrs(self, path: str) -> tuple[Xattrs, str | None]:
+        try:
+            names = os.listxattr(path)
+            return tuple([(name, self._number(os.getxattr(path, name))) for name in sorted(names)]), None
+        except OSError as error:
+            return (), error.strerror
+
+    def _number(self, chunk: bytes) -> int:
+        number = self._chunks.get(chunk)
+        if number is None:
+            number = self._chunks[chunk] = len(self._chunks)
+            self.new_chunks.append(chunk)
+        return number
+
+
+def describe(tree: Tree) -> dict[str, dict[str, Any]]:
+    """A tree as it travels: of each entry what there is to be said."""
+    return {path: _describe_entry(*entry) for path, entry in tree}
+
+
+def _describe_entry(
+    kind: str,
+    inode: int,
+    links: int,
+    size: int,
+    content: tuple[int, ...],
+    target: str,
+    xattrs: Xattrs,
+    fault: str | None,
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"kind": kind, "inode": inode, "links": links, "size": size, "content": content}
+    if target:
+        entry["target"] = target
+    if xattrs:
+        entry["xattrs"] = dict(xattrs)
+    if fault:
+        entry["fault"] = fault
+    return entry

@@ -1,0 +1,116 @@
+"""The probed device's contents: base images, and the two copies of the device that all work is done on.
+
+A guest keeps bases packed, and one *medium*: two images of the same device, ``pristine`` and ``work``. To load a base
+is to write its sectors into both; to record or to observe is to change ``work``, and to put back what was changed from
+``pristine``. So nothing ever costs the time or the memory of a copied image.
+
+After a failure nobody knows what is in ``work``: the medium is thrown away (:func:`drop`) and the next one made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bob.guest.agent.devices import WORK
+from bob.guest.agent.frames import Refused
+from bob.guest.agent.images import SECTOR, Image, Pattern, Runs, differing, unpack
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base image, packed as its difference from a device of ``length`` bytes that is full of ``cell``."""
+
+    length: int
+    cell: bytes
+    packed: bytes
+
+
+class Medium:
+    """``pristine`` and ``work``, equal whenever nobody is at work; filled with ``cell`` where no base is loaded."""
+
+    def __init__(self, length: int, cell: bytes, serial: int) -> None:
+        self.length = length
+        self.cell = cell
+        self.stale = Pattern(cell)
+        self.work_path = f"{WORK}/work-{serial}"
+        self.work = Image(length, self.work_path)
+        self.pristine = Image(length, beside=self.work)
+        self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nobody, but it is not stale yet
+        self._loaded: str | None = None
+        self.unload()
+
+    def unload(self) -> None:
+        """Be a device that nobody has written."""
+        for image in (self.pristine, self.work):
+            self.stale.fill(image, self._written)
+        self._loaded, self._written = None, []
+
+    def load(self, name: str, base: Base) -> None:
+        """Be ``base``, which is called ``name``."""
+        if self._loaded == name:
+            return
+        self.unload()
+        for sector, data in unpack(base.packed):
+            self._written.append((sector, len(data) // SECTOR))
+            self.pristine.put(sector, data)
+            self.work.put(sector, data)
+        self._loaded = name
+
+    def adopt(self, name: str) -> Runs:
+        """Let what was made in ``work`` of an unloaded medium be the base ``name``; where it was written."""
+        runs = differing(self.work, self.stale.address)
+        self.pristine.copy(self.work, runs)
+        self._loaded, self._written = name, runs
+        return runs
+
+    def changed(self) -> Runs:
+        """Where ``work`` is not what ``pristine`` is."""
+        return differing(self.work, self.pristine.address)
+
+    def put_back(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Make the sectors ``runs`` of ``work`` what they are in ``pristine``."""
+        self.work.copy(self.pristine, runs)
+
+    def close(self) -> None:
+        """Forget both images."""
+        self.pristine.close()
+        self.work.close()
+
+
+bases: dict[str, Base] = {}
+_medium: Medium | None = None
+_serial = 0
+
+
+def medium_of(length: int, cell: bytes) -> Medium:
+    """The medium, as a device of ``length`` bytes that nobody has written."""
+    global _medium, _serial
+    if _medium is not None and (_medium.length, _medium.cell) != (length, cell):
+        drop()
+    if _medium is None:
+        _serial += 1  # a failure may have left the files of the one before in use
+        _medium = Medium(length, cell, _serial)
+    else:
+        _medium.unload()
+    return _medium
+
+
+def medium_with(name: str) -> Medium:
+    """The medium, with the base ``name`` loaded."""
+    base = bases.get(name)
+    if base is None:
+        raise Refused(f"the guest has no base image {name}")
+    if _medium is None or (_medium.length, _medium.cell) != (base.length, base.cell):
+        medium_of(base.length, base.cell)
+    assert _medium is not None
+    _medium.load(name, base)
+    return _medium
+
+
+def drop() -> None:
+    """Throw the medium away: what is in it is not known, or of no use."""
+    global _medium
+    if _medium is not None:
+        _medium.close()
+        _medium = None
