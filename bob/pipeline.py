@@ -87,6 +87,10 @@ def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Age
             yield Agent(stream)
 
 
+class _Stopped(Exception):
+    """The pipeline was left while a workload was being observed."""
+
+
 class Pipeline:
     """Runs while ``with`` is open; iterate to get what came of each workload, in order.
 
@@ -216,5 +220,10 @@ class Pipeline:
             recorded.plan,
             budget=self._task.budget,
             seed=self._task.seed,
-            observed=lambda states: self._progress.observed(title, states),
+            observed=lambda states: self._tell(title, states),
         )
+
+    def _tell(self, title: str, states: int) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
+        self._progress.observed(title, states)
