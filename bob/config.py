@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from bob.errors import UsageError
 
 MIB = 1024 * 1024
+DEFAULT_BUDGET = 100
+"""Crash states per workload: with it a column takes a few minutes on two processors without KVM."""
 DEVICE = "DEVICE"
 """Stands for the device's path in the commands below."""
 

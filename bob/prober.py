@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import bob
-from bob.config import Configuration
+from bob.config import DEFAULT_BUDGET, Configuration
 from bob.crash.device import DeviceModel, WriteCache
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
@@ -23,7 +23,6 @@ from bob.result import Environment, Result, Run, to_json
 from bob.store import RunDirectory, workload_to_json
 from bob.workload.operations import Workload
 
-DEFAULT_BUDGET = 200
 RUNS = Path("bob-runs")
 
 

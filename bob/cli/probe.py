@@ -22,7 +22,7 @@ from bob.cli.options import (
     quiet_option,
 )
 from bob.cli.output import deliver
-from bob.config import FILE_SYSTEMS, Configuration, configuration
+from bob.config import DEFAULT_BUDGET, FILE_SYSTEMS, Configuration, configuration
 from bob.errors import Exit, UsageError
 
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
@@ -59,7 +59,7 @@ def property_names() -> Iterable[str]:
     "--budget",
     type=click.IntRange(min=1),
     metavar="N",
-    default=200,
+    default=DEFAULT_BUDGET,
     show_default=True,
     help="Crash states per workload, at most.",
 )
