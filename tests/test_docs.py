@@ -27,7 +27,7 @@ from bob.config import FILE_SYSTEMS, MIB
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit
 from bob.guest.agent import main as agent
-from bob.guest.agent import observer, recorder
+from bob.guest.agent import look, observer, recorder
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
 from bob.observe.explore import BATCH
@@ -315,7 +315,7 @@ def test_every_request_to_the_agent_is_described() -> None:
 
 
 def test_every_key_of_an_outcome_is_described() -> None:
-    keys = keys_written(observer)
+    keys = keys_written(observer, look)
     assert {"kind", "fault", "repaired", "new_outcomes"} <= keys
     assert keys - {"block/block_bio_queue"} <= words(text("docs/formats.md"))
 
