@@ -316,7 +316,7 @@ def test_every_request_to_the_agent_is_described() -> None:
 
 def test_every_key_of_an_outcome_is_described() -> None:
     keys = keys_written(observer, look)
-    assert {"kind", "fault", "repaired", "new_outcomes"} <= keys
+    assert {"kind", "repaired", "new_outcomes"} <= keys
     assert keys - {"block/block_bio_queue"} <= words(text("docs/formats.md"))
 
 
