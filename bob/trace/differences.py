@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from bob.trace.model import SECTOR_BYTES
 
 RUN = struct.Struct(">QI")
+BLANK = 1 << 31
+"""Set in the number of sectors: they are all zeros, and no data follows."""
 
 
 def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
@@ -18,8 +20,11 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
     while position < len(data):
         sector, count = RUN.unpack_from(data, position)
         position += RUN.size
-        yield sector, data[position : position + count * SECTOR_BYTES]
-        position += count * SECTOR_BYTES
+        if count & BLANK:
+            yield sector, bytes((count & ~BLANK) * SECTOR_BYTES)
+        else:
+            yield sector, data[position : position + count * SECTOR_BYTES]
+            position += count * SECTOR_BYTES
 
 
 def apply(packed: bytes, image: bytearray) -> None:

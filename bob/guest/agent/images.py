@@ -1,7 +1,8 @@
 """Device images in the guest's memory, how they differ, and the form in which they travel.
 
 *Images* travel as the sectors (512 bytes) in which they differ from something that both ends have: ``u64 sector, u32
-sectors`` (big-endian) and the data, again and again, all compressed by zlib.
+sectors`` (big-endian) and the data, again and again, all compressed by zlib. Where the highest bit of ``sectors`` is
+set there is no data, they are all zeros: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
 
 Emulation makes three things dear: page faults, copies, and going through two images side by side if QEMU's TLB, which
 has 256 places or more, keeps both pages in one place. So images lie in huge pages, are never copied whole, and are
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 SECTOR = 512
 RUN = struct.Struct(">QI")
+BLANK = 1 << 31
 STEPS = (1024 * 1024, 64 * 1024, 4096)
 """The pieces in which differences are looked for, each a multiple of the next (bytes)."""
 
@@ -31,6 +33,7 @@ Runs = list[tuple[int, int]]
 Address = Callable[[int], int]
 """Where in memory the bytes at an offset of an image begin; good for one of the largest steps from there."""
 
+_ZEROS = bytes(STEPS[-1])
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -140,10 +143,25 @@ def pack(image: Image, runs: Runs) -> bytes:
     """The sectors ``runs`` of ``image`` in the form in which images travel."""
     packer = zlib.compressobj(1)
     pieces = []
-    for sector, sectors in runs:
-        pieces.append(packer.compress(RUN.pack(sector, sectors)))
-        pieces.append(packer.compress(image.get(sector, sectors)))
+    for sector, sectors, blank in _blank_apart(image, runs):
+        pieces.append(packer.compress(RUN.pack(sector, sectors | BLANK if blank else sectors)))
+        if not blank:
+            pieces.append(packer.compress(image.get(sector, sectors)))
     return b"".join([*pieces, packer.flush()])
+
+
+def _blank_apart(image: Image, runs: Runs) -> Iterator[tuple[int, int, bool]]:
+    """``runs`` again, but each either all zeros (True) or not, seen in blocks of the smallest step."""
+    for sector, sectors in runs:
+        start, stop = sector * SECTOR, (sector + sectors) * SECTOR
+        first, blank = start, False
+        for offset in range(start, stop, STEPS[-1]):
+            zeros = not _memcmp(image.address(offset), _ZEROS, min(STEPS[-1], stop - offset))
+            if zeros != blank and offset > first:
+                yield first // SECTOR, (offset - first) // SECTOR, blank
+                first = offset
+            blank = zeros
+        yield first // SECTOR, (stop - first) // SECTOR, blank
 
 
 def unpack(packed: bytes) -> Iterator[tuple[int, memoryview]]:
@@ -153,5 +171,8 @@ def unpack(packed: bytes) -> Iterator[tuple[int, memoryview]]:
     while position < len(data):
         sector, sectors = RUN.unpack_from(data, position)
         position += RUN.size
-        yield sector, data[position : position + sectors * SECTOR]
-        position += sectors * SECTOR
+        if sectors & BLANK:
+            yield sector, memoryview(bytes((sectors & ~BLANK) * SECTOR))
+        else:
+            yield sector, data[position : position + sectors * SECTOR]
+            position += sectors * SECTOR

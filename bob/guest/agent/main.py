@@ -89,4 +89,5 @@ def main() -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
     start_afresh()
     gc.freeze()
+    gc.set_threshold(100_000)  # what a crash state leaves behind is no cycle
     serve(sys.stdin.buffer, replies, HANDLERS)

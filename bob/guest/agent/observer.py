@@ -57,7 +57,9 @@ class Session:
         with ExitStack() as stack:
             self.loop = stack.enter_context(Loop(self.medium.work_path, volatile=False))
             # All but reads: write zeroes, for one, has no letter of its own.
-            events = {"block/block_bio_queue": f'dev == {kernel_device(self.loop.device)} && !(rwbs ~ "R*")'}
+            events = {
+                "block/block_bio_queue": f'dev == {kernel_device(self.loop.device)} && nr_sector > 0 && !(rwbs ~ "R*")'
+            }
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
@@ -87,16 +89,11 @@ class Session:
 
     def outcome(self, runs: list[int]) -> int:
         """Build, recover and observe one state; the number of its outcome."""
-        if self.written():
+        if self.sectors_written() != self.sectors:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
         found = self.recover_and_look()
-        written = self.written()
-        sectors = self.sectors_written()
-        if sectors - self.sectors != sum([count for _sector, count in written]):
-            raise RuntimeError("the trace of what recovery wrote is not complete")
-        self.sectors = sectors
-        self.medium.put_back(merged([*targets(runs), *written]))
+        self.medium.put_back(merged([*targets(runs), *self.written()]))
         number = self.outcomes.get(found)
         if number is None:
             number = self.outcomes[found] = len(self.outcomes)
@@ -104,14 +101,22 @@ class Session:
         return number
 
     def written(self) -> Runs:
-        """Sectors that were written to the device since the last call, by recovery, repair or unmount."""
-        pieces = []
-        try:
-            while piece := os.read(self.pipe, 65536):
-                pieces.append(piece)
-        except BlockingIOError:
-            pass
-        return [(int(a), int(b)) for a, b in WRITE_EVENT.findall(b"".join(pieces))]
+        """What was written to the device since the last call, by recovery, repair or unmount: as many sectors as the
+        device itself has counted."""
+        written: Runs = []
+        before, self.sectors = self.sectors, self.sectors_written()
+        missing = self.sectors - before
+        while missing > 0:
+            try:
+                piece = os.read(self.pipe, 65536)  # whole lines, as many as fit in a page
+            except BlockingIOError:
+                break
+            found = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(piece)]
+            missing -= sum([count for _sector, count in found])
+            written += found
+        if missing:
+            raise RuntimeError("the trace of what recovery wrote is not complete")
+        return written
 
     def sectors_written(self) -> int:
         """What the device itself has counted."""
