@@ -26,8 +26,8 @@ import bob.witness
 from bob.config import FILE_SYSTEMS, MIB
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit
-from bob.guest.agent import main as agent
 from bob.guest.agent import look, observer, recorder
+from bob.guest.agent import main as agent
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
 from bob.observe.explore import BATCH
