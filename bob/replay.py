@@ -62,7 +62,7 @@ def replay(path: Path, *, image: str | None, connect: str | None, times: int, pr
     shown = [broken(witness, observation) for observation in observations]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
-    return Replayed(str(path), confirmed, times, lines(observations[-1]), evidence)
+    return Replayed(str(path), confirmed, times, lines(observations[0]), evidence)
 
 
 def broken(witness: Witness, observation: Observation) -> str | None:

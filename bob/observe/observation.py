@@ -31,19 +31,23 @@ class Node:
 class Observation:
     """The outcome of one crash state.
 
-    ``mounted``: the kernel mounted it at once. Where it did not, ``error`` is its refusal, and ``tree`` is what
-    was found after the file system's own repair program and another mount (None if that did not help either).
+    ``mounted``: the kernel mounted it at once. Where it did not, ``error`` is its refusal. The first state with a
+    refusal is ``repaired`` by the file system's own program and mounted again: ``tree`` is what was found then (None if
+    that did not help either).
     """
 
     mounted: bool
     error: str | None
     tree: Mapping[str, Node] | None
+    repaired: bool = False
 
     @property
     def summary(self) -> str:
         """One line for people."""
         if self.mounted:
             return f"mounted, {len(self.tree or {})} names"
+        if not self.repaired:
+            return f"does not mount ({self.error})"
         return f"does not mount ({self.error}); " + ("repaired" if self.tree is not None else "repair did not help")
 
 
@@ -70,7 +74,7 @@ class Findings:
         found = json.loads(self.found[outcome])
         tree = found["tree"]
         nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
-        return Observation(found["error"] is None, found["error"], nodes)
+        return Observation(found["error"] is None, found["error"], nodes, found["repaired"])
 
 
 def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
