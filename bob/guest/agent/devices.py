@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 from contextlib import suppress
+from typing import ClassVar
 
 from bob.guest.agent.frames import Refused
 
@@ -30,25 +31,20 @@ class Loop:
     ``volatile`` says whether it has a write cache, that is, whether file systems send it flushes.
     """
 
+    attached: ClassVar[list[Loop]] = []
+    """All there are, for who clears away after a failure."""
+
     def __init__(self, path: str, *, volatile: bool = True) -> None:
         self.number = _free_loop()
         self.path = f"/dev/loop{self.number}"
         self.fd = os.open(self.path, os.O_RDWR)
+        self.attached.append(self)
+        backing = os.open(path, os.O_RDWR)
         try:
-            backing = os.open(path, os.O_RDWR)
-            try:
-                fcntl.ioctl(self.fd, LOOP_CONFIGURE, struct.pack("II232s64s", backing, SECTOR, b"", b""))
-            finally:
-                os.close(backing)
-            self.device = os.fstat(self.fd).st_rdev
-            self._set_up(volatile)
-        except BaseException:
-            with suppress(OSError):
-                fcntl.ioctl(self.fd, LOOP_CLR_FD)
-            os.close(self.fd)
-            raise
-
-    def _set_up(self, volatile: bool) -> None:
+            fcntl.ioctl(self.fd, LOOP_CONFIGURE, struct.pack("II232s64s", backing, SECTOR, b"", b""))
+        finally:
+            os.close(backing)
+        self.device = os.fstat(self.fd).st_rdev
         queue = f"/sys/block/loop{self.number}/queue"
         write_text(f"{queue}/scheduler", "none")
         write_text(f"{queue}/discard_max_bytes", "0")
@@ -61,6 +57,7 @@ class Loop:
         self.fd = -1
 
     def close(self) -> None:
+        self.attached.remove(self)
         if self.fd < 0:
             self.fd = os.open(self.path, os.O_RDWR)
         try:
@@ -116,7 +113,10 @@ def clear_devices() -> None:
     """Take away the device of a recording and every loop device over the agent's files; raises what stays."""
     if _mapped():
         run("dmsetup", "--noudevsync", "remove", "--force", "--retry", TARGET)
-    for name in os.listdir("/sys/block"):
+    for loop in tuple(Loop.attached):
+        with suppress(OSError):  # perhaps it never came to have a file
+            loop.close()
+    for name in os.listdir("/sys/block"):  # those of an agent before this one
         with suppress(FileNotFoundError):  # not a loop device, or none that is attached
             if read_text(f"/sys/block/{name}/loop/backing_file").startswith(WORK + "/"):
                 fd = os.open(f"/dev/{name}", os.O_RDWR)

@@ -41,13 +41,23 @@ def start_afresh() -> None:
     raise OSError(errno.EIO, f"no tmpfs at {WORK}")
 
 
-def leave_nothing() -> None:
-    """After a failure: whatever is still there goes, so that the next request starts from nothing."""
-    with suppress(Exception):
-        end_session()
-    clear_mounts()
-    clear_devices()
-    medium.drop()
+class Remains:
+    """What a failed request left behind; ``there`` says that some of it may not be gone yet."""
+
+    there = False
+
+    def clear(self) -> None:
+        """Let all of it go, so that the next request starts from nothing. Raises if something stays."""
+        self.there = True
+        with suppress(Exception):
+            end_session()
+        medium.drop()
+        clear_mounts()
+        clear_devices()
+        self.there = False
+
+
+remains = Remains()
 
 
 def at_work(function: Handler, *, ends_session: bool = True) -> Handler:
@@ -55,13 +65,15 @@ def at_work(function: Handler, *, ends_session: bool = True) -> Handler:
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
+        if remains.there:  # what was in use when it failed may be free by now
+            remains.clear()
         try:
             if ends_session:
                 end_session()
             return function(**arguments)
         except BaseException:
             with suppress(Exception):
-                leave_nothing()
+                remains.clear()
             raise
 
     return handler

@@ -62,6 +62,9 @@ class Mount:
             flags |= MOUNT_FLAGS.get(word, 0)
         self._flags = ctypes.c_ulong(flags)
         self._data = ",".join(word for word in words if word not in MOUNT_FLAGS).encode() or None
+        # Has the kernel load the file system: what that says to the log must not pass for a reason not to mount.
+        if libc.mount(b"none", ROOT.encode(), self._fs, 0, None) == 0:
+            libc.umount2(ROOT.encode(), 0)
 
     def __call__(self) -> int:
         """Mount; 0 or the errno."""
@@ -72,9 +75,10 @@ class Mount:
 
 def mount_or_refuse(source: str, fs: str, options: str) -> None:
     """Mount ``source``, or refuse in the kernel's words."""
+    mount = Mount(source, fs, options)
     log = KernelLog()
     try:
-        number = Mount(source, fs, options)()
+        number = mount()
         reason = log.reason()
     finally:
         log.close()

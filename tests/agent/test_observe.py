@@ -1,0 +1,173 @@
+"""Observing in a real guest: nothing leaks from one state into another, and what could is caught."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bob.crash.image import Run
+from bob.errors import UsageError
+from bob.guest.agent_client import AgentBroken
+from bob.observe.observation import Observation
+from bob.observe.session import Session
+from bob.trace import differences
+from bob.trace.model import SECTOR_BYTES
+from bob.workload.pattern import stale
+
+from .conftest import Inhabited
+from .workloads import FSYNC, WRITES, Taken, expected, found, observe, session, taken_once, workload
+
+pytestmark = pytest.mark.vm
+
+SUPERBLOCK = 2
+"""The sector of ext4's superblock."""
+GARBAGE = bytes(range(256)) * 2
+
+
+@pytest.fixture
+def taken(recording: Inhabited) -> Taken:
+    return taken_once(recording.agent, WRITES)
+
+
+def flat(runs: tuple[Run, ...]) -> list[int]:
+    return [number for run in runs for number in run]
+
+
+def with_garbage(agent: Inhabited, taken: Taken) -> tuple[Session, int]:
+    """A session whose payload has a sector of garbage, and the number of that sector."""
+    composer = taken.plan.composer
+    payload = composer.payload_since(0)
+    looking = Session(agent.agent, taken.configuration, taken.base, composer.floor_delta(), payload + GARBAGE)
+    return looking, len(payload) // SECTOR_BYTES
+
+
+def test_everything_kept_is_the_final_tree_and_nothing_kept_the_initial_one(
+    taken: Taken, recording: Inhabited, observing: Inhabited
+) -> None:
+    synced = taken_once(recording.agent, workload("write /d/a 4096 4096; append /b 4096", FSYNC))
+    for each in (taken, synced):
+        last, first = observe(observing.agent, each, [each.last, each.first])
+        assert found(first) == expected(each.workload, 0)
+        assert last.mounted
+    assert found(observe(observing.agent, taken, [taken.last])[0]) == expected(WRITES, 4)
+
+
+def test_inode_numbers_are_those_of_the_recording(taken: Taken, observing: Inhabited) -> None:
+    [last] = observe(observing.agent, taken, [taken.last])
+    assert last.tree is not None
+    inodes = taken.recording.inodes_after
+    assert {path: node.inode for path, node in last.tree.items() if path in inodes} == {
+        path: inode for path, inode in inodes.items() if path != "/"
+    }
+
+
+def test_the_order_of_the_states_does_not_matter(taken: Taken, observing: Inhabited) -> None:
+    states = taken.states(60)
+    assert len(states) >= 50
+    one = observe(observing.agent, taken, states)
+    other_order = Random(1).sample(range(len(states)), len(states))
+    again = observe(observing.agent, taken, [states[number] for number in other_order])
+    by_number: dict[int, Observation] = dict(zip(other_order, again, strict=True))
+    assert [by_number[number] for number in range(len(states))] == one
+    assert len({tuple(found(observation)) for observation in one}) > 1
+
+
+def test_an_outcome_has_one_number_over_requests(taken: Taken, observing: Inhabited) -> None:
+    deltas = [taken.plan.composer.delta(state) for state in taken.states(12)]
+    looking = session(observing.agent, taken)
+    payload = taken.plan.composer.payload_since(0)
+    together = looking.observe(deltas, payload)
+    assert [looking.observe([delta], payload)[0] for delta in reversed(deltas)] == together[::-1]
+    assert sorted(set(together)) == list(range(len(looking.findings.found)))
+
+
+def test_the_guest_builds_the_image_that_the_host_builds(taken: Taken, observing: Inhabited) -> None:
+    states = taken.states(120)
+    chosen = [taken.first, taken.last, *Random(2).sample(states, 12)]
+    assert any(state.torn for state in chosen)
+    looking = session(observing.agent, taken)
+    for state in chosen:
+        image = bytearray(taken.base.image())
+        taken.plan.composer.apply(state, image)
+        delta = taken.plan.composer.delta(state)
+        _, packed = observing.agent.ask("state_image", timeout=60, runs=flat(delta))
+        in_guest = bytearray(stale(taken.base.length))
+        differences.apply(packed, in_guest)
+        assert in_guest == image
+        looking.observe([delta], taken.plan.composer.payload_since(0))
+
+
+def test_a_change_that_was_not_undone_is_caught_and_spoils_nothing_later(taken: Taken, observing: Inhabited) -> None:
+    before = observe(observing.agent, taken, taken.states(5))
+    looking = session(observing.agent, taken)
+    deltas = [taken.plan.composer.delta(state) for state in taken.states(5)]
+    looking.observe(deltas, taken.plan.composer.payload_since(0))
+    free_sector = taken.base.length // SECTOR_BYTES - 1
+    observing.agent.ask("tamper", timeout=60, sector=free_sector)
+    with pytest.raises(AgentBroken, match="did not come back to its base"):
+        looking.observe(deltas, taken.plan.composer.payload_since(0))
+    with pytest.raises(UsageError, match="nothing was prepared"):
+        looking.observe(deltas, taken.plan.composer.payload_since(0))
+    assert observe(observing.agent, taken, taken.states(5)) == before
+
+
+def test_a_write_behind_the_observers_back_is_caught(taken: Taken, observing: Inhabited) -> None:
+    looking = session(observing.agent, taken)
+    delta = taken.plan.composer.delta(taken.first)
+    looking.observe([delta], taken.plan.composer.payload_since(0))
+    loop = observing.run("grep -l ^/tmp/bob/work /sys/block/loop*/loop/backing_file").split("/")[3]
+    observing.run(f"dd if=/dev/zero of=/dev/{loop} bs=512 count=1 seek=0 conv=fsync,notrunc 2>&1")
+    with pytest.raises(AgentBroken, match="something wrote to the scratch device"):
+        looking.observe([delta], taken.plan.composer.payload_since(0))
+    assert found(observe(observing.agent, taken, [taken.first])[0]) == expected(WRITES, 0)
+
+
+def test_a_state_that_does_not_mount_says_why_and_what_repair_left(taken: Taken, observing: Inhabited) -> None:
+    looking, garbage = with_garbage(observing, taken)
+    broken: tuple[Run, ...] = ((SUPERBLOCK, garbage, 1),)
+    payload = taken.plan.composer.payload_since(0) + GARBAGE
+    fine = [taken.plan.composer.delta(state) for state in taken.states(8)]
+    numbers = looking.observe([broken, *fine, broken, fine[0], broken], payload)
+    # The kernel's log is full of what it said of the others by then.
+    assert numbers[0] == numbers[9] == numbers[11]
+    assert numbers[10] == numbers[1]
+    observation = looking.findings.observation(numbers[0])
+    assert not observation.mounted
+    assert observation.error is not None
+    assert "VFS: Can't find ext4 filesystem" in observation.error
+    assert "(loop)" in observation.error
+    assert looking.findings.observation(numbers[1]).mounted
+
+
+def test_a_file_system_that_has_to_be_repaired_is_looked_at_after_that(taken: Taken, observing: Inhabited) -> None:
+    # An inode of the journal that is no journal: the mount fails, e2fsck makes a new one.
+    bad_inode = taken.base.image()
+    looking, garbage = with_garbage(observing, taken)
+    table = int.from_bytes(bad_inode[4096 + 8 : 4096 + 12], "little")  # of the first group descriptor
+    journal_inode = (table * 4096 + 7 * 256) // SECTOR_BYTES
+    [number] = looking.observe([((journal_inode, garbage, 1),)], taken.plan.composer.payload_since(0) + GARBAGE)
+    observation = looking.findings.observation(number)
+    assert not observation.mounted
+    assert observation.tree is not None
+    assert "/d/a" in observation.tree
+    assert looking.observe([taken.plan.composer.delta(taken.first)], taken.plan.composer.payload_since(0) + GARBAGE)
+
+
+@pytest.mark.parametrize("run", [(10**9, 0, 1), (0, 10**6, 1), (2**16 - 1, 0, 2)])
+def test_sectors_that_do_not_exist_are_refused(taken: Taken, observing: Inhabited, run: Run) -> None:
+    looking = session(observing.agent, taken)
+    with pytest.raises(AgentBroken):
+        looking.observe([(run,)], taken.plan.composer.payload_since(0))
+    assert found(observe(observing.agent, taken, [taken.first])[0]) == expected(WRITES, 0)
+
+
+def test_a_new_agent_starts_from_nothing(taken: Taken, observing: Inhabited) -> None:
+    session(observing.agent, taken)
+    assert "/tmp/bob/work" in observing.run("cat /sys/block/loop*/loop/backing_file")
+    observing.stream.close()
+    observing.start()
+    assert "/tmp/bob" not in observing.run("cat /sys/block/loop*/loop/backing_file; ls /tmp/bob")
+    assert observing.run("ls /tmp/bob").split() == ["mnt"]
+    assert observing.run("ls /sys/kernel/tracing/instances") == ""
+    assert found(observe(observing.agent, taken, [taken.first])[0]) == expected(WRITES, 0)

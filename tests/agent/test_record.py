@@ -1,0 +1,122 @@
+"""Recordings in a real guest: bases, operations, finishes, and that one is like the other."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from bob.guest.spec import Clock
+from bob.record.base import make_base
+from bob.trace.log import LogReader
+from bob.trace.recording import Recording
+from bob.workload import operations as ops
+from bob.workload.language import GRAMMAR, parse, write_one
+from bob.workload.operations import Finish, How
+
+from . import workloads
+from .conftest import Guests, Inhabited
+from .workloads import EXT4, FSYNC, SETUP, WRITES, expected, found, observe, take, workload
+
+pytestmark = pytest.mark.vm
+
+EVERY_OPERATION = """
+create /d/new; write /d/a 100 5000; append /d/a 3000; append /d/a 10000 trunc; append /d/a 512 sync
+write /d/a 4096 4096 direct; write /d/a 8192 100 sync; write /d/a 300 100 dsync; write /d/a 1000 9000 mmap
+append /d/new 4096 direct; append /d/new 100 dsync
+truncate /d/a 7000; truncate /d/a 9000; fallocate /d/new 0 20000; write /d/new 15000 100; sync_file_range /d/new 0 16K
+link /b /d/b; rename /b /c; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
+rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; acknowledge said
+fsync /c; fsync /f; fdatasync /d/a; sync; syncfs; sleep 1.5; create /last
+"""
+
+
+def test_the_agent_says_who_it_is(recording: Inhabited) -> None:
+    assert recording.agent.about["kernel"] == recording.run("uname -r").strip()
+    assert recording.agent.about["python"].startswith("3.")
+
+
+def test_a_recording_passes_its_check_and_says_what_was_where(recording: Inhabited) -> None:
+    taken = take(recording.agent, WRITES)
+    texts = [mark.text for mark in taken.trace.marks]
+    assert texts == ["start", *(f"op {n} {edge}" for n in (1, 2, 3, 4) for edge in ("begin", "end")), "end"]
+    assert taken.recording.effective_options == taken.base.effective_options == "rw,relatime,data=ordered"
+    before, after = taken.recording.inodes_before, taken.recording.inodes_after
+    assert before["/d/a"] == after["/d/new/a"]
+    assert "/d/a" not in after
+    assert "/d/new" not in before
+    assert taken.trace.writes
+    assert taken.trace.flushes
+
+
+def test_every_operation_does_what_it_says(recording: Inhabited) -> None:
+    everything = workload(EVERY_OPERATION)
+    assert {write_one(done).split()[0] for done in everything.operations} == set(GRAMMAR)
+    assert {done.how for done in everything.operations if isinstance(done, ops.Write)} == set(How)
+    taken = take(recording.agent, everything)
+    last, first = observe(recording.agent, taken, [taken.last, taken.first])
+    assert found(last) == expected(everything, len(everything.operations))
+    assert found(first) == expected(everything, 0)
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        FSYNC,
+        Finish("directory", parse("fsync /d")),
+        Finish("sync", parse("sync")),
+        Finish("2.5", natural=True, phase=2.5),
+    ],
+)
+def test_however_it_finishes_the_check_is_passed(recording: Inhabited, finish: Finish) -> None:
+    taken = take(recording.agent, workload("append /b 4096; create /d/c", finish))
+    assert taken.trace.start.time < taken.trace.end.time
+    [observation] = observe(recording.agent, taken, [taken.first])
+    assert found(observation) == expected(taken.workload, 0)
+
+
+def test_nothing_to_do_is_recorded_too(recording: Inhabited) -> None:
+    taken = take(recording.agent, workload("acknowledge nothing"))
+    [observation] = observe(recording.agent, taken, [taken.last])
+    assert found(observation) == expected(taken.workload, 0)
+
+
+def test_a_guest_keeps_several_bases_and_devices_apart(recording: Inhabited) -> None:
+    one = take(recording.agent, WRITES)
+    other_setup = parse("write /other 0 4096")
+    other = make_base(recording.agent, EXT4, other_setup)
+    larger = workloads.configuration("ext4", mount_options="data=ordered", device=64 * 1024 * 1024)
+    large = take(recording.agent, WRITES, larger)
+    assert other.image() != one.base.image()
+    assert large.base.length == 2 * one.base.length
+    for again in (take(recording.agent, WRITES, base=one.base), take(recording.agent, WRITES, larger, large.base)):
+        last, first = observe(recording.agent, again, [again.last, again.first])
+        assert found(last) == expected(WRITES, 4)
+        assert found(first) == expected(WRITES, 0)
+
+
+def entries(recording: Recording) -> list[tuple[int, int, int]]:
+    """Sector, length and flags of each entry."""
+    with LogReader(io.BytesIO(recording.log)) as log:
+        return [(entry.sector, entry.nr_sectors, int(entry.flags)) for entry in log]
+
+
+def test_a_recording_repeats_itself_in_another_guest(guests: Guests) -> None:
+    logs, bases = [], []
+    for _ in range(2):
+        guests.end(Clock.VIRTUAL)
+        agent = guests.get(Clock.VIRTUAL).agent
+        taken = take(agent, WRITES)
+        again = take(agent, WRITES, base=taken.base)
+        bases.append(taken.base)
+        logs += [entries(taken.recording), entries(again.recording)]
+    assert logs[1] == logs[2] == logs[3] == logs[0]
+    assert [base.mkfs for base in bases] == [bases[0].mkfs] * 2
+
+
+def test_a_base_comes_out_the_same_again(recording: Inhabited) -> None:
+    first, second = (make_base(recording.agent, EXT4, SETUP) for _ in range(2))
+    one, two = first.image(), second.image()
+    differing = [at // 4096 for at in range(0, len(one), 4096) if one[at : at + 4096] != two[at : at + 4096]]
+    # Inode generations are random numbers, and with them the checksums of what has them.
+    assert len(differing) < 12, differing
