@@ -46,6 +46,8 @@ class Session:
         self.payload = memoryview(payload)
         self.check: list[str] = recovery["check"]
         self.repair: list[str] = recovery["repair"]
+        self.repaired: set[str] = set()
+        """The refusals after which a repair was tried."""
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT)
@@ -131,8 +133,10 @@ class Session:
         if number := self.mount():
             reason = re.sub(r"\bloop\d+", "loop", self.kernel.reason())
             error = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
-            if not self.repair:
+            # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
+            if not self.repair or error in self.repaired:
                 return error, False, None
+            self.repaired.add(error)
             self.run(self.repair)
             repaired = True
             if self.mount():
