@@ -13,10 +13,10 @@ Sizes work alike. Offsets count from the start of the file, in bytes; operations
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -48,12 +48,13 @@ class Stretch:
 class Change:
     """What an operation does to a file's contents wherever it finds them.
 
-    It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``,
-    in this order of offsets if it is torn. ``resizes`` says that in program order it changed the size.
+    It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
+    torn, to a size after ``bottom``. ``resizes`` says that in program order it changed the size.
     """
 
     number: int
     cut: int | None
+    bottom: int
     start: int
     stop: int
     data: bytes
@@ -74,7 +75,7 @@ class Change:
         """The sizes that only a part of the operation can leave."""
         cut = frozenset() if self.cut is None else frozenset({(self.cut, self.cut)})
         low = min((low for low, _high in sizes | cut), default=0)
-        return cut if low >= self.stop else cut | {(max(low, self.start) + 1, self.stop)}
+        return cut if low >= self.stop else cut | {(max(low, self.bottom) + 1, self.stop)}
 
 
 class Story:
@@ -95,7 +96,7 @@ class Story:
         """What the observed ``size`` says of operation ``number``, and who is suspected where nothing explains it."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
-        is_inside = own.start < size < own.stop
+        is_inside = own.bottom < size < own.stop
         if is_inside and without and not own.resizes:
             return Fact.EITHER, frozenset()  # it did not grow the file: that it cannot all be seen is not its fault
         if without or along:
@@ -124,7 +125,7 @@ class Story:
         return all(
             any(change.covers(start) for change in self.changes)
             or found[start:stop] == self._initial[start:stop]
-            or (self._is_hole(None, start) and not any(found[start:stop]))
+            or (self._is_hole(start, self.changes) and not any(found[start:stop]))
             for start, stop in self._pieces(0, len(found))
         )
 
@@ -137,8 +138,8 @@ class Story:
                 along = along or change.number >= number
         zeros = not any(found)
         if zeros:
-            without = without or self._is_hole(number, start)
-            along = along or any(c.number > number and c.cut is not None and c.cut <= start for c in self.changes)
+            without = without or self._is_hole(start, [c for c in self.changes if c.number != number])
+            along = along or self._is_hole(start, [c for c in self.changes if c.number > number], is_there=True)
         if without or along:
             yield Stretch(start, stop, fact_of(without=without, along=along))
         elif zeros or stop - start == 1:
@@ -156,11 +157,14 @@ class Story:
     def _is_initial(self, start: int, stop: int, found: bytes) -> bool:
         return stop <= len(self._initial) and found == self._initial[start:stop]
 
-    def _is_hole(self, number: int | None, at: int) -> bool:
-        """Whether zeros at ``at`` are a hole that whole operations other than ``number`` can leave."""
-        others = [change for change in self.changes if change.number != number]
-        gone = at >= len(self._initial) or any(c.cut is not None and c.cut <= at for c in others)
-        return gone and any(change.stop > at and not change.covers(at) for change in others)
+    def _is_hole(self, at: int, changes: Iterable[Change], *, is_there: bool = False) -> bool:
+        """Whether whole ``changes`` can leave zeros at ``at``; ``is_there``: where something was before them."""
+        is_gone = not is_there and at >= len(self._initial)
+        for change in changes:
+            if is_gone and change.stop > at and not change.covers(at):
+                return True
+            is_gone = is_gone or (change.cut is not None and change.cut <= at)
+        return False
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The range, cut where the initial contents end and wherever an operation on this file begins or ends."""
@@ -168,7 +172,7 @@ class Story:
         for change in self.changes:
             edges |= {change.start, change.start + len(change.data), change.stop, change.cut or 0}
         cuts = [start, *sorted(edge for edge in edges if start < edge < stop), stop]
-        return ((low, high) for low, high in itertools.pairwise(cuts) if low < high)
+        return ((low, high) for low, high in pairwise(cuts) if low < high)
 
     def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
         """Every size that the operations can leave, each there, left out or torn, but for the two that are named."""
@@ -194,15 +198,15 @@ def _changes(history: History, identity: int) -> Iterator[Change]:
                 cut = 0 if how is ops.How.TRUNC else None
                 reach = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
                 data = now.content[start : start + length]
-                yield Change(number, cut, start, reach, data, resizes or cut is not None)
+                yield Change(number, cut, min(start, size), start, reach, data, resizes or cut is not None)
             case ops.Truncate(path, new) if history.steps[number].names[path] == identity:
-                yield Change(number, new, new, new, b"", resizes)
+                yield Change(number, new, new, new, new, b"", resizes)
             case ops.Fallocate(path, offset, length) if history.steps[number].names[path] == identity:
-                yield Change(number, None, offset, offset + length, b"", resizes)
+                yield Change(number, None, min(offset, size), offset, offset + length, b"", resizes)
 
 
 def fact_of(*, without: bool, along: bool) -> Fact:
-    if without and along:
+    if without == along:
         return Fact.EITHER
     return Fact.AFTER if along else Fact.BEFORE
 

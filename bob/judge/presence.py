@@ -26,6 +26,7 @@ from itertools import combinations, pairwise
 from bob.judge.contents import Fact, Story, fact_of
 from bob.judge.sightings import Place, Places, Sightings
 from bob.observe.observation import Node, Observation
+from bob.workload import operations as ops
 from bob.workload.history import History, Inode, Kind, Thing
 from bob.workload.pattern import describe
 
@@ -151,7 +152,7 @@ class Oracle:
                 continue
             if was is None:
                 yield from self._made(number, thing, node, is_named=all(name.fact is not Fact.BEFORE for name in names))
-            elif was.links != now.links and now.links > 0:
+            elif was.links != now.links and now.links > 0 and node.links != seen.names(identity):
                 yield self._links(number, thing, node)
             if number in self._stories[identity].writers:
                 yield from self._contents(number, thing, now, node, explain=explain)
@@ -162,11 +163,14 @@ class Oracle:
     def _name(self, number: int, place: Place, seen: Sightings) -> Finding:
         """What is at a place that the operation changed."""
         places = self._places
-        about, expected = f"the name {self._path(number, place)}", self._who({places.changes[number][place]})
+        now = places.changes[number][place]
+        about, expected = f"the name {self._path(number, place)}", self._who({now})
         finding = Finding(Fact.EITHER, about, expected, "out of sight")
         found, fault = seen.at(place), seen.fault(place)
+        if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
+            return finding  # put into a directory that is not there: that may be complete, and out of reach
         if found is None:
-            return finding if seen.is_readable(place[0]) else finding.blaming(number, places.changers_in(place[0]))
+            return finding.blaming(number, places.changers_in(place[0])) if seen.is_broken(place[0]) else finding
         if fault or not found:
             suspects = places.changers(place).union(*(self._touchers(thing) for thing in found if thing is not None))
             there = f"a {seen.kind(place)}" + (f" ({fault})" if fault else "")
@@ -203,7 +207,7 @@ class Oracle:
             yield Finding(Fact.NEITHER, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> Finding:
-        """The number of a file's names: any of the operations that change it may be there or not."""
+        """A number of names that is not how many there are: any operation that changes it may be there or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         changes = {first + at: after - before for at, (before, after) in enumerate(pairwise(counts), start=1)}
@@ -250,9 +254,11 @@ class Oracle:
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
         values: dict[int, object] = {}
         steps = [step.inodes.get(thing.identity, Inode()).xattrs.get(attribute) for step in self._history.steps]
-        for other, (before, after) in enumerate(pairwise(steps), start=1):
-            if before != after:
-                values[other] = after
+        for other, operation in enumerate(self._history.operations, start=1):
+            match operation:
+                case ops.Setxattr(path, name) if name == attribute:
+                    if self._history.steps[other].names[path] == thing.identity:
+                        values[other] = steps[other]
         found = node.xattrs.get(attribute)
         about = f"the attribute {attribute} of {min(thing.names)}"
         finding = Finding(Fact.EITHER, about, "set", "absent" if found is None else "set")
@@ -303,7 +309,7 @@ class Group:
 
     def damage(self, seen: Sightings, who: Callable[[Iterable[int | None]], str]) -> Iterator[Damage]:
         """What no set of these operations explains."""
-        found = [seen.at(place) for place in self._places]
+        found = [seen.at(place) if seen.may_be_there(place[0]) else None for place in self._places]
         if any(there is not None and not there for there in found):
             return
         for values in self._together:

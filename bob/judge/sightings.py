@@ -7,8 +7,8 @@ is not known), what is in them. Sometimes nothing does: then an observed name ma
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from bob.judge.contents import Story
 from bob.observe.observation import Node, Observation
@@ -63,9 +63,9 @@ class Places:
         return self._things[thing].born >= 0
 
     def is_removed(self, thing: int) -> bool:
-        """Whether an operation takes the last name of ``thing`` away."""
-        there = [thing in step.values() for step in self._steps]
-        return any(before and not after for before, after in itertools.pairwise(there))
+        """Whether an operation takes a name of ``thing`` away: without those that gave it others it is gone then."""
+        names = [list(step.values()).count(thing) for step in self._steps]
+        return any(before > after for before, after in pairwise(names))
 
     def is_moved(self, thing: int) -> bool:
         """Whether an operation changes a name of ``thing``, or of a directory that it is in."""
@@ -102,11 +102,11 @@ class Sightings:
         None where it cannot be seen: its directory is lost or cannot be listed.
         """
         directory, name = place
-        folders = self._at.get(directory, [])
+        folders = self._certain(directory)
         if not folders:
-            gone = self._places.is_made(directory) or self._places.is_removed(directory)
-            return frozenset({None}) if gone else None
-        if any(self._fault(folder) for folder in folders):
+            is_made, is_removed = self._places.is_made(directory), self._places.is_removed(directory)
+            return frozenset({None}) if is_made and not is_removed and not self.may_be_there(directory) else None
+        if self.is_broken(directory):
             return None
         paths = [path for folder in folders if (path := _join(folder, name)) in self._tree]
         if not paths:
@@ -115,8 +115,15 @@ class Sightings:
 
     def node(self, thing: int) -> Node | None:
         """``thing`` as found, where that is certain; None if it is not, or not to be found."""
-        paths = [path for path in self._at.get(thing, []) if self._who[path] == {thing}]
-        return self._tree[paths[0]] if paths and paths[0] in self._tree else None
+        paths = self._certain(thing)
+        return self._tree.get(paths[0]) if paths else None
+
+    def names(self, thing: int) -> int:
+        """How many names ``thing``, a file, was found under, those that nobody gave it included."""
+        paths = self._certain(thing)
+        inode = self._tree[paths[0]].inode if paths else 0
+        same = [path for path, node in self._tree.items() if node.kind == Kind.FILE and inode and node.inode == inode]
+        return len({*paths, *same})
 
     def may_be_there(self, thing: int) -> bool:
         """Whether something found may be ``thing``."""
@@ -124,18 +131,20 @@ class Sightings:
 
     def fault(self, place: Place) -> str | None:
         """The kernel's word where what is at ``place`` cannot be read."""
-        paths = [_join(folder, place[1]) for folder in self._at.get(place[0], [])]
+        paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
         return next((fault for path in paths if (fault := self._fault(path))), None)
 
     def kind(self, place: Place) -> str | None:
         """The kind of what is at ``place``; None for nothing."""
-        paths = [_join(folder, place[1]) for folder in self._at.get(place[0], [])]
+        paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
         return next((self._tree[path].kind for path in paths if path in self._tree), None)
 
-    def is_readable(self, directory: int) -> bool:
-        """Whether ``directory`` was found and could be listed."""
-        folders = self._at.get(directory, [])
-        return bool(folders) and not any(self._fault(folder) for folder in folders)
+    def is_broken(self, directory: int) -> bool:
+        """Whether ``directory`` was found but cannot be listed."""
+        return any(self._fault(folder) for folder in self._at.get(directory, []))
+
+    def _certain(self, thing: int) -> list[str]:
+        return [path for path in self._at.get(thing, []) if len(self._who[path]) == 1]
 
     def _fault(self, path: str) -> str | None:
         return self._tree[path].fault if path in self._tree else None
@@ -146,7 +155,10 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Whether things that no operation moved have their old inode numbers: some file systems invent new ones."""
+        """Whether things that no operation moved have their old inode numbers: some file systems invent new ones.
+
+        Where there is none to see, numbers are not believed either.
+        """
         checked = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
@@ -167,8 +179,6 @@ class Sightings:
             things = [thing for thing in things if thing.target == node.target]
         if node.inode and self._stable:
             things = [thing for thing in things if self._inodes.get(thing.identity, node.inode) == node.inode]
-        elif node.inode and len(things) > 1:
-            things = [thing for thing in things if self._inodes.get(thing.identity) == node.inode] or things
         if node.kind == Kind.FILE and not node.fault and len(things) > 1:
             things = [thing for thing in things if self._stories[thing.identity].may_be(node.content)] or things
         return frozenset(thing.identity for thing in things)

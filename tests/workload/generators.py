@@ -1,12 +1,16 @@
-"""Random workloads: any operation on a handful of names (most are refused somewhere), and workloads that are not."""
+"""Random workloads on a small tree: any operations on a handful of names, or only those that a file system would take.
+
+They come from a seed, not from hypothesis: thousands of them are worth more here than shrunk ones.
+"""
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
+import contextlib
+from collections.abc import Callable
+from random import Random
 
-from bob.errors import UsageError
 from bob.workload import operations as ops
-from bob.workload.history import History, simulate
+from bob.workload.history import _apply, _FileSystem
 from bob.workload.operations import How, Operation, Workload
 
 NAMES = ("/a", "/b", "/c", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f", "/f/a")
@@ -23,72 +27,62 @@ SMALL_TREE = (
     ops.Write("/d/e/a", 0, 4096),
     ops.Write("/f/a", 0, 4096),
 )
-
-names = st.sampled_from(NAMES)
-sizes = st.sampled_from(SIZES)
-offsets = st.sampled_from(OFFSETS)
+FEW_FILES = (ops.Write("/a", 0, 9000), ops.Create("/b"), ops.Write("/c", 0, 100))
 
 
-def writes(hows: tuple[How, ...] = PLAIN) -> st.SearchStrategy[Operation]:
-    """Writes and appends of any kind."""
-    return st.one_of(
-        st.builds(ops.Write, names, offsets, sizes, st.sampled_from([*hows, How.MMAP])),
-        st.builds(ops.Write, names, st.none(), sizes, st.sampled_from([*hows, How.TRUNC])),
-    )
+def name_operation(rng: Random) -> Operation:
+    """An operation on names."""
+    path, other = rng.choice(NAMES), rng.choice(NAMES)
+    made: list[Callable[[], Operation]] = [
+        lambda: ops.Create(path),
+        lambda: ops.Mkdir(path),
+        lambda: ops.Symlink(rng.choice(["nowhere/x", "no/where"]), path),
+        lambda: ops.Rename(path, other),
+        lambda: ops.Rename(path, other),
+        lambda: ops.Rename(path, other),
+        lambda: ops.Link(path, other),
+        lambda: ops.Link(path, other),
+        lambda: ops.Unlink(path),
+        lambda: ops.Unlink(path),
+        lambda: ops.Rmdir(path),
+    ]
+    return rng.choice(made)()
 
 
-def tree_operations() -> st.SearchStrategy[Operation]:
-    """Operations on names."""
-    return st.one_of(
-        st.builds(ops.Create, names),
-        st.builds(ops.Mkdir, names),
-        st.builds(ops.Symlink, st.sampled_from(["nowhere/x", "no/where"]), names),
-        st.builds(ops.Rename, names, names),
-        st.builds(ops.Rename, names, names),
-        st.builds(ops.Link, names, names),
-        st.builds(ops.Unlink, names),
-        st.builds(ops.Rmdir, names),
-    )
+def file_operation(rng: Random, hows: tuple[How, ...] = PLAIN) -> Operation:
+    """An operation on a file's contents."""
+    path, size, offset = rng.choice(NAMES[: rng.choice([3, 10])]), rng.choice(SIZES), rng.choice(OFFSETS)
+    made: list[Callable[[], Operation]] = [
+        lambda: ops.Write(path, offset, size, rng.choice([*hows, How.MMAP])),
+        lambda: ops.Write(path, offset, size, rng.choice(hows)),
+        lambda: ops.Write(path, None, size, rng.choice([*hows, How.TRUNC])),
+        lambda: ops.Write(path, None, size, rng.choice(hows)),
+        lambda: ops.Write(path, None, size, rng.choice(hows)),
+        lambda: ops.Truncate(path, rng.choice([0, *SIZES])),
+        lambda: ops.Fallocate(path, offset, size),
+        lambda: ops.Setxattr(path, rng.choice(["user.x", "user.y"]), size % 256 + 1),
+    ]
+    return rng.choice(made)()
 
 
-def operations(hows: tuple[How, ...] = PLAIN) -> st.SearchStrategy[Operation]:
-    """Operations of every kind that changes something, and fsync."""
-    return st.one_of(
-        tree_operations(),
-        writes(hows),
-        writes(hows),
-        st.builds(ops.Truncate, names, st.sampled_from([0, *SIZES])),
-        st.builds(ops.Fallocate, names, offsets, sizes),
-        st.builds(ops.Fsync, names, st.booleans()),
-    )
+def any_operation(rng: Random, hows: tuple[How, ...] = PLAIN) -> Operation:
+    """An operation of any kind."""
+    return rng.choice([name_operation, lambda r: file_operation(r, hows), lambda r: ops.Fsync(r.choice(NAMES))])(rng)
 
 
-def is_accepted(workload: Workload) -> bool:
-    """Whether bob takes ``workload``."""
-    try:
-        simulate(workload)
-    except UsageError:
-        return False
-    return True
-
-
-@st.composite
-def workloads(
-    draw: st.DrawFn,
-    some: st.SearchStrategy[Operation] | None = None,
-    most: int = 7,
-    setup: tuple[Operation, ...] = SMALL_TREE,
-) -> Workload:
-    """Workloads of up to ``most`` operations that are all accepted, on a small tree."""
-    chosen: tuple[Operation, ...] = ()
-    for operation in draw(st.lists(operations() if some is None else some, min_size=1, max_size=3 * most)):
-        if len(chosen) < most and is_accepted(Workload("random", setup, (*chosen, operation))):
-            chosen = (*chosen, operation)
-    return Workload("random", setup, chosen)
-
-
-def history_of(setup: str, operations: str) -> History:
-    """The history of a workload in the one-line language."""
-    from bob.workload.language import parse
-
-    return simulate(Workload("written", parse(setup), parse(operations)))[0]
+def random_workload(rng: Random, most: int = 6) -> Workload:
+    """A workload of up to ``most`` operations, all of which a file system would take."""
+    setup = rng.choice([SMALL_TREE, FEW_FILES])
+    kind = rng.choice([any_operation, any_operation, name_operation, file_operation])
+    system = _FileSystem()
+    for number, operation in enumerate(setup, start=128):
+        _apply(system, operation, number, -1)
+    chosen: list[Operation] = []
+    for _ in range(rng.randint(1, 4 * most)):
+        with contextlib.suppress(ValueError):
+            operation = kind(rng)
+            _apply(system, operation, len(chosen) + 1, len(chosen) + 1)
+            chosen.append(operation)
+        if len(chosen) == most:
+            break
+    return Workload("random", setup, tuple(chosen))

@@ -8,10 +8,9 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bob.errors import UsageError
 from bob.guest.agent.operations import Operations
@@ -19,12 +18,10 @@ from bob.record.encode import encode
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Performed, simulate
 from bob.workload.language import parse, write_one
-from bob.workload.operations import Create, Finish, Fsync, Operation, Workload
+from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
 from bob.workload.pattern import contents
 
-from .generators import PLAIN, SMALL_TREE, operations
-
-WHOLE_SYNCS = [how for how in PLAIN if how.value == "plain"]  # the host's disk need not hear of this
+from .generators import SMALL_TREE, any_operation
 
 Tree = dict[str, tuple[object, ...]]
 
@@ -75,15 +72,17 @@ def tree_in_history(history: History, step: int, inodes: dict[int, object]) -> T
     return tree
 
 
-@settings(max_examples=100, deadline=None)
-@given(proposed=st.lists(operations(tuple(WHOLE_SYNCS)), min_size=1, max_size=14))
-def test_every_step_is_what_a_file_system_does(scratch: Path, proposed: list[Operation]) -> None:
+@pytest.mark.parametrize("seed", range(100))
+def test_every_step_is_what_a_file_system_does(scratch: Path, seed: int) -> None:
+    rng = Random(seed)
     root = Path(tempfile.mkdtemp(dir=scratch))
     _history, setup, _ = simulate(Workload("setup", SMALL_TREE, ()))
     assert all(perform(root, done) for done in setup)
     chosen: list[Operation] = []
     trees = [tree_on_disk(root)]
-    for operation in proposed:
+    for operation in [any_operation(rng, (How.PLAIN,)) for _ in range(20)]:
+        if isinstance(operation, ops.Setxattr):
+            continue  # not every host's file system takes them
         number = len(chosen) + 1
         try:
             _history, _, performed = simulate(Workload("random", SMALL_TREE, (*chosen, operation)))

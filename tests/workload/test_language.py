@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.errors import UsageError
-from bob.guest.agent import observer
+from bob.guest.agent import look
 from bob.workload import language
 from bob.workload import operations as ops
 from bob.workload.language import GRAMMAR, parse, parse_one, write_one
@@ -114,6 +114,6 @@ def test_mistakes_are_quoted(text: str) -> None:
 
 
 def test_names_that_nobody_observes_are_those_that_the_agent_leaves_out() -> None:
-    assert language.UNOBSERVED == observer.HIDDEN_NAMES
-    assert language.UNOBSERVED_PREFIX == observer.HIDDEN_PREFIX
+    assert language.UNOBSERVED == look.HIDDEN_NAMES
+    assert language.UNOBSERVED_PREFIX == look.HIDDEN_PREFIX
     assert parse_one("create /d/lost+found") == ops.Create("/d/lost+found")

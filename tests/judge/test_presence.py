@@ -1,0 +1,103 @@
+"""No false ×: whatever whole operations leave accuses nobody, and what one torn operation leaves accuses no other."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from random import Random
+
+import pytest
+from workload.generators import random_workload
+
+from bob.judge.presence import Presence, Reading
+from bob.observe.observation import Observation
+from bob.workload import operations as ops
+from bob.workload.language import write_one
+from bob.workload.operations import How, Workload
+from bob.workload.pattern import describe
+
+from .worlds import World
+
+THERE = (Presence.FULL, Presence.UNDECIDED)
+NOT_THERE = (Presence.NONE, Presence.UNDECIDED)
+
+
+def shuffle(rng: Random) -> int:
+    """Some file systems invent inode numbers at every mount."""
+    return rng.choice([0, 0, 3])
+
+
+def check_prefixes(seed: int) -> None:
+    rng = Random(seed)
+    workload = random_workload(rng)
+    world = World.of(workload)
+    oracle = world.oracle()
+    for last in range(len(world.all) + 1):
+        seen = world.step(last, shuffled=shuffle(rng))
+        reading = oracle.read(seen)
+        for number in world.all:
+            allowed = THERE if number <= last else NOT_THERE
+            assert reading.of(number) in allowed, shown(number, set(range(1, last + 1)), set(), workload, seen, reading)
+        assert not reading.damage, shown(0, set(range(1, last + 1)), set(), workload, seen, reading)
+
+
+def check_whole(seed: int) -> None:
+    rng = Random(seed)
+    workload = random_workload(rng)
+    world = World.of(workload)
+    there = {number for number in world.all if rng.random() < 0.6}
+    if not world.is_possible(there):
+        return
+    seen = world.crash(there, shuffled=shuffle(rng))
+    reading = world.oracle().read(seen)
+    for number in world.all:
+        allowed = THERE if number in there else NOT_THERE
+        assert reading.of(number) in allowed, shown(number, there, set(), workload, seen, reading)
+    assert not reading.damage, shown(0, there, set(), workload, seen, reading)
+
+
+def check_torn(seed: int) -> None:
+    rng = Random(seed)
+    workload = random_workload(rng, rng.randint(2, 6))
+    world = World.of(workload)
+    there = {number for number in world.all if rng.random() < 0.7}
+    if not there or not world.is_possible(there):
+        return
+    if any(isinstance(op, ops.Write) and op.how is How.MMAP for op in workload.operations):
+        return  # a mapping of what is torn: the model has no answer
+    torn = set(rng.sample(sorted(there), min(len(there), rng.choice([1, 1, 2]))))
+    seen = world.crash(there, {number: Random(rng.random()) for number in torn}, shuffled=shuffle(rng))
+    reading = world.oracle().read(seen)
+    for number in set(world.all) - torn:
+        allowed = THERE if number in there else NOT_THERE
+        made = {thing for thing in world.named(number) if world.history.things[thing].born > 0}
+        if any(made & set(world.named(other)) for other in torn):
+            allowed = (*THERE, *NOT_THERE)  # what it was done to may have been lost with its name
+        assert reading.of(number) in allowed, shown(number, there, torn, workload, seen, reading)
+    for damage in reading.damage:
+        assert damage.suspects & torn, shown(0, there, torn, workload, seen, reading)
+
+
+@pytest.mark.parametrize("seed", range(0, 600, 100))
+def test_a_prefix_of_the_program_is_told_as_it_is(seed: int) -> None:
+    for number in range(seed, seed + 100):
+        check_prefixes(number)
+
+
+@pytest.mark.parametrize("seed", range(0, 1000, 200))
+def test_any_whole_operations_are_told_as_they_are(seed: int) -> None:
+    for number in range(seed, seed + 200):
+        check_whole(number)
+
+
+@pytest.mark.parametrize("seed", range(0, 2000, 200))
+def test_a_torn_operation_is_nobody_elses_fault(seed: int) -> None:
+    for number in range(seed, seed + 200):
+        check_torn(number)
+
+
+def shown(number: int, there: Set[int], torn: Set[int], workload: Workload, seen: Observation, reading: Reading) -> str:
+    """What went wrong, in lines."""
+    lines = [f"{number}: there {there}, torn {torn}", *map(write_one, workload.operations), str(reading)]
+    for path, node in sorted((seen.tree or {}).items()):
+        lines.append(f"{path} {node.kind} inode {node.inode} links {node.links}: {describe(node.content)}")
+    return "\n".join(lines)

@@ -1,0 +1,187 @@
+"""Trees that a crash can leave, made without the oracle: any of a workload's operations there, left out, or torn.
+
+This is a model of its own, on purpose: names are places in directories, contents are written where the operation wrote
+them in program order, and the inode numbers of files that are gone are used again, as ext4 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from bob.judge.presence import Oracle
+from bob.judge.verdicts import inodes_of_things
+from bob.observe.observation import Node, Observation
+from bob.workload import operations as ops
+from bob.workload.history import History, Kind, simulate
+from bob.workload.operations import How, Workload
+from bob.workload.pattern import contents
+
+SECTOR = 512
+
+
+@dataclass
+class World:
+    """A recorded workload: its history, and the inode number of each thing."""
+
+    history: History
+    numbers: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, workload: Workload) -> World:
+        world = cls(simulate(workload)[0])
+        used: set[int] = set()
+        for step in world.history.steps:
+            alive = set(step.names.values())
+            used &= {world.numbers[thing] for thing in alive if thing in world.numbers}
+            for thing in sorted(alive - set(world.numbers)):
+                world.numbers[thing] = next(number for number in range(11, 9999) if number not in used)
+                used.add(world.numbers[thing])
+        return world
+
+    def oracle(self) -> Oracle:
+        """The oracle of this workload, told what a recording tells it."""
+        steps = self.history.steps
+        known = [{path: self.numbers[thing] for path, thing in steps[at].names.items()} for at in (0, -1)]
+        return Oracle(self.history, inodes_of_things(self.history, *known))
+
+    @property
+    def all(self) -> range:
+        """The numbers of the operations."""
+        return range(1, len(self.history.operations) + 1)
+
+    def step(self, number: int, *, shuffled: int = 0) -> Observation:
+        """The tree after operation ``number``, as an observation; ``shuffled`` adds to the inode numbers."""
+        return self.crash(range(1, number + 1), shuffled=shuffled)
+
+    def is_possible(self, there: Iterable[int]) -> bool:
+        """Whether these can be there without the others: what they name was made, and no inode is two things."""
+        done = set(there)
+        alive = {thing.identity for thing in self.history.things if thing.born < 0 or thing.born in done}
+        for number in done:
+            if not set(self.named(number)) <= alive:
+                return False
+        for number in done:
+            # Nothing is made where something is.
+            before = self.places(other for other in done if other < number)
+            for place, thing in self.changed(number).items():
+                if thing is not None and place in before and place not in self.at(number - 1):
+                    return False
+            # What is mapped is there.
+            operation = self.history.operations[number - 1]
+            if isinstance(operation, ops.Write) and operation.how is How.MMAP:
+                data = self.contents(other for other in done if other < number)
+                if len(data.get(self.history.data[number][0], b"")) < self.history.data[number][1] + operation.length:
+                    return False
+        found: dict[int, int] = {}
+        return all(found.setdefault(self.numbers[thing], thing) == thing for thing in self.places(done).values())
+
+    def named(self, number: int) -> list[int]:
+        """The things that an operation names: those at its places, their directories, the file that it writes."""
+        things = [thing for place, thing in self.changed(number).items() if thing is not None]
+        things += [place[0] for place in self.changed(number)]
+        before, after = self.history.steps[number - 1].inodes, self.history.steps[number].inodes
+        return things + [thing for thing in after if before.get(thing) != after[thing]]
+
+    def at(self, step: int) -> dict[tuple[int, str], int]:
+        """What is at each place after operation ``step``."""
+        names = self.history.steps[step].names
+        return {
+            (names[path.rsplit("/", 1)[0] or "/"], path.rsplit("/", 1)[1]): thing
+            for path, thing in names.items()
+            if path != "/"
+        }
+
+    def changed(self, number: int) -> dict[tuple[int, str], int | None]:
+        """The places that operation ``number`` changes."""
+        before, after = self.at(number - 1), self.at(number)
+        return {place: after.get(place) for place in sorted({*before, *after}) if before.get(place) != after.get(place)}
+
+    def places(self, there: Iterable[int], torn: Mapping[int, Random] | None = None) -> dict[tuple[int, str], int]:
+        """What is at each place when these operations are there; those in ``torn`` in part only."""
+        places: dict[tuple[int, str], int] = dict(self.at(0))
+        for number in sorted(there):
+            for place, thing in self.changed(number).items():
+                if torn and number in torn and torn[number].random() < 0.5:
+                    continue
+                if thing is None:
+                    places.pop(place, None)
+                else:
+                    places[place] = thing
+        return places
+
+    def crash(
+        self, there: Iterable[int], torn: Mapping[int, Random] | None = None, *, shuffled: int = 0
+    ) -> Observation:
+        """The tree when these operations are there, those in ``torn`` (also in ``there``) in part only."""
+        torn = torn or {}
+        places = self.places(there, torn)
+        data = self.contents(there, torn)
+        attributes = {thing: dict(inode.xattrs) for thing, inode in self.history.steps[0].inodes.items()}
+        for number in sorted(there):
+            operation = self.history.operations[number - 1]
+            if isinstance(operation, ops.Setxattr):
+                thing = self.history.steps[number].names[operation.path]
+                attributes.setdefault(thing, {})[operation.name] = contents(number, 0, operation.length)
+        links: dict[int, int] = {}
+        for thing in places.values():
+            links[thing] = links.get(thing, 0) + 1
+        tree: dict[str, Node] = {}
+        folders = [("", 0, frozenset({0}))]
+        while folders:
+            folder, directory, above = folders.pop()
+            for (parent, name), thing in places.items():
+                if parent != directory:
+                    continue
+                path, made = f"{folder}/{name}", self.history.things[thing]
+                content = bytes(data.get(thing, b"")) if made.kind is Kind.FILE else b""
+                tree[path] = Node(
+                    made.kind.value,
+                    self.numbers[thing] + shuffled * (7 * thing + 1),
+                    links[thing] if made.kind is Kind.FILE else 1,
+                    len(content),
+                    content,
+                    made.target,
+                    attributes.get(thing, {}) if made.kind is Kind.FILE else {},
+                )
+                if made.kind is Kind.DIRECTORY and thing not in above:
+                    folders.append((path, thing, above | {thing}))
+        return Observation(True, None, tree)
+
+    def contents(self, there: Iterable[int], torn: Mapping[int, Random] | None = None) -> dict[int, bytearray]:
+        """What is in each file when these operations are there; those in ``torn`` in part only."""
+        data = {thing: bytearray(inode.content) for thing, inode in self.history.steps[0].inodes.items()}
+        for number in sorted(there):
+            self.write(number, data, (torn or {}).get(number))
+        return data
+
+    def write(self, number: int, data: dict[int, bytearray], torn: Random | None) -> None:
+        """What operation ``number`` does to contents; torn: to some sectors, and the size only grows to one of them."""
+        operation, after = self.history.operations[number - 1], self.history.steps[number]
+        match operation:
+            case ops.Write(_path, _offset, length, how):
+                thing, offset, _length = self.history.data[number]
+                file = data.setdefault(thing, bytearray())
+                written = contents(number, offset, length)
+                if how is How.TRUNC and (torn is None or torn.random() < 0.7):
+                    del file[:]
+                end, before = offset + length, self.history.steps[number - 1].inodes.get(thing)
+                size = 0 if before is None or how is How.TRUNC else len(before.content)
+                if torn is not None and size < end and torn.random() < 0.6:
+                    end = torn.randint(min(size, offset) + 1, end)  # it grows the file by a part of what it adds
+                if how is not How.MMAP and end > len(file):
+                    file.extend(bytes(end - len(file)))
+                for at in range(offset - offset % SECTOR, offset + length, SECTOR):
+                    start, stop = max(at, offset), min(at + SECTOR, offset + length, len(file))
+                    if start < stop and (torn is None or torn.random() < 0.5):
+                        file[start:stop] = written[start - offset : stop - offset]
+                    elif start < stop and torn is not None and torn.random() < 0.2:
+                        file[start:stop] = b"\xa5" * (stop - start)
+            case ops.Truncate(path, size):
+                file = data.setdefault(after.names[path], bytearray())
+                file.extend(bytes(max(0, size - len(file))))
+                del file[size:]
+            case ops.Fallocate(path, offset, length):
+                file = data.setdefault(after.names[path], bytearray())
+                file.extend(bytes(max(0, offset + length - len(file))))
