@@ -1,0 +1,144 @@
+"""What is found in a tree; here, one of the host's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bob.guest.agent import look
+from bob.guest.agent.look import Look, describe
+
+
+def found(looking: Look) -> dict[str, dict[str, Any]]:
+    return describe(looking.tree())
+
+
+def test_a_tree_is_found_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "d/e").mkdir(parents=True)
+    (tmp_path / "d/a").write_bytes(b"a" * 5000)
+    (tmp_path / "d/b").hardlink_to(tmp_path / "d/a")
+    (tmp_path / "s").symlink_to("/nowhere")
+    (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "fifo")
+    looking = Look(str(tmp_path))
+    tree = found(looking)
+    assert list(tree) == ["/d", "/d/a", "/d/b", "/d/e", "/empty", "/fifo", "/s"]
+    assert {path: entry["kind"] for path, entry in tree.items()} == {
+        "/d": "directory", "/d/a": "file", "/d/b": "file", "/d/e": "directory", "/empty": "file", "/fifo": "other",
+        "/s": "symlink",
+    }  # fmt: skip
+    assert tree["/d/a"] == tree["/d/b"]
+    assert tree["/d/a"]["links"] == 2
+    assert tree["/d/a"]["size"] == 5000
+    assert [looking.new_chunks[number] for number in tree["/d/a"]["content"]] == [b"a" * 4096, b"a" * 904]
+    assert tree["/d/a"]["inode"] == (tmp_path / "d/a").stat().st_ino
+    assert tree["/empty"]["content"] == ()
+    assert tree["/s"]["target"] == "/nowhere"
+
+
+def test_equal_contents_have_one_number_whenever_they_are_seen(tmp_path: Path) -> None:
+    looking = Look(str(tmp_path))
+    numbers = []
+    for content in (b"x" * 4096, b"y" * 4096, b"x" * 4096, b"x" * 4096 + b"y" * 4096):
+        (tmp_path / "a").write_bytes(content)
+        numbers.append(found(looking)["/a"]["content"])
+    assert numbers == [(0,), (1,), (0,), (0, 1)]
+    assert looking.new_chunks == [b"x" * 4096, b"y" * 4096]
+
+
+def test_bobs_own_files_and_lost_and_found_are_passed_over_at_the_root_only(tmp_path: Path) -> None:
+    for path in (".bob-clock", "lost+found", "d/.bob-clock", "d/lost+found"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    assert list(found(Look(str(tmp_path)))) == ["/d", "/d/.bob-clock", "/d/lost+found"]
+
+
+def test_extended_attributes_of_files_and_directories(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "a").touch()
+    try:
+        for name in ("d", "a"):
+            os.setxattr(tmp_path / name, "user.x", b"value")
+    except OSError:
+        pytest.skip("the folder for temporary files has no extended attributes")
+    looking = Look(str(tmp_path))
+    tree = found(looking)
+    assert tree["/d"]["xattrs"] == tree["/a"]["xattrs"] == {"user.x": looking.new_chunks.index(b"value")}
+
+
+def test_names_that_are_no_text_are_found(tmp_path: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))).touch()
+    assert list(found(Look(str(tmp_path)))) == ["/\udcff\udcfe"]
+
+
+def test_a_damaged_size_does_not_keep_it_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "LONGEST", 2 * look.PIECE)
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(10**12)
+    entry = found(Look(str(tmp_path)))["/a"]
+    assert entry["size"] == 10**12
+    assert len(entry["content"]) == 2 * look.PIECE // look.CHUNK
+    assert "longer than" in entry["fault"]
+
+
+class Faulty:
+    """Some calls of os fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str, name: str, *, after: int = 0) -> None:
+        self.left = after
+        real = getattr(os, call)
+
+        def fail(path: Any, *arguments: Any) -> Any:
+            if name not in str(path) and call != "read":
+                return real(path, *arguments)
+            if self.left > 0:
+                self.left -= 1
+                return real(path, *arguments)
+            raise OSError(117, "Structure needs cleaning")
+
+        monkeypatch.setattr(look.os, call, fail)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("lstat", {"/bad": ("unreadable", "Structure needs cleaning")}),
+        ("open", {"/bad": ("file", "Structure needs cleaning")}),
+        ("listxattr", {"/bad": ("file", "Structure needs cleaning")}),
+    ],
+)
+def test_what_cannot_be_read_is_at_fault_and_the_rest_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, expected: dict[str, tuple[str, str]]
+) -> None:
+    (tmp_path / "bad").write_bytes(b"1")
+    (tmp_path / "good").write_bytes(b"2")
+    Faulty(monkeypatch, call, "bad")
+    tree = found(Look(str(tmp_path)))
+    assert {path: (entry["kind"], entry["fault"]) for path, entry in tree.items() if "fault" in entry} == expected
+    assert tree["/good"]["size"] == 1
+
+
+def test_what_was_read_before_a_fault_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(b"a" * (look.PIECE + 100))
+    Faulty(monkeypatch, "read", "", after=1)
+    looking = Look(str(tmp_path))
+    entry = found(looking)["/a"]
+    assert entry["fault"] == "Structure needs cleaning"
+    assert len(entry["content"]) == look.PIECE // look.CHUNK
+
+
+def test_a_folder_that_cannot_be_listed_keeps_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad").mkdir()
+    Faulty(monkeypatch, "listdir", "bad")
+    entry = found(Look(str(tmp_path)))["/bad"]
+    assert entry["kind"] == "directory"
+    assert entry["inode"] == (tmp_path / "bad").stat().st_ino
+    assert entry["fault"] == "cannot be listed: Structure needs cleaning"
+
+
+def test_a_root_that_cannot_be_listed(tmp_path: Path) -> None:
+    entry = found(Look(str(tmp_path / "missing")))["/"]
+    assert (entry["kind"], entry["fault"]) == ("directory", "cannot be listed: No such file or directory")

@@ -1,0 +1,139 @@
+"""The agent's smaller pieces, as far as they run without a guest: the packed file, frames, the block log, mounts."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bob.guest.agent.block_log import read_log
+from bob.guest.agent.frames import PREFIX, Refused, Reply, encode, serve
+from bob.guest.agent_client import agent_file
+from bob.trace.log import LogReader
+from bob.trace.log_format import Flags
+from bob.trace.log_writer import NewEntry, write_log
+
+IMPORT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import bob.guest.agent.main as m; print(m.__file__, m.__cached__)"
+)
+
+
+def test_the_packed_agent_runs_on_the_standard_library_alone(tmp_path: Path) -> None:
+    packed = tmp_path / "agent.pyz"
+    packed.write_bytes(agent_file())
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", IMPORT, packed], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == f"{packed}/bob/guest/agent/main.pyc"
+
+
+def test_another_python_takes_the_sources(tmp_path: Path) -> None:
+    packed = tmp_path / "agent.pyz"
+    with zipfile.ZipFile(io.BytesIO(agent_file())) as archive, zipfile.ZipFile(packed, "w") as other:
+        for name in archive.namelist():
+            data = archive.read(name)
+            other.writestr(name, b"\0\0\r\n" + data[4:] if name.endswith(".pyc") else data)
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", IMPORT, packed], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == f"{packed}/bob/guest/agent/main.py"
+
+
+def test_packing_twice_gives_the_same_file_names() -> None:
+    with zipfile.ZipFile(io.BytesIO(agent_file())) as archive:
+        names = archive.namelist()
+    assert len(names) == len(set(names))
+    assert "bob/guest/agent/observer.py" in names
+    assert "bob/guest/agent/observer.pyc" in names
+
+
+def answers(*requests: bytes) -> list[tuple[dict[str, object], bytes]]:
+    """What an agent of two requests answers."""
+
+    def greet(blob: bytes, name: str) -> Reply:
+        if name == "nobody":
+            raise Refused("nobody is there")
+        return {"greeting": f"hello {name}"}, blob[::-1]
+
+    replies = io.BytesIO()
+    serve(io.BytesIO(b"".join(requests)), replies, {"greet": greet})
+    replies.seek(0)
+    found = []
+    while prefix := replies.read(PREFIX.size):
+        header, blob = PREFIX.unpack(prefix)
+        found.append((json.loads(replies.read(header)), replies.read(blob)))
+    return found
+
+
+def test_requests_are_answered_in_order_and_failures_end_nothing() -> None:
+    assert answers(
+        encode({"do": "greet", "name": "bob"}, b"abc"),
+        encode({"do": "greet", "name": "nobody"}),
+        encode({"do": "greet"}),
+        encode({"do": "nothing"}),
+        encode({"do": "greet", "name": "bob"}),
+    ) == [
+        ({"ok": True, "greeting": "hello bob"}, b"cba"),
+        ({"ok": False, "error": "nobody is there"}, b""),
+        (
+            {
+                "ok": False,
+                "error": "TypeError: answers.<locals>.greet() missing 1 required positional argument: 'name'",
+                "broken": True,
+            },
+            b"",
+        ),
+        ({"ok": False, "error": "KeyError: 'nothing'", "broken": True}, b""),
+        ({"ok": True, "greeting": "hello bob"}, b""),
+    ]
+
+
+def test_a_request_that_is_cut_off_is_not_answered() -> None:
+    assert answers(encode({"do": "greet", "name": "bob"}, b"abc")[:-1]) == []
+
+
+END = NewEntry(Flags.MARK, mark="dm-log-writes-end")
+
+
+def log(path: Path, *entries: NewEntry, sectorsize: int = 512) -> bytes:
+    """Write a log device of these entries, and return the part of it that was written."""
+    with path.open("w+b") as file:
+        write_log(file, entries, sectorsize=sectorsize)
+        file.seek(0, io.SEEK_END)
+        file.truncate(file.tell() + 10**6)
+    return path.read_bytes()[: -(10**6)]
+
+
+@pytest.mark.parametrize("sectorsize", [512, 4096])
+def test_a_log_is_read_up_to_its_last_entry(tmp_path: Path, sectorsize: int) -> None:
+    write, fua = NewEntry(data=b"x" * 2 * sectorsize), NewEntry(Flags.FUA, data=b"y" * sectorsize)
+    entries = [write, NewEntry(Flags.FLUSH), NewEntry(Flags.DISCARD, nr_sectors=100), fua, END]
+    written = log(tmp_path / "log", *entries, sectorsize=sectorsize)
+    whole = read_log(str(tmp_path / "log"))
+    assert len(whole) % sectorsize == 0
+    assert whole.rstrip(b"\0") == written.rstrip(b"\0")
+    assert [entry.flags for entry in LogReader(io.BytesIO(whole))] == [entry.flags for entry in entries]
+
+
+WRITE = NewEntry(data=bytes(1024))
+
+
+@pytest.mark.parametrize("entries", [[], [WRITE], [END, WRITE], [NewEntry(Flags.MARK, mark="other")]])
+def test_a_log_without_its_end_is_refused(tmp_path: Path, entries: list[NewEntry]) -> None:
+    log(tmp_path / "log", *entries)
+    with pytest.raises(Refused, match="the log device is full"):
+        read_log(str(tmp_path / "log"))
+
+
+def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(bytes(4096))
+    with pytest.raises(Refused, match="no dm-log-writes log"):
+        read_log(str(path))
