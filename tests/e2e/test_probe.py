@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +11,9 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.machine import Guest
+from bob.guest.spec import Clock, GuestSpec
 from bob.judge.again import judge_again
 from bob.prober import ProbeRequest, probe
 from bob.progress import Silent
@@ -84,14 +86,20 @@ def test_a_device_that_drops_flushes_turns_a_green_cell_red(tmp_path: Path) -> N
     assert cells(planted)["directory-op"].verdict is Verdict.FAILS
 
 
-def test_a_killed_guest_leaves_the_cell_unknown(tmp_path: Path) -> None:
-    before = _observing_guests()
+def test_a_killed_guest_leaves_the_cell_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    observers: list[Guest] = []
+    guest_of = Hypervisor.guest
 
-    def kill() -> None:
-        for pid in _observing_guests() - before:
-            os.kill(pid, signal.SIGKILL)
+    @contextmanager
+    def noted(hypervisor: Hypervisor, spec: GuestSpec) -> Iterator[Guest]:
+        with guest_of(hypervisor, spec) as guest:
+            if spec.clock is Clock.REAL:
+                observers.append(guest)
+            yield guest
 
-    result = ask(tmp_path / "run", "single-sector-overwrite", budget=150, watch=Watch(first=kill))
+    monkeypatch.setattr(Hypervisor, "guest", noted)
+    watch = Watch(first=lambda: observers[0].kill())
+    result = ask(tmp_path / "run", "single-sector-overwrite", budget=150, watch=watch)
     cell = cells(result)["single-sector-overwrite"]
     assert cell.verdict is Verdict.UNKNOWN
     assert cell.reason is not None
@@ -110,18 +118,3 @@ def test_a_device_too_small_for_mkfs_is_refused_in_its_words(tmp_path: Path) -> 
     )
     with pytest.raises(UsageError, match=r"mkfs.ext4"):
         probe(request, Silent())
-
-
-def _observing_guests() -> set[int]:
-    """Process ids of QEMUs that run in real time: those that observe."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"qemu-system" in command and b"-icount" not in command and b"bob" in command:
-            found.add(int(entry.name))
-    return found
