@@ -176,8 +176,10 @@ class Oracle:
             there = f"a {seen.kind(place)}" + (f" ({fault})" if fault else "")
             return replace(finding, found=there).blaming(number, suspects)
         values = {other: changed[place] for other, changed in enumerate(places.changes) if place in changed}
-        fact = _compare(found, places.initially(place), values, number)
-        return replace(finding, fact=fact, found=self._who(found))
+        finding = replace(finding, found=self._who(found))
+        if not found & {places.initially(place), *values.values()}:
+            return finding.blaming(number, frozenset(values))
+        return replace(finding, fact=_compare(found, places.initially(place), values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bob.judge.contents import Fact
-from bob.judge.presence import Oracle, Presence, Reading
+from bob.judge.presence import Damage, Oracle, Presence, Reading
 from bob.judge.subjects import BLOCK_BYTES, Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
@@ -104,39 +104,46 @@ def _renames(history: History, number: int, subject: Subject) -> bool:
     return isinstance(operation, ops.Rename) and history.steps[number - 1].names.get(operation.old) == subject.thing
 
 
+def is_broken(
+    prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
+) -> bool:
+    """Whether ``observation`` (one that has a tree), read by ``oracle`` as ``reading``, breaks ``prop``."""
+    if question.later is not None:
+        there = reading.of(question.later) in (Presence.PARTIAL, Presence.FULL)
+        return there and any(reading.of(number) in _LOST for number in question.required)
+    (number,) = question.required
+    if reading.of(number) is Presence.PARTIAL:
+        return prop.rule is not Rule.PREFIX or not oracle.leaves_prefix(number, observation, BLOCK_BYTES)
+    return _damage(prop, number, history, reading) is not None
+
+
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Whether ``observation`` (one that has a tree), read by ``oracle`` as ``reading``, breaks ``prop``."""
-    if question.later is not None:
-        return _not_ordered(question, question.later, history, oracle, reading, observation)
-    (number,) = question.required
-    if reading.of(number) is Presence.PARTIAL:
-        if prop.rule is Rule.PREFIX and oracle.leaves_prefix(number, observation, BLOCK_BYTES):
-            return None
-        detail = _detail(number, oracle, observation)
-        return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
-    for damage in reading.damage:
-        # Nobody can say which of the suspects it was; but if the property speaks of all of them, it is broken.
-        if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, subjects(history))}:
-            suspects = " or ".join(quoted(history, suspect) for suspect in sorted(damage.suspects))
-            return Violation(question, f"only a part of {suspects} is there ({damage.about})")
-    return None
-
-
-def _not_ordered(
-    question: Question, later: int, history: History, oracle: Oracle, reading: Reading, observation: Observation
-) -> Violation | None:
-    if reading.of(later) not in (Presence.PARTIAL, Presence.FULL):
+    """What ``observation`` breaks of ``prop``, with the evidence in words; None if it does not."""
+    if not is_broken(prop, question, history, oracle, reading, observation):
         return None
-    for number in question.required:
-        if reading.of(number) in (Presence.NONE, Presence.PARTIAL):
-            lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
-            detail = _detail(number, oracle, observation)
-            there = quoted(history, later)
-            return Violation(
-                question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})"
-            )
+    number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
+    detail = _detail(number, oracle, observation)
+    if question.later is not None:
+        lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
+        there = quoted(history, question.later)
+        return Violation(question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})")
+    damage = _damage(prop, number, history, reading)
+    if reading.of(number) is Presence.PARTIAL or damage is None:
+        return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
+    suspects = " or ".join(quoted(history, suspect) for suspect in sorted(damage.suspects))
+    return Violation(question, f"only a part of {suspects} is there ({damage.about})")
+
+
+_LOST = (Presence.NONE, Presence.PARTIAL)
+
+
+def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
+    """Damage that this operation may have done. Nobody knows which suspect did, but ``prop`` speaks of all of them."""
+    for damage in reading.damage:
+        if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, subjects(history))}:
+            return damage
     return None
 
 

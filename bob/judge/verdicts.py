@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bob.crash.state import CrashState
 from bob.judge.presence import Oracle
-from bob.judge.rules import Property, Violation, questions, violation
+from bob.judge.rules import Property, Question, Violation, is_broken, questions, violation
 from bob.observe.observation import Observation
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
 from bob.workload.history import History, simulate
@@ -71,13 +71,7 @@ class Bench:
         asked = questions(prop, self.history)
         if not asked:
             return None
-        broken: dict[int, Violation] = {}
-        for number, reading in self._readings.items():
-            for question in asked:
-                found = violation(prop, question, self.history, self.oracle, reading, self._observations[number])
-                if found is not None:
-                    broken[number] = found
-                    break
+        broken = {number: question for number in self._readings if (question := self._broken(prop, asked, number))}
         showing = [(state, outcome) for state, outcome in self._states if outcome in broken]
         verdict, reason = Verdict.HOLDS, None
         if showing:
@@ -86,6 +80,8 @@ class Bench:
             verdict, reason = Verdict.UNKNOWN, self._lost
         elif self._coverage.explored == 0:
             verdict, reason = Verdict.UNKNOWN, "no crash state was explored"
+        elif not self._readings:
+            verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
         result = WorkloadResult(
             self.workload.name, self.workload.finish.name, verdict, self._coverage, len(showing), reason
         )
@@ -93,7 +89,18 @@ class Bench:
             return Judged(result)
         state, outcome = min(showing, key=lambda pair: departure(pair[0]))
         assert outcome is not None
-        return Judged(result, Evidence(state, outcome, broken[outcome]))
+        reading, observation = self._readings[outcome], self._observations[outcome]
+        found = violation(prop, broken[outcome], self.history, self.oracle, reading, observation)
+        assert found is not None
+        return Judged(result, Evidence(state, outcome, found))
+
+    def _broken(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
+        """The first question that observation ``number`` answers wrongly."""
+        reading, observation = self._readings[number], self._observations[number]
+        for question in asked:
+            if is_broken(prop, question, self.history, self.oracle, reading, observation):
+                return question
+        return None
 
 
 def departure(state: CrashState) -> tuple[int, int]:
