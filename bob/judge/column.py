@@ -69,16 +69,13 @@ class Column:
     def add(self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed) -> None:
         """Judge one workload by every property."""
         self._effective = recording.effective_options
-        observations = [observed.findings.observation(number) for number in range(len(observed.findings.found))]
+        observations = observed.findings.observations()
         inodes = (recording.inodes_before, recording.inodes_after)
         bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost)
-        for state, outcome in observed.states:
-            if outcome is None or observations[outcome].mounted:
-                continue
-            self._unmountable += 1
-            if self._first_unmountable is None:
-                error = observations[outcome].error or ""
-                self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
+        self._unmountable += len(bench.unmountable)
+        for state, outcome in bench.unmountable[: self._first_unmountable is None]:
+            error = observations[outcome].error or ""
+            self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
         for prop in self._properties:
             judged = bench.judge(prop)
             if judged is None:

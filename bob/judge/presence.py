@@ -25,6 +25,7 @@ from itertools import combinations, pairwise
 
 from bob.judge.contents import Fact, Story, fact_of
 from bob.judge.sightings import Place, Places, Sightings
+from bob.judge.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.history import History, Inode, Kind, Thing
@@ -74,10 +75,14 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``."""
+    """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
+
+    ``prefixes`` are those operations of which only a part is there, but a block-granular prefix of their data.
+    """
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
+    prefixes: frozenset[int] = frozenset()
 
     def of(self, number: int) -> Presence:
         """The presence of operation ``number``."""
@@ -108,32 +113,13 @@ class Oracle:
         for group in self._groups:
             if not any(presences[number - 1] is Presence.PARTIAL for number in group.numbers):
                 damage += group.damage(seen, self._who)
-        return Reading(tuple(presences), tuple(dict.fromkeys(damage)))
+        partial = [number for number in self._history.data if presences[number - 1] is Presence.PARTIAL]
+        prefixes = frozenset(number for number in partial if self._leaves_prefix(number, seen))
+        return Reading(tuple(presences), tuple(dict.fromkeys(damage)), prefixes)
 
     def findings(self, number: int, observation: Observation) -> list[Finding]:
         """Every fact of operation ``number``, as observed, in words."""
         return list(self._findings(number, self._sightings(observation), explain=True))
-
-    def leaves_prefix(self, number: int, observation: Observation, block: int) -> bool:
-        """Whether the append ``number`` is there up to a boundary of ``block`` bytes, and nothing of it after that."""
-        identity, offset, length = self._history.data[number]
-        node = self._sightings(observation).node(identity)
-        if node is None or node.fault:
-            return False
-        end = offset + length
-        last_there, first_missing = offset, min(end, max(node.size, offset))
-        for stretch in self._stories[identity].data(number, node.content):
-            if stretch.fact is Fact.AFTER:
-                last_there = stretch.stop
-            elif stretch.fact is Fact.BEFORE:
-                first_missing = min(first_missing, stretch.start)
-            if stretch.fact is Fact.NEITHER or last_there > first_missing:
-                return False
-        stops = {offset, end, *range(-(-last_there // block) * block, first_missing + 1, block)}
-        return any(
-            last_there <= stop <= first_missing and self._stories[identity].is_size_with(number, node.size, stop)
-            for stop in stops
-        )
 
     def _sightings(self, observation: Observation) -> Sightings:
         return Sightings(self._places, self._history, self._stories, self._inodes, observation)
@@ -267,6 +253,27 @@ class Oracle:
         if found not in [steps[0], *values.values()]:
             return finding.blaming(number, frozenset(values))
         return replace(finding, fact=_compare({found}, steps[0], values, number))
+
+    def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
+        """Whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""
+        identity, offset, length = self._history.data[number]
+        node = seen.node(identity)
+        if node is None or node.fault:
+            return False
+        end = offset + length
+        last_there, first_missing = offset, min(end, max(node.size, offset))
+        for stretch in self._stories[identity].data(number, node.content):
+            if stretch.fact is Fact.AFTER:
+                last_there = stretch.stop
+            elif stretch.fact is Fact.BEFORE:
+                first_missing = min(first_missing, stretch.start)
+            if stretch.fact is Fact.NEITHER or last_there > first_missing:
+                return False
+        stops = {offset, end, *range(-(-last_there // BLOCK_BYTES) * BLOCK_BYTES, first_missing + 1, BLOCK_BYTES)}
+        return any(
+            last_there <= stop <= first_missing and self._stories[identity].is_size_with(number, node.size, stop)
+            for stop in stops
+        )
 
     @property
     def _changing(self) -> frozenset[int]:

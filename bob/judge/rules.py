@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from bob.judge.contents import Fact
 from bob.judge.presence import Damage, Oracle, Presence, Reading
-from bob.judge.subjects import BLOCK_BYTES, Effect, Span, Subject, subjects
+from bob.judge.subjects import Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -104,24 +104,22 @@ def _renames(history: History, number: int, subject: Subject) -> bool:
     return isinstance(operation, ops.Rename) and history.steps[number - 1].names.get(operation.old) == subject.thing
 
 
-def is_broken(
-    prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
-) -> bool:
-    """Whether ``observation`` (one that has a tree), read by ``oracle`` as ``reading``, breaks ``prop``."""
+def is_broken(prop: Property, question: Question, history: History, reading: Reading) -> bool:
+    """Whether an observation that the oracle reads as ``reading`` breaks ``prop``."""
     if question.later is not None:
         there = reading.of(question.later) in (Presence.PARTIAL, Presence.FULL)
         return there and any(reading.of(number) in _LOST for number in question.required)
     (number,) = question.required
     if reading.of(number) is Presence.PARTIAL:
-        return prop.rule is not Rule.PREFIX or not oracle.leaves_prefix(number, observation, BLOCK_BYTES)
+        return prop.rule is not Rule.PREFIX or number not in reading.prefixes
     return _damage(prop, number, history, reading) is not None
 
 
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """What ``observation`` breaks of ``prop``, with the evidence in words; None if it does not."""
-    if not is_broken(prop, question, history, oracle, reading, observation):
+    """What ``observation``, read by ``oracle`` as ``reading``, breaks of ``prop``, in words; None if it does not."""
+    if not is_broken(prop, question, history, reading):
         return None
     number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
     detail = _detail(number, oracle, observation)

@@ -34,8 +34,9 @@ class Judged:
 class Bench:
     """A workload with everything that was observed of it, ready to be judged by any number of properties.
 
-    ``states`` has each explored state with its outcome (None: not known), ``observations`` each outcome. ``lost`` says
-    why some outcomes are not known, ``inodes`` are the inode numbers by name before and after the operations.
+    ``states`` has each explored state with its outcome (None: not known), ``observations`` each outcome (large ones:
+    they are looked at one by one). ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by
+    name before and after the operations.
     """
 
     def __init__(
@@ -60,6 +61,12 @@ class Bench:
             for number, observation in enumerate(observations)
             if observation.mounted
         }
+
+    @property
+    def unmountable(self) -> list[tuple[CrashState, int]]:
+        """The explored states that did not mount, each with its outcome."""
+        known = ((state, outcome) for state, outcome in self._states if outcome is not None)
+        return [(state, outcome) for state, outcome in known if outcome not in self._readings]
 
     @staticmethod
     def asks(prop: Property, workload: Workload) -> bool:
@@ -96,11 +103,8 @@ class Bench:
 
     def _broken(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
         """The first question that observation ``number`` answers wrongly."""
-        reading, observation = self._readings[number], self._observations[number]
-        for question in asked:
-            if is_broken(prop, question, self.history, self.oracle, reading, observation):
-                return question
-        return None
+        reading = self._readings[number]
+        return next((question for question in asked if is_broken(prop, question, self.history, reading)), None)
 
 
 def departure(state: CrashState) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,29 @@ class Findings:
         tree = found["tree"]
         nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
         return Observation(found["error"] is None, found["error"], nodes, found["repaired"])
+
+    def observations(self) -> Sequence[Observation]:
+        """All outcomes; each is put together when it is asked for, since together they may not fit into memory."""
+        return _Observations(self)
+
+
+class _Observations(Sequence[Observation]):
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+
+    def __len__(self) -> int:
+        return len(self._findings.found)
+
+    @overload
+    def __getitem__(self, outcome: int) -> Observation: ...
+
+    @overload
+    def __getitem__(self, outcome: slice) -> Sequence[Observation]: ...
+
+    def __getitem__(self, outcome: int | slice) -> Observation | Sequence[Observation]:
+        if isinstance(outcome, slice):
+            return [self[number] for number in range(*outcome.indices(len(self)))]
+        return self._findings.observation(outcome)
 
 
 def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:

@@ -34,7 +34,7 @@ def broken(world: World, seen: Observation) -> str:
     for name, prop in PROPERTIES.items():
         shown = []
         for question in questions(prop, world.history):
-            if is_broken(prop, question, world.history, oracle, reading, seen):
+            if is_broken(prop, question, world.history, reading):
                 shown.append(asked(question))
                 told = violation(prop, question, world.history, oracle, reading, seen)
                 assert told is not None
