@@ -71,7 +71,8 @@ class Column:
         self._effective = recording.effective_options
         observations = observed.findings.observations()
         inodes = (recording.inodes_before, recording.inodes_after)
-        bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost)
+        complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
+        bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
         self._unmountable += len(bench.unmountable)
         for state, outcome in bench.unmountable[: self._first_unmountable is None]:
             error = observations[outcome].error or ""

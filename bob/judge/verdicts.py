@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.crash.state import CrashState
-from bob.judge.presence import Oracle
-from bob.judge.rules import Property, Question, Violation, is_broken, questions, violation
+from bob.judge.presence import Oracle, Presence
+from bob.judge.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.observe.observation import Observation
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
 from bob.workload.history import History, simulate
-from bob.workload.operations import Workload
+from bob.workload.operations import Sync, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,11 @@ class Bench:
 
     ``states`` has each explored state with its outcome (None: not known), ``observations`` each outcome (large ones:
     they are looked at one by one). ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by
-    name before and after the operations.
+    name before and after the operations. ``complete`` is the state with every write of the recording.
+
+    Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
+    the recording ended with everything written, none may be missing. Otherwise nothing that bob says of this workload
+    can be believed, and every verdict is UNKNOWN.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Bench:
         observations: Sequence[Observation],
         coverage: States,
         lost: str | None,
+        complete: CrashState | None = None,
     ) -> None:
         self.workload = workload
         self.history, _setup, _performed = simulate(workload)
@@ -61,6 +66,22 @@ class Bench:
             for number, observation in enumerate(observations)
             if observation.mounted
         }
+        outcomes = dict(states)
+        finish = workload.finish
+        is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
+        self._distrust = self._control(outcomes.get(CrashState(0)), "before the operations", _THERE)
+        if is_settled and complete is not None and self._distrust is None:
+            self._distrust = self._control(outcomes.get(complete), "with every write there", _MISSING)
+
+    def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...]) -> str | None:
+        """Why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation."""
+        reading = None if outcome is None else self._readings.get(outcome)
+        if reading is None:
+            return None
+        for number in range(1, len(self.history.operations) + 1):
+            if (presence := reading.of(number)) in wrong:
+                return f"a control failed: {when} {quoted(self.history, number)} is {_WORDS[presence]}"
+        return f"a control failed: {when} {reading.damage[0].about}" if reading.damage else None
 
     @property
     def unmountable(self) -> list[tuple[CrashState, int]]:
@@ -81,7 +102,9 @@ class Bench:
         broken = {number: question for number in self._readings if (question := self._broken(prop, asked, number))}
         showing = [(state, outcome) for state, outcome in self._states if outcome in broken]
         verdict, reason = Verdict.HOLDS, None
-        if showing:
+        if self._distrust is not None:
+            verdict, reason, showing = Verdict.UNKNOWN, self._distrust, []
+        elif showing:
             verdict = Verdict.FAILS
         elif self._lost is not None:
             verdict, reason = Verdict.UNKNOWN, self._lost
@@ -105,6 +128,11 @@ class Bench:
         """The first question that observation ``number`` answers wrongly."""
         reading = self._readings[number]
         return next((question for question in asked if is_broken(prop, question, self.history, reading)), None)
+
+
+_THERE = (Presence.FULL, Presence.PARTIAL)
+_MISSING = (Presence.NONE, Presence.PARTIAL)
+_WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NONE: "not there"}
 
 
 def departure(state: CrashState) -> tuple[int, int]:
@@ -134,4 +162,6 @@ def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None)
     else:
         verdict = Verdict.HOLDS
     states = total([result.states for result in results])
+    if refused:
+        states = replace(states, exhaustive=None)  # what was not recorded was not explored
     return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason)
