@@ -51,7 +51,9 @@ def exit_code(command: Callable[[], object]) -> int:
     except BrokenPipeError:
         return _reader_left()
     except (Exception, KeyboardInterrupt) as error:
-        return _tell(error)
+        told = _tell(error)
+        _give_up_full_output()
+        return told
     return code if isinstance(code, int) else Exit.DONE
 
 
@@ -113,9 +115,22 @@ def _say(message: str, hint: str | None = None) -> None:
 
 def _reader_left() -> Exit:
     """Whoever read our output (``| head``) has had enough, which is no error."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at the end
+    _drop_output()
     return Exit.DONE
+
+
+def _give_up_full_output() -> None:
+    """What cannot be printed now cannot be printed at the end either."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Print no more: else Python complains, with an exit code of its own, when it flushes at the end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
