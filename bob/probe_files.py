@@ -5,6 +5,7 @@ docs/write-a-probe.md is the reference. A mistake in a file is a UsageError that
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.errors import UsageError
-from bob.judge.rules import Later, Property, Rule
+from bob.judge.rules import Later, Property, Rule, questions
 from bob.judge.subjects import Effect, Span
 from bob.resources import shipped
 from bob.workload import operations as ops
@@ -51,29 +52,59 @@ def load(path: Path) -> Probe:
     """The probe in the file ``path``."""
     document = _toml(path)
     try:
-        trees = _toml(shipped("probes") / TREES)
-        workloads = [workload for entry in document["workloads"] for workload in _expand(entry, trees)]
-        for workload in workloads:
-            simulate(workload)
-        judge = document["judge"]
-        subject = judge["subject"]
-        prop = Property(
-            name=document["name"],
-            family=document["family"],
-            meaning=document["meaning"],
-            rule=Rule(judge["rule"]),
-            subjects=tuple(Effect(name) for name in ([subject] if isinstance(subject, str) else subject)),
-            spans=tuple(Span(name) for name in judge.get("spans", ())),
-            then_renamed=judge.get("then_renamed", False),
-            later=Later(judge.get("later", Later.ANY)),
-        )
-        return Probe(document.get("row", 1000), prop, tuple(workloads))
+        return _probe(document)
     except KeyError as error:
-        raise UsageError(f"{path.name}: {error.args[0]!r} is missing", hint="see docs/write-a-probe.md") from None
-    except ValueError as error:
-        raise UsageError(f"{path.name}: {error}", hint="see docs/write-a-probe.md") from None
+        raise UsageError(f"{path.name}: {error.args[0]!r} is missing", hint=_HINT) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path.name}: {error}", hint=_HINT) from None
     except UsageError as error:
         raise UsageError(f"{path.name}: {error.message}", hint=error.hint) from None
+
+
+_HINT = "see docs/write-a-probe.md"
+
+
+def _probe(document: Mapping[str, Any]) -> Probe:
+    _check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
+    judge = document["judge"]
+    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later")
+    subject = judge["subject"]
+    prop = Property(
+        name=_text(document["name"]),
+        family=_text(document["family"]),
+        meaning=_text(document["meaning"]),
+        rule=Rule(judge["rule"]),
+        subjects=tuple(Effect(name) for name in ([subject] if isinstance(subject, str) else subject)),
+        spans=tuple(Span(name) for name in _texts(judge.get("spans", ()))),
+        then_renamed=judge.get("then_renamed", False),
+        later=Later(judge.get("later", Later.ANY)),
+    )
+    if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
+        raise ValueError("the rule 'prefix' is about appends only")
+    trees = _toml(shipped("probes") / TREES)
+    workloads = tuple(workload for entry in document["workloads"] for workload in _expand(entry, trees))
+    histories = [simulate(workload)[0] for workload in workloads]
+    if not any(questions(prop, history) for history in histories):
+        raise ValueError("no workload has an operation that the property is about")
+    return Probe(int(document.get("row", 1000)), prop, workloads)
+
+
+def _check_keys(table: Mapping[str, Any], *known: str) -> None:
+    """Refuse keys that would be ignored: most are slips, and a probe without its ``spans`` asks something else."""
+    if unknown := [key for key in table if key not in known]:
+        raise UsageError(f"unknown key {unknown[0]!r}", hint=f"keys here: {', '.join(known)}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        raise ValueError(f"{value!r} is not one line of text")
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        raise ValueError(f"{value!r} is not an array of texts")
+    return [_text(one) for one in value]
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -87,14 +118,17 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Workload]:
     """Each of ``later`` (if there are any) after ``operations``, with each of ``finish``."""
+    _check_keys(entry, "name", "tree", "setup", "operations", "later", "finish")
+    if "tree" in entry and "setup" in entry:
+        raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
-    setup = trees[entry["tree"]]["setup"] if "tree" in entry else entry.get("setup", ())
-    first = tuple(map(parse_one, entry["operations"]))
-    for later in entry.get("later", [""]):
+    setup = trees[entry["tree"]]["setup"] if "tree" in entry else _texts(entry.get("setup", ()))
+    first = tuple(map(parse_one, _texts(entry["operations"])))
+    for later in _texts(entry["later"]) if "later" in entry else [""]:
         operations = (*first, *parse(later))
-        name = entry["name"] + (f": {later}" if later else "")
-        for finish in entry["finish"]:
+        name = _text(entry["name"]) + (f": {later}" if later else "")
+        for finish in _texts(entry["finish"]):
             yield Workload(name, tuple(map(parse_one, setup)), operations, parse_finish(finish, operations))
 
 
@@ -106,18 +140,28 @@ def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)
-        case ["natural", phase]:
+        case ["natural", phase] if _is_seconds(phase):
             return Finish(text, natural=True, phase=float(phase))
-        case ["fsync", "later"]:
-            path = _touched(operations[-1])
-            return Finish(f"fsync {path}", (ops.Fsync(path),))
-        case ["fsync", "directory"]:
-            path = _directory(operations[-1])
-            return Finish(f"fsync {path}", (ops.Fsync(path),))
-    finish = parse(text)
-    if not finish or not all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
-        raise UsageError(f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync PATH|later|directory")
-    return Finish("; ".join(map(write_one, finish)), finish)
+        case ["fsync", "later"] if operations:
+            return _synced(ops.Fsync(_touched(operations[-1])))
+        case ["fsync", "directory"] if operations:
+            return _synced(ops.Fsync(_directory(operations[-1])))
+        case [word, *_] if word not in ("natural", "later", "directory"):
+            finish = parse(text)
+            if finish and all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
+                return _synced(*finish)
+    raise UsageError(f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync PATH|later|directory")
+
+
+def _is_seconds(word: str) -> bool:
+    try:
+        return 0 <= float(word) < math.inf
+    except ValueError:
+        return False
+
+
+def _synced(*syncs: Operation) -> Finish:
+    return Finish("; ".join(map(write_one, syncs)), syncs)
 
 
 def _touched(operation: Operation) -> str:

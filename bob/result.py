@@ -7,12 +7,14 @@ new ones may be added. docs/formats.md describes each.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from bob.errors import MalformedError
+
+T = TypeVar("T")
 
 SCHEMA = "bob.result/1"
 
@@ -146,18 +148,23 @@ def to_json(result: Result) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Result:
-    """The result in a plain document; raises MalformedError if it is none of this schema."""
-    if document.get("schema") != SCHEMA:
-        raise MalformedError(f"schema {document.get('schema')!r} is not {SCHEMA!r}", hint="is it a result document?")
+    """The result in a plain document; raises MalformedError if it is none of this schema.
+
+    Fields that this bob does not know, since a later one added them, are left out.
+    """
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema != SCHEMA:
+        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it a result document?")
     try:
+        run = {**document["run"], "seed": int(document["run"]["seed"]), "budget": int(document["run"]["budget"])}
         return Result(
-            run=Run(**document["run"]),
-            environment=Environment(**document["environment"]),
+            run=_made(Run, run),
+            environment=_made(Environment, document["environment"]),
             write_cache=document["device_model"]["write_cache"],
             atomic_write_bytes=document["device_model"]["atomic_write_bytes"],
             configurations=tuple(map(_configuration, document["configurations"])),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"the result document is damaged: {error}") from None
 
 
@@ -174,21 +181,26 @@ def total(parts: Sequence[States]) -> States:
 
 
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
-    fields = {**document, "notes": tuple(document.get("notes", ()))}
-    fields["properties"] = tuple(map(_property, document["properties"]))
-    fields["unmountable"] = Unmountable(**document["unmountable"])
-    return ConfigurationResult(**fields)
+    found = {**document, "notes": tuple(document.get("notes", ()))}
+    found["properties"] = tuple(map(_property, document["properties"]))
+    found["unmountable"] = _made(Unmountable, document["unmountable"])
+    return _made(ConfigurationResult, found)
 
 
 def _property(document: Mapping[str, Any]) -> PropertyResult:
-    fields = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
-    fields["workloads"] = tuple(map(_workload, document["workloads"]))
-    return PropertyResult(**fields)
+    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
+    found["workloads"] = tuple(map(_workload, document["workloads"]))
+    return _made(PropertyResult, found)
 
 
 def _workload(document: Mapping[str, Any]) -> WorkloadResult:
-    fields = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
-    return WorkloadResult(**fields)
+    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
+    return _made(WorkloadResult, found)
+
+
+def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in document.items() if name in known})
 
 
 def states_from_json(document: Mapping[str, Any]) -> States:

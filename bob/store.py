@@ -17,13 +17,14 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bob.crash.state import CrashState
-from bob.errors import StoreError
+from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
 from bob.result import States, states_from_json
 from bob.trace.base import Base
@@ -80,7 +81,9 @@ class RunDirectory:
 
     def base(self, name: str) -> Base:
         """A kept base image."""
-        return base_from_json(_document(self.path / "bases" / f"{name}.json"))
+        path = self.path / "bases" / f"{name}.json"
+        with _reading(path):
+            return base_from_json(_document(path))
 
     def workloads(self) -> list[Path]:
         """The folders of the workloads, in the order of the run."""
@@ -116,22 +119,24 @@ class RunDirectory:
         """The workload of ``folder`` and why it was refused; None if it was not."""
         if not (folder / "refused.json").is_file():
             return None
-        document = _document(folder / "refused.json")
-        return workload_from_json(document["workload"]), document["reason"]
+        with _reading(folder / "refused.json"):
+            document = _document(folder / "refused.json")
+            return workload_from_json(document["workload"]), document["reason"]
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
-        document = _document(folder / "recorded.json")
-        recording = Recording(
-            log=(folder / "log").read_bytes(),
-            timeline=(folder / "timeline").read_text(),
-            final=base64.b64decode(document["final"]),
-            device=(document["device"][0], document["device"][1]),
-            effective_options=document["effective_options"],
-            inodes_before=document["inodes_before"],
-            inodes_after=document["inodes_after"],
-        )
-        return workload_from_json(document["workload"]), document["base"], recording
+        with _reading(folder / "recorded.json"):
+            document = _document(folder / "recorded.json")
+            recording = Recording(
+                log=(folder / "log").read_bytes(),
+                timeline=(folder / "timeline").read_text(),
+                final=base64.b64decode(document["final"]),
+                device=(document["device"][0], document["device"][1]),
+                effective_options=document["effective_options"],
+                inodes_before=document["inodes_before"],
+                inodes_after=document["inodes_after"],
+            )
+            return workload_from_json(document["workload"]), document["base"], recording
 
     def save_observed(self, folder: Path, observed: Observed) -> None:
         """Keep what was seen of a workload."""
@@ -152,15 +157,19 @@ class RunDirectory:
 
     def observed(self, folder: Path) -> Observed:
         """What was kept of a workload's observations."""
-        document = _document(folder / "observed.json")
-        findings = Findings()
-        findings.add(document["outcomes"], document["chunks"], zlib.decompress(base64.b64decode(document["contents"])))
-        return Observed(
-            states=tuple((CrashState.from_json(state), outcome) for state, outcome in document["states"]),
-            findings=findings,
-            coverage=states_from_json(document["coverage"]),
-            lost=document["lost"],
-        )
+        with _reading(folder / "observed.json"):
+            document = _document(folder / "observed.json")
+            contents = zlib.decompress(base64.b64decode(document["contents"]))
+            if sum(document["chunks"]) != len(contents):
+                raise ValueError("its contents are not as long as they should be")
+            findings = Findings()
+            findings.add(document["outcomes"], document["chunks"], contents)
+            return Observed(
+                states=tuple((CrashState.from_json(state), outcome) for state, outcome in document["states"]),
+                findings=findings,
+                coverage=states_from_json(document["coverage"]),
+                lost=document["lost"],
+            )
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness; its path within the run."""
@@ -231,14 +240,28 @@ def _write(path: Path, data: bytes) -> None:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from None
 
 
-def _document(path: Path) -> dict[str, Any]:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever is wrong with ``path`` is a StoreError."""
     try:
-        document: dict[str, Any] = json.loads(path.read_text())
+        yield
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", hint="was the run finished?") from None
-    except ValueError as error:
+        raise StoreError(f"cannot read {error.filename or path}: {error.strerror}", hint=_UNFINISHED) from None
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise StoreError(f"{path} is damaged: {error}", hint="probe again") from None
-    return document
+    except (UsageError, MalformedError) as error:
+        raise StoreError(f"{path} is damaged: {error.message}", hint="probe again") from None
+
+
+_UNFINISHED = "was the run finished?"
+
+
+def _document(path: Path) -> dict[str, Any]:
+    with _reading(path):
+        document = json.loads(path.read_text())
+        if not isinstance(document, dict):
+            raise ValueError("it is no table")
+        return document
 
 
 def _packed(data: bytes) -> str:

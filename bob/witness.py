@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import lzma
+import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from bob.config import Configuration, configuration
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
-from bob.errors import MalformedError
+from bob.errors import MalformedError, UsageError
 from bob.judge.rules import Property, Question
 from bob.store import base_from_json, workload_from_json, workload_to_json
+from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.workload.operations import Workload
@@ -115,31 +117,48 @@ def read(path: Path) -> Witness:
         )
     try:
         return _read(document)
-    except (KeyError, TypeError, ValueError, lzma.LZMAError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, lzma.LZMAError, struct.error) as error:
         raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
+    except UsageError as error:
+        raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def _read(document: Mapping[str, Any]) -> Witness:
-    asked = document["question"]
-    image = lzma.decompress(base64.b64decode(document["data"]))
+    asked, name = document["question"], document["property"]
+    if not isinstance(document["base"]["name"], str) or not (name is None or isinstance(name, str)):
+        raise TypeError("its names are no text")
+    image = lzma.decompress(base64.b64decode(document["data"], validate=True))
     runs, position = [], 0
     for sector, count in document["runs"]:
         runs.append((sector, image[position : position + count * SECTOR_BYTES]))
         position += count * SECTOR_BYTES
+    if position != len(image):
+        raise ValueError(f"its runs have {position:,} bytes, their data {len(image):,}")
     made = document["configuration"]
-    packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"])), 1)
+    packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"], validate=True)), 1)
+    for sector, data in [*differences.runs(packed), *runs]:
+        if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
+            raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
+    workload = workload_from_json(document["workload"])
+    numbers = [] if asked is None else [*asked["required"], *([] if asked["later"] is None else [asked["later"]])]
+    if not all(0 < number <= len(workload.operations) for number in numbers):
+        raise ValueError("it asks about operations that its workload does not have")
     base = {**document["base"], "image": base64.b64encode(packed).decode()}
     return Witness(
-        property=document["property"],
+        property=name,
         evidence=document["evidence"],
         kernel=document["environment"]["kernel"],
         configuration=configuration(made["fs"], made["mkfs_options"], made["mount_options"], made["device"]),
-        workload=workload_from_json(document["workload"]),
+        workload=workload,
         question=None if asked is None else Question(tuple(asked["required"]), asked["later"]),
         base=base_from_json(base),
         runs=tuple(runs),
-        inodes=(document["inodes_before"], document["inodes_after"]),
+        inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
     )
+
+
+def _inodes(document: Mapping[str, Any]) -> dict[str, int]:
+    return {path: int(number) for path, number in document.items()}
 
 
 def _pending(trace: Trace, index: int, state: CrashState) -> dict[str, Any]:

@@ -1,0 +1,189 @@
+"""From observations to cells: FAILS dominates, and HOLDS is only said of what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bob.crash.state import CrashState
+from bob.judge.verdicts import Bench, Judged, cell, departure, inodes_of_things
+from bob.observe.observation import Observation
+from bob.probe_files import shipped_probes
+from bob.result import States, Verdict, WorkloadResult
+from bob.workload.history import simulate
+from bob.workload.language import parse
+from bob.workload.operations import Finish, Workload
+
+from .worlds import World
+
+ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
+ATOMIC = next(probe.property for probe in shipped_probes() if probe.property.name == "directory-op")
+OTHER = next(probe.property for probe in shipped_probes() if probe.property.name == "trunc-append-any")
+NATURAL = Finish("natural", natural=True)
+WORKLOAD = Workload("w", parse("write /a 0 8K; write /b 0 4K"), parse("write /a 0 4K; create /n"), NATURAL)
+WORLD = World.of(WORKLOAD)
+COVERAGE = States(3, 8, 2**60, "writes")
+
+NOTHING, ALL, ONE, OUT_OF_ORDER = (WORLD.crash(there) for there in [(), (1, 2), (1,), (2,)])
+UNMOUNTABLE = Observation(False, "Structure needs cleaning", None)
+REPAIRED = replace(OUT_OF_ORDER, mounted=False, error="Bad message")
+FIRST, LAST = CrashState(0), CrashState(2, (4, 5))
+
+
+def bench(
+    states: Sequence[tuple[CrashState, int | None]],
+    observations: Sequence[Observation],
+    coverage: States = COVERAGE,
+    lost: str | None = None,
+    workload: Workload = WORKLOAD,
+) -> Bench:
+    known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
+    return Bench(workload, known, states, observations, coverage, lost, LAST)
+
+
+def judged(*arguments: object, **more: object) -> Judged:
+    found = bench(*arguments, **more).judge(ORDER)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_what_is_in_order_holds() -> None:
+    found = judged([(FIRST, 0), (LAST, 1), (CrashState(1), 2)], [NOTHING, ALL, ONE])
+    assert found.evidence is None
+    assert found.result == WorkloadResult("w", "natural", Verdict.HOLDS, COVERAGE)
+
+
+def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
+    torn = (CrashState(1, (2, 4), ((3, ((0, 1),)),)), 2)
+    sparse, dense = (CrashState(1, (2, 4)), 2), (CrashState(1, (2, 3, 4)), 2)
+    found = judged([(FIRST, 0), (LAST, 1), torn, sparse, dense], [NOTHING, ALL, OUT_OF_ORDER])
+    assert found.result.verdict is Verdict.FAILS
+    assert found.result.violations == 3
+    assert found.evidence is not None
+    assert (found.evidence.state, found.evidence.outcome) == dense
+    assert found.evidence.violation.question.required == (1,)
+    assert found.evidence.violation.evidence.startswith(
+        "operation 2 (create /n) is there, but nothing of the earlier operation 1 (write /a 0 4096) (bytes 0 to 4,096"
+    )
+
+
+def test_a_property_that_is_not_asked_has_no_verdict() -> None:
+    assert bench([(FIRST, 0)], [NOTHING]).judge(OTHER) is None
+    assert Bench.asks(ORDER, WORKLOAD)
+    assert Bench.asks(ATOMIC, WORKLOAD)
+    assert not Bench.asks(OTHER, WORKLOAD)
+
+
+def test_fails_wins_over_a_lost_guest() -> None:
+    found = judged([(FIRST, 0), (CrashState(1, (2,)), 1), (LAST, None)], [NOTHING, OUT_OF_ORDER], lost="it is gone")
+    assert found.result.verdict is Verdict.FAILS
+    assert found.result.reason is None
+
+
+def test_a_lost_guest_is_unknown() -> None:
+    found = judged([(FIRST, 0), (LAST, None)], [NOTHING], lost="it is gone")
+    assert (found.result.verdict, found.result.reason) == (Verdict.UNKNOWN, "it is gone")
+
+
+def test_nothing_explored_is_unknown() -> None:
+    found = judged([], [], States(0, 8, 16, None))
+    assert (found.result.verdict, found.result.reason) == (Verdict.UNKNOWN, "no crash state was explored")
+
+
+@pytest.mark.parametrize("observation", [UNMOUNTABLE, REPAIRED])
+def test_states_that_do_not_mount_are_not_judged(observation: Observation) -> None:
+    states = [(FIRST, 0), (LAST, 1), (CrashState(1, (2,)), 2), (CrashState(1, (3,)), 2)]
+    seen = bench(states, [NOTHING, ALL, observation])
+    found = seen.judge(ORDER)
+    assert found is not None
+    assert found.result.verdict is Verdict.HOLDS
+    assert seen.unmountable == states[2:]
+
+
+def test_nothing_mountable_is_unknown() -> None:
+    found = judged([(FIRST, 0), (LAST, 0)], [UNMOUNTABLE])
+    assert found.result.verdict is Verdict.UNKNOWN
+    assert "mounted" in (found.result.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([(FIRST, 1), (LAST, 0)], "before the operations operation 1 (write /a 0 4096) is there"),
+        ([(FIRST, 2), (LAST, 0)], "before the operations operation 2 (create /n) is there"),
+        ([(FIRST, 3), (LAST, 0)], "with every write there operation 2 (create /n) is not there"),
+        ([(FIRST, 3), (LAST, 2)], "with every write there operation 1 (write /a 0 4096) is not there"),
+    ],
+)
+def test_controls(states: list[tuple[CrashState, int]], words: str) -> None:
+    # Where bob misunderstands what it sees, it must not accuse: not even by the states that seem to show something.
+    found = judged([*states, (CrashState(1), 2)], [ONE, ALL, OUT_OF_ORDER, NOTHING])
+    assert found.evidence is None
+    assert found.result.verdict is Verdict.UNKNOWN
+    assert found.result.reason == f"a control failed: {words}"
+    assert found.result.violations == 0
+
+
+def test_a_finish_that_leaves_things_unwritten_is_no_control() -> None:
+    synced = replace(WORKLOAD, finish=Finish("fsync /n", parse("fsync /n")))
+    found = judged([(FIRST, 1), (LAST, 0)], [OUT_OF_ORDER, NOTHING], workload=synced)
+    assert found.result.verdict is Verdict.FAILS
+    found = judged(
+        [(FIRST, 1), (LAST, 0)], [OUT_OF_ORDER, NOTHING], workload=replace(synced, finish=Finish("sync", parse("sync")))
+    )
+    assert found.result.verdict is Verdict.UNKNOWN
+
+
+def workload_result(verdict: Verdict, exhaustive: str | None = "writes", reason: str | None = None) -> WorkloadResult:
+    return WorkloadResult("w", "natural", verdict, States(5, 8, 2**70, exhaustive), 0, reason)
+
+
+HOLDS = workload_result(Verdict.HOLDS)
+FAILS = workload_result(Verdict.FAILS)
+UNKNOWN = workload_result(Verdict.UNKNOWN, None, "the guest was lost")
+
+
+@pytest.mark.parametrize(
+    ("results", "refused", "verdict", "reason"),
+    [
+        ([HOLDS], None, Verdict.HOLDS, None),
+        ([HOLDS, HOLDS], None, Verdict.HOLDS, None),
+        ([HOLDS, FAILS], None, Verdict.FAILS, None),
+        ([UNKNOWN, FAILS, HOLDS], None, Verdict.FAILS, None),
+        ([FAILS], "not recorded", Verdict.FAILS, None),
+        ([HOLDS, UNKNOWN], None, Verdict.UNKNOWN, "the guest was lost"),
+        ([HOLDS], "not recorded", Verdict.UNKNOWN, "not recorded"),
+        ([], "not recorded", Verdict.UNKNOWN, "not recorded"),
+        ([], None, Verdict.UNKNOWN, "no workload asks for it"),
+    ],
+)
+def test_cells(results: list[WorkloadResult], refused: str | None, verdict: Verdict, reason: str | None) -> None:
+    found = cell(ORDER, results, refused)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.workloads == tuple(results)
+    assert found.states.explored == 5 * len(results)
+    assert found.states.legal_sectors == 2**70 * len(results)
+    if refused or not results or UNKNOWN in results:
+        assert found.states.exhaustive is None
+
+
+def test_departure_prefers_whole_writes_then_few_gaps() -> None:
+    states = [
+        CrashState(0),
+        CrashState(0, (3, 4, 5)),
+        CrashState(0, (0, 1, 3)),
+        CrashState(0, (0, 2, 4)),
+        CrashState(0, (), ((1, ((0, 1),)),)),
+        CrashState(0, (0, 2), ((1, ((0, 1),)),)),
+    ]
+    assert [departure(state) for state in states] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 2)]
+
+
+def test_inode_numbers_of_things() -> None:
+    history = simulate(
+        Workload("w", parse("create /a; create /b"), parse("rename /a /c; create /a; create /t; unlink /t"))
+    )[0]
+    numbers = inodes_of_things(history, {"/": 2, "/a": 11, "/b": 12}, {"/": 2, "/a": 14, "/b": 12, "/c": 11})
+    assert numbers == {0: 2, 1: 11, 2: 12, 3: 14}

@@ -1,0 +1,209 @@
+"""Probe files: those that are shipped ask what Table 1 asks, and a mistake in one is one line that names the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bob.errors import UsageError
+from bob.judge.rules import Rule, questions
+from bob.probe_files import load, parse_finish, probe_names, shipped_probes
+from bob.workload import operations as ops
+from bob.workload.history import simulate
+from bob.workload.language import parse
+
+TABLE_1 = (
+    "single-sector-overwrite",
+    "single-sector-append",
+    "single-block-overwrite",
+    "single-block-append",
+    "multi-block-append",
+    "multi-block-prefix-append",
+    "directory-op",
+    "overwrite-any",
+    "append-rename-any",
+    "trunc-append-any",
+    "append-append-same-file",
+    "append-any",
+    "directory-op-any",
+)
+PROBES = shipped_probes()
+NAMES = pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.property.name)
+
+
+def test_the_shipped_probes_are_the_rows_of_table_1() -> None:
+    assert probe_names() == TABLE_1
+    assert [probe.row for probe in PROBES] == list(range(1, 14))
+    assert [probe.property.family for probe in PROBES] == ["atomicity"] * 7 + ["ordering"] * 6
+
+
+@NAMES
+def test_every_property_is_tried_with_every_kind_of_finish(probe) -> None:  # type: ignore[no-untyped-def]
+    finishes = [workload.finish for workload in probe.workloads]
+    assert any(finish.natural for finish in finishes)
+    for kind in (ops.Fsync, ops.Sync):
+        assert any(isinstance(operation, kind) for finish in finishes for operation in finish.operations), kind
+
+
+@NAMES
+def test_every_workload_asks_for_its_property(probe) -> None:  # type: ignore[no-untyped-def]
+    for workload in probe.workloads:
+        assert questions(probe.property, simulate(workload)[0]), workload.name
+
+
+@NAMES
+def test_rules_and_families_agree(probe) -> None:  # type: ignore[no-untyped-def]
+    assert (probe.property.rule is Rule.ORDERED) == (probe.property.family == "ordering")
+
+
+def test_names_are_chosen_in_the_order_of_the_table() -> None:
+    chosen = shipped_probes(("append-any", "directory-op"))
+    assert [probe.property.name for probe in chosen] == ["directory-op", "append-any"]
+    with pytest.raises(UsageError, match="unknown property 'append'"):
+        shipped_probes(("append",))
+
+
+GOOD = {
+    "name": "one",
+    "family": "atomicity",
+    "meaning": "it is so",
+    "judge": {"rule": "atomic", "subject": "append", "spans": ["sector"]},
+    "workloads": [{"name": "w", "tree": "small", "operations": ["append /d/s 60"], "finish": ["natural", "sync"]}],
+}
+
+
+def written(path: Path, document: dict[str, object]) -> Path:
+    """``document`` as TOML: its top level, then [judge], then [[workloads]]."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in document.items() if key not in ("judge", "workloads")]
+    if isinstance(judge := document.get("judge"), dict):
+        lines += ["[judge]", *(f"{key} = {json.dumps(value)}" for key, value in judge.items())]
+    elif "judge" in document:
+        lines.insert(0, f"judge = {json.dumps(judge)}")
+    if isinstance(workloads := document.get("workloads"), list):
+        for workload in workloads:
+            lines += ["[[workloads]]", *(f"{key} = {json.dumps(value)}" for key, value in workload.items())]
+    elif "workloads" in document:
+        lines.insert(0, f"workloads = {json.dumps(workloads)}")
+    file = path / "mine.toml"
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_a_good_probe(tmp_path: Path) -> None:
+    probe = load(written(tmp_path, GOOD))
+    assert probe.row == 1000
+    assert [workload.finish.name for workload in probe.workloads] == ["natural", "sync"]
+
+
+def without(key: str) -> dict[str, object]:
+    return {name: value for name, value in GOOD.items() if name != key}
+
+
+def judged(**more: object) -> dict[str, object]:
+    return {**GOOD, "judge": {**GOOD["judge"], **more}}  # type: ignore[dict-item]
+
+
+def working(**more: object) -> dict[str, object]:
+    workload = {**GOOD["workloads"][0], **more}  # type: ignore[index]
+    return {**GOOD, "workloads": [{name: value for name, value in workload.items() if value is not None}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        *((without(key), f"'{key}' is missing") for key in GOOD),
+        *((working(**{key: None}), f"'{key}' is missing") for key in ("name", "operations", "finish")),
+        ({**GOOD, "judge": {"rule": "atomic"}}, "'subject' is missing"),
+        ({**GOOD, "judge": {"subject": "append"}}, "'rule' is missing"),
+        ({**GOOD, "span": ["sector"]}, "unknown key 'span'"),
+        (judged(span=["sector"]), "unknown key 'span'"),
+        (working(finsh=["sync"]), "unknown key 'finsh'"),
+        (judged(rule="sometimes"), "'sometimes' is not a valid Rule"),
+        (judged(subject="appends"), "'appends' is not a valid Effect"),
+        (judged(subject=5), "'int' object is not iterable"),
+        (judged(spans=["page"]), "'page' is not a valid Span"),
+        (judged(spans="sector"), "'sector' is not an array"),
+        (judged(later="sometime"), "'sometime' is not a valid Later"),
+        (judged(rule="prefix", subject="overwrite"), "the rule 'prefix' is about appends only"),
+        (judged(subject="directory"), "no workload has an operation that the property is about"),
+        ({**GOOD, "judge": "atomic"}, "unknown key"),
+        ({**GOOD, "workloads": 5}, "'int' object is not iterable"),
+        ({**GOOD, "workloads": []}, "'workloads' is missing"),
+        ({**GOOD, "row": "first"}, "invalid literal"),
+        ({**GOOD, "name": ""}, "'' is not one line of text"),
+        ({**GOOD, "meaning": "one\ntwo"}, "is not one line of text"),
+        (working(tree="tiny"), "unknown tree 'tiny'"),
+        (working(setup=["mkdir /d"]), "a tree or a setup, not both"),
+        (working(operations=["appendd /d/s 60"]), "no operation 'appendd' in 'appendd /d/s 60'"),
+        (working(operations=["append /d/s"]), "'append /d/s' does not have the form"),
+        (working(operations=["append /gone/s 60"]), "'append /gone/s 60': /gone does not exist"),
+        (working(operations="append /d/s 60"), "'append /d/s 60' is not an array"),
+        (working(operations=[5]), "5 is not one line of text"),
+        (working(later=["mkdir"]), "'mkdir' does not have the form"),
+        (working(finish="natural"), "'natural' is not an array"),
+        (working(finish=["naturally"]), "no operation 'naturally'"),
+        (working(finish=["natural soon"]), "'natural soon' is no way to finish"),
+        (working(finish=["natural -1"]), "'natural -1' is no way to finish"),
+        (working(finish=["natural inf"]), "'natural inf' is no way to finish"),
+        (working(finish=["fsync"]), "'fsync' does not have the form"),
+        (working(finish=["fsync /gone"]), "/gone does not exist"),
+        (working(finish=["mkdir /x"]), "'mkdir /x' is no way to finish"),
+        (working(finish=[""]), "'' is not one line of text"),
+        (working(operations=["append /d/s 60", "sync"], finish=["fsync later"]), "'sync' leaves no file to sync"),
+    ],
+)
+def test_mistakes_name_the_file(tmp_path: Path, document: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(written(tmp_path, document))
+    assert caught.value.message.startswith("mine.toml: ")
+    assert says in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", b"[judge\n"])
+def test_what_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert "mine.toml" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "natural", "phase", "syncs"),
+    [
+        ("natural", "create /a", True, 0.0, ""),
+        ("natural 2.5", "create /a", True, 2.5, ""),
+        ("sync", "create /a", False, 0.0, "sync"),
+        ("syncfs; fsync /a", "create /a", False, 0.0, "syncfs; fsync /a"),
+        ("fsync later", "create /d/a", False, 0.0, "fsync /d/a"),
+        ("fsync later", "rename /a /d/b", False, 0.0, "fsync /d/b"),
+        ("fsync later", "link /a /d/b", False, 0.0, "fsync /d/b"),
+        ("fsync later", "unlink /d/a", False, 0.0, "fsync /d"),
+        ("fsync later", "append /d/a 5", False, 0.0, "fsync /d/a"),
+        ("fsync directory", "create /d/a", False, 0.0, "fsync /d"),
+        ("fsync directory", "create /a", False, 0.0, "fsync /"),
+        ("fsync directory", "unlink /d/a", False, 0.0, "fsync /d"),
+        ("fsync /d", "create /d/a", False, 0.0, "fsync /d"),
+        ("fdatasync /d/a", "create /d/a", False, 0.0, "fdatasync /d/a"),
+    ],
+)
+def test_finishes(text: str, after: str, natural: bool, phase: float, syncs: str) -> None:
+    finish = parse_finish(text, parse(after))
+    assert (finish.natural, finish.phase, finish.operations) == (natural, phase, parse(syncs))
+    assert finish.name == (text if natural else syncs)
+
+
+@pytest.mark.parametrize("text", ["fsync later", "fsync directory"])
+def test_a_finish_of_nothing(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_finish(text, ())

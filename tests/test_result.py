@@ -1,0 +1,177 @@
+"""The result document: numbers stay exact, and totals claim no more than each part."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.errors import MalformedError
+from bob.result import (
+    SCHEMA,
+    ConfigurationResult,
+    Environment,
+    PropertyResult,
+    Result,
+    Run,
+    States,
+    Unmountable,
+    Verdict,
+    WorkloadResult,
+    from_json,
+    states_from_json,
+    to_json,
+    total,
+)
+
+TEXT = st.text(max_size=20)
+MAYBE = st.none() | TEXT
+COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.integers(0, 2**300))
+LEVEL = st.sampled_from([None, "writes", "sectors"])
+STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL)
+WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, st.integers(0, 10**6), MAYBE)
+PROPERTIES = st.builds(
+    PropertyResult,
+    TEXT,
+    TEXT,
+    st.sampled_from(Verdict),
+    STATES,
+    st.lists(WORKLOADS, max_size=2).map(tuple),
+    MAYBE,
+    MAYBE,
+    MAYBE,
+)
+COLUMNS = st.builds(
+    ConfigurationResult,
+    *[TEXT] * 5,
+    st.lists(PROPERTIES, max_size=2).map(tuple),
+    st.builds(Unmountable, st.integers(0, 10**6), MAYBE, MAYBE),
+    st.lists(TEXT, max_size=2).map(tuple),
+)
+RESULTS = st.builds(
+    Result,
+    st.builds(Run, TEXT, TEXT, TEXT, TEXT, COUNT, COUNT),
+    st.builds(Environment, *[TEXT] * 7),
+    TEXT,
+    st.integers(8, 16384),
+    st.lists(COLUMNS, max_size=2).map(tuple),
+)
+
+
+@given(RESULTS)
+def test_documents_read_back_the_same(result: Result) -> None:
+    document = json.loads(json.dumps(to_json(result)))
+    assert from_json(document) == result
+    assert all(abs(number) <= 2**53 for number in numbers(document))
+    assert result.has_unknown == any(
+        cell.verdict is Verdict.UNKNOWN for column in result.configurations for cell in column.properties
+    )
+
+
+def numbers(value: Any) -> list[int]:
+    match value:
+        case dict():
+            return [number for inner in value.values() for number in numbers(inner)]
+        case list():
+            return [number for inner in value for number in numbers(inner)]
+        case int():
+            return [value]
+    return []
+
+
+SMALL = Result(
+    Run("id", "then", "later", "0.1", 1, 200),
+    Environment(*"abcdefg"),
+    "volatile",
+    512,
+    (
+        ConfigurationResult(
+            "ext4-ordered", "ext4", "", "data=ordered", "rw", (PropertyResult("p", "f", Verdict.HOLDS, States()),)
+        ),
+    ),
+)
+
+
+@given(COUNT)
+def test_counts_beyond_what_json_readers_have_are_digits(count: int) -> None:
+    cell = replace(SMALL.configurations[0].properties[0], states=States(1, count, count, "writes"))
+    document = to_json(replace(SMALL, configurations=(replace(SMALL.configurations[0], properties=(cell,)),)))
+    told = document["configurations"][0]["properties"][0]["states"]["legal_sectors"]
+    assert told == (count if count <= 2**53 else str(count))
+    assert states_from_json(
+        {"explored": "1", "legal_writes": told, "legal_sectors": told, "exhaustive": None}
+    ) == States(1, count, count, None)
+
+
+def test_a_later_bob_may_add_fields() -> None:
+    document = to_json(SMALL)
+    for table in (
+        document,
+        document["run"],
+        document["environment"],
+        document["device_model"],
+        document["configurations"][0],
+        document["configurations"][0]["unmountable"],
+        document["configurations"][0]["properties"][0],
+        document["configurations"][0]["properties"][0]["states"],
+    ):
+        table["shrunk"] = True
+    assert from_json(document) == SMALL
+
+
+@pytest.mark.parametrize(
+    "document", [{}, [], None, "x", {"schema": None}, {"schema": "bob.result/2"}, {"schema": "bob.witness/1"}]
+)
+def test_other_documents_are_refused(document: Any) -> None:
+    with pytest.raises(MalformedError, match=r"is not 'bob\.result/1'"):
+        from_json(document)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("run", None),
+        ("run", {"id": "x"}),
+        ("run.seed", "many"),
+        ("environment", []),
+        ("device_model", {}),
+        ("configurations", None),
+        ("configurations", ["x"]),
+        ("configurations.0", {}),
+        ("configurations.0.properties", "x"),
+        ("configurations.0.properties.0.verdict", "perhaps"),
+        ("configurations.0.properties.0.states", None),
+        ("configurations.0.properties.0.states.explored", "many"),
+        ("configurations.0.properties.0.workloads", [5]),
+        ("configurations.0.unmountable", None),
+    ],
+)
+def test_damage_is_told_in_one_line(path: str, value: Any) -> None:
+    document = json.loads(json.dumps(to_json(SMALL)))
+    *above, last = [int(word) if word.isdigit() else word for word in path.split(".")]
+    table = document
+    for word in above:
+        table = table[word]
+    table[last] = value
+    with pytest.raises(MalformedError) as caught:
+        from_json(document)
+    assert caught.value.message.startswith("the result document is damaged: ")
+    assert "\n" not in caught.value.message
+
+
+@given(st.lists(STATES, max_size=5))
+def test_totals(parts: list[States]) -> None:
+    whole = total(parts)
+    assert whole.explored == sum(part.explored for part in parts)
+    assert whole.legal_writes == sum(part.legal_writes for part in parts)
+    assert whole.legal_sectors == sum(part.legal_sectors for part in parts)
+    order = [None, "writes", "sectors"]
+    assert whole.exhaustive == (min((part.exhaustive for part in parts), key=order.index) if parts else None)
+
+
+def test_the_schema_is_the_one_that_is_documented() -> None:
+    assert to_json(SMALL)["schema"] == SCHEMA == "bob.result/1"

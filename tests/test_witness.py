@@ -1,0 +1,246 @@
+"""Witnesses: what a column finds is written so that it can be shown again, and what is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import samples_of_runs as samples
+
+from bob import witness
+from bob.crash.device import DeviceModel
+from bob.crash.state import CrashState
+from bob.errors import MalformedError
+from bob.judge.column import Column
+from bob.probe_files import shipped_probes
+from bob.replay import broken, lines
+from bob.result import Verdict
+from bob.trace.model import SECTOR_BYTES
+
+LOST = CrashState(1, (3,))
+"""The overwrite's data is durable here; the made-up outcomes below do not care."""
+
+
+def column(keep: dict[str, Mapping[str, Any]], *names: str) -> Column:
+    def kept(name: str, document: Mapping[str, Any]) -> str:
+        assert name not in keep
+        keep[name] = json.loads(json.dumps(document))
+        return f"witnesses/{name}.json"
+
+    properties = [probe.property for probe in shipped_probes(names)]
+    return Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, kept)
+
+
+def filled(
+    *more: tuple[CrashState, int | None], found: list[str], lost: str | None = None
+) -> tuple[Column, dict[str, Any]]:
+    keep: dict[str, Any] = {}
+    made = column(keep)
+    seen = samples.observed(
+        (samples.FIRST, 0), (samples.LAST, 1), *more, found=[samples.NOTHING, samples.ALL, *found], lost=lost
+    )
+    made.add(samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), seen)
+    return made, keep
+
+
+def test_a_column() -> None:
+    made, keep = filled(
+        (LOST, 2),
+        (CrashState(0, (1,), ((2, ((0, 1),)),)), 3),
+        (CrashState(0, (2,)), 4),
+        found=[
+            samples.OUT_OF_ORDER,
+            samples.TORN,
+            samples.UNMOUNTABLE,
+        ],
+    )
+    cells = {cell.name: cell for cell in made.cells()}
+    result = made.result(tuple(cells.values()), ["a note"])
+    assert list(cells) == [probe.property.name for probe in shipped_probes()]
+    verdicts = {name: cell.verdict for name, cell in cells.items()}
+    assert {name for name, verdict in verdicts.items() if verdict is Verdict.FAILS} == {
+        "single-sector-overwrite",
+        "overwrite-any",
+    }
+    assert verdicts["directory-op"] is Verdict.HOLDS
+    assert verdicts["append-any"] is Verdict.UNKNOWN
+    assert cells["append-any"].reason == "no workload asks for it"
+    assert cells["overwrite-any"].witness == "witnesses/overwrite-any.json"
+    assert cells["overwrite-any"].evidence == keep["overwrite-any"]["evidence"]
+    assert set(keep) == {"single-sector-overwrite", "overwrite-any", "unmountable"}
+    assert (result.unmountable.states, result.unmountable.witness) == (1, "witnesses/unmountable.json")
+    assert result.unmountable.error == "Structure needs cleaning: EXT4-fs (loop): bad geometry"
+    assert (result.name, result.effective_mount_options, result.notes) == (
+        "ext4-ordered",
+        "rw,data=ordered",
+        ("a note",),
+    )
+
+
+def test_a_refused_workload_leaves_nothing_to_hold() -> None:
+    made, _keep = filled(found=[])
+    assert {cell.verdict for cell in made.cells() if cell.workloads} == {Verdict.HOLDS}
+    made.refuse(samples.WORKLOAD, "the recording was refused")
+    refused = [cell for cell in made.cells() if cell.workloads]
+    assert {(cell.verdict, cell.reason) for cell in refused} == {(Verdict.UNKNOWN, "the recording was refused")}
+
+
+def test_the_witness_is_of_the_simplest_workload_and_state() -> None:
+    keep: dict[str, Any] = {}
+    made = column(keep, "overwrite-any")
+    found = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER]
+    for states in [
+        [(CrashState(0, (1, 2)), 2)],
+        [(CrashState(0, (2,), ((1, ((0, 1),)),)), 2), (CrashState(0, (2,)), 2)],
+    ]:
+        made.add(
+            samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), samples.observed(*states, found=found)
+        )  # type: ignore[arg-type]
+    made.cells()
+    assert keep["overwrite-any"]["crash"]["state"] == CrashState(0, (1, 2)).to_json()
+
+
+def document(name: str = "overwrite-any") -> dict[str, Any]:
+    _made, keep = filled(
+        (CrashState(0, (1,), ((2, ((0, 1),)),)), 2),
+        (CrashState(0), 3),
+        found=[samples.OUT_OF_ORDER, samples.UNMOUNTABLE],
+    )
+    _made.result(_made.cells())
+    return dict(keep[name])
+
+
+def stored(path: Path, content: Any) -> Path:
+    file = path / "witness.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
+    read = witness.read(stored(tmp_path, document()))
+    assert read.property == "overwrite-any"
+    assert read.question is not None
+    assert (read.question.required, read.question.later) == ((1,), 2)
+    assert (read.kernel, read.configuration, read.workload) == (
+        samples.ENVIRONMENT["kernel"],
+        samples.CONFIGURATION,
+        samples.WORKLOAD,
+    )
+    assert read.base.image() == samples.BASE.image()
+    assert read.base.name == samples.BASE.name
+    assert read.inodes == (samples.BEFORE, samples.AFTER)
+    image = bytearray(read.base.image())
+    for sector, data in read.runs:
+        image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
+    wanted = bytearray(samples.BASE.image())
+    wanted[3 * 512 : 6 * 512] = b"b" * 1536
+    wanted[8 * 512 : 9 * 512] = samples.TRACE.writes[1].data
+    wanted[20 * 512 : 21 * 512] = b"j" * 512
+    assert bytes(image) == bytes(wanted)
+
+
+def test_what_people_read_in_it() -> None:
+    crash = document()["crash"]
+    assert [(write["write"], write["fate"], write["operations"]) for write in crash["pending"]] == [
+        (1, "kept", [1]),
+        (2, "torn", []),
+    ]
+    assert crash["pending"][1]["kept_units"] == [[0, 1]]
+    assert crash["pending"][0]["seconds"] == 0.5
+    assert crash["seconds"] == 1.5
+    assert document()["device_model"] == {"write_cache": "volatile", "atomic_write_bytes": 512}
+
+
+def test_a_replay_says_whether_it_shows(tmp_path: Path) -> None:
+    read = witness.read(stored(tmp_path, document()))
+    seen = samples.observed(found=[samples.OUT_OF_ORDER, samples.ALL, samples.UNMOUNTABLE]).findings.observations()
+    assert broken(read, seen[0]) == read.evidence
+    assert broken(read, seen[1]) is None
+    assert broken(read, seen[2]) is None
+    assert lines(seen[0]) == ("mounted, 2 names", "/a: file, 4,096 B: initial data (4,096 B)", "/n: file, 0 B: nothing")
+    unmountable = witness.read(stored(tmp_path, document("unmountable")))
+    assert (unmountable.property, unmountable.question) == (None, None)
+    assert broken(unmountable, seen[0]) is None
+    assert "does not mount" in (broken(unmountable, seen[2]) or "")
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    made = document()
+    *above, last = [int(word) if word.isdigit() else word for word in path.split(".")]
+    table: Any = made
+    for word in above:
+        table = table[word]
+    table[last] = value(table[last]) if callable(value) else value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("data", lambda text: text[: len(text) // 2]),
+        ("data", lambda text: text[:-8]),
+        ("data", "?"),
+        ("data", 5),
+        ("runs", lambda runs: runs[:-1]),
+        ("runs", lambda runs: [*runs, [5, 1]]),
+        ("runs", 5),
+        ("runs.0", [3]),
+        ("runs.0.0", -1),
+        ("runs.0.0", 62),
+        ("base", None),
+        ("base.image", lambda text: text[: len(text) // 2]),
+        ("base.length", 512),
+        ("base.name", lambda _name: None),
+        ("workload", {}),
+        ("workload.operations", ["write /a"]),
+        ("question.required", [3]),
+        ("question.required", [0]),
+        ("question.later", 9),
+        ("question", {}),
+        ("configuration.fs", "zfs"),
+        ("configuration", []),
+        ("environment", {}),
+        ("inodes_before", None),
+        ("inodes_after", {"/a": "eleven"}),
+        ("property", 5),
+    ],
+)  # fmt: skip
+def test_damaged_witnesses_are_refused(tmp_path: Path, path: str, value: Any) -> None:
+    file = stored(tmp_path, changed(path, value))
+    with pytest.raises(MalformedError) as caught:
+        witness.read(file)
+    assert str(file) in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("field", [name for name in document() if name not in ("device_model", "crash")])
+def test_missing_fields_are_refused(tmp_path: Path, field: str) -> None:
+    made = document()
+    del made[field]
+    with pytest.raises(MalformedError):
+        witness.read(stored(tmp_path, made))
+
+
+@pytest.mark.parametrize("content", [[], "x", None, {}, {"schema": "bob.witness/2"}, {"schema": "bob.result/1"}])
+def test_other_documents_are_refused(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(MalformedError, match="has schema"):
+        witness.read(stored(tmp_path, content))
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    file = stored(tmp_path, document())
+    for length in range(0, file.stat().st_size, 997):
+        (tmp_path / "cut.json").write_bytes(file.read_bytes()[:length])
+        with pytest.raises(MalformedError, match="is no witness"):
+            witness.read(tmp_path / "cut.json")
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    with pytest.raises(MalformedError, match="is no witness"):
+        witness.read(tmp_path / "binary")
+    with pytest.raises(MalformedError, match="cannot read"):
+        witness.read(tmp_path / "gone")
+    with pytest.raises(MalformedError, match="cannot read"):
+        witness.read(tmp_path)
