@@ -8,6 +8,7 @@ import pytest
 
 from bob.crash.image import Run
 from bob.errors import UsageError
+from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
 from bob.observe.observation import Observation
 from bob.observe.session import Session
@@ -169,6 +170,6 @@ def test_a_new_agent_starts_from_nothing(taken: Taken, observing: Inhabited) -> 
     observing.stream.close()
     observing.start()
     assert "/tmp/bob" not in observing.run("cat /sys/block/loop*/loop/backing_file; ls /tmp/bob")
-    assert observing.run("ls /tmp/bob").split() == ["mnt"]
+    assert observing.run("ls /tmp/bob").split() == [ROOT.rpartition("/")[2]]
     assert observing.run("ls /sys/kernel/tracing/instances") == ""
     assert found(observe(observing.agent, taken, [taken.first])[0]) == expected(WRITES, 0)

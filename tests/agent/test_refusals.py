@@ -9,6 +9,7 @@ import pytest
 
 from bob.config import Configuration
 from bob.errors import BobError, UsageError
+from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
 from bob.record.base import base_name, make_base, put_base
 from bob.record.encode import encode
@@ -109,7 +110,7 @@ def test_a_recording_is_refused_in_the_machines_words(
 
 def test_a_mount_that_stays_busy_is_the_agents_failure_and_goes_when_it_can(recording: Inhabited) -> None:
     base = make_base(recording.agent, EXT4, WRITES.setup)
-    stay = "echo $$ >/tmp/holder; until cd /tmp/bob/mnt/d 2>/dev/null; do sleep 0.1; done; exec sleep 10000000"
+    stay = f"echo $$ >/tmp/holder; until cd {ROOT}/d 2>/dev/null; do sleep 0.1; done; exec sleep 10000000"
     holder = recording.guest.shell.open_channel(stay)
     with pytest.raises(AgentBroken, match="umount"):
         recording.agent.ask("record", timeout=300, **request(base=base.name))
