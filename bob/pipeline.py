@@ -16,8 +16,8 @@ from pathlib import Path
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.errors import RecordingError
-from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
+from bob.errors import MalformedError, RecordingError, UsageError
+from bob.guest.agent_client import REMOTE_FILE, START, Agent, AgentBroken, agent_file
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock, GuestSpec
@@ -25,7 +25,7 @@ from bob.image import Image
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
 from bob.progress import Progress
-from bob.record.base import make_base
+from bob.record.base import make_base, put_base
 from bob.record.check import checked
 from bob.record.recorder import record
 from bob.store import Observed, RunDirectory
@@ -116,6 +116,7 @@ class Pipeline:
         self._recorded: queue.Queue[Recorded | None] = queue.Queue()
         self._results: queue.Queue[Explored | Refused | BaseException] = queue.Queue()
         self._stopped = threading.Event()
+        self._bases: dict[tuple[Operation, ...], Base] = {}
         self._threads = (
             threading.Thread(target=self._guarded, args=(self._record_then_observe,), name="recorder"),
             threading.Thread(target=self._guarded, args=(self._observe_all,), name="observer"),
@@ -157,32 +158,39 @@ class Pipeline:
 
     def _record_from(self, number: int) -> int:
         """Record workloads from ``number`` on in one guest; the number to go on with when that guest is lost."""
-        bases: dict[tuple[Operation, ...], Base] = {}
         with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
             while number < len(self._workloads) and not self._stopped.is_set():
                 workload = self._workloads[number]
                 try:
-                    if workload.setup not in bases:
-                        bases[workload.setup] = make_base(agent, self._task.configuration, workload.setup)
-                        self._run.save_base(bases[workload.setup])
-                    self._record(agent, number, workload, bases[workload.setup])
-                except GuestLost as loss:
+                    self._record(agent, number, workload, self._base(agent, workload))
+                except (GuestLost, AgentBroken) as loss:
                     self._refuse(number, workload, f"the guest was lost while recording: {loss}")
                     return number + 1
                 number += 1
         return number
 
+    def _base(self, agent: Agent, workload: Workload) -> Base:
+        """The base of a workload; made once, since another one would differ in what the kernel draws at random."""
+        if (base := self._bases.get(workload.setup)) is not None:
+            put_base(agent, base)
+            return base
+        base = self._bases[workload.setup] = make_base(agent, self._task.configuration, workload.setup)
+        self._run.save_base(base)
+        return base
+
     def _record(self, agent: Agent, number: int, workload: Workload, base: Base) -> None:
-        recording = record(agent, self._task.configuration, base, workload, virtual=True)
         try:
-            trace = checked(recording, base)
-        except RecordingError as refusal:
+            recording = record(agent, self._task.configuration, base, workload, virtual=True)
+            plan = Plan(checked(recording, base), base, self._task.model)
+        except UsageError as refusal:
+            self._refuse(number, workload, f"the guest refused it: {refusal}")
+            return
+        except (RecordingError, MalformedError) as refusal:
             self._refuse(number, workload, f"the recording was refused: {refusal}")
             return
         folder = self._run.folder(number, workload)
         self._run.save_recording(folder, workload, base, recording)
         self._progress.recorded(workload.title)
-        plan = Plan(trace, base, self._task.model)
         self._recorded.put(Recorded(number, folder, workload, base, recording, plan))
 
     def _refuse(self, number: int, workload: Workload, reason: str) -> None:
@@ -200,7 +208,7 @@ class Pipeline:
                     if agent is None:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     observed = self._observe(agent, recorded)
-                except GuestLost as loss:
+                except (GuestLost, AgentBroken, UsageError) as loss:
                     nothing = recorded.plan.nothing_explored()
                     observed = Observed((), Findings(), nothing, f"the guest was lost: {loss}")
                 if observed.lost is not None:

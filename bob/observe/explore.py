@@ -9,7 +9,8 @@ from bob.config import Configuration
 from bob.crash.plan import Plan
 from bob.crash.search import Search
 from bob.crash.state import CrashState
-from bob.guest.agent_client import Agent
+from bob.errors import UsageError
+from bob.guest.agent_client import Agent, AgentBroken
 from bob.guest.loss import GuestLost
 from bob.observe.observation import Findings
 from bob.observe.session import Session
@@ -33,8 +34,9 @@ def explore(
 ) -> Observed:
     """Observe up to ``budget`` crash states of ``plan`` in the agent's guest.
 
-    ``observed`` is told how many more states were dealt with. A guest that is lost on the way leaves the states that it
-    had, and all that would have come, without an outcome: the loss is in the answer, and never retried away.
+    ``observed`` is told how many more states were dealt with. A guest that is lost on the way, or an agent that fails
+    or refuses there, leaves the states that it had, and all that would have come, without an outcome: the loss is in
+    the answer, and never retried away.
     """
     searching = plan.search(budget, seed)
     states: list[tuple[CrashState, int | None]] = []
@@ -47,7 +49,7 @@ def explore(
             outcomes = session.observe(deltas, plan.composer.payload_since(0))
             states[-len(batch) :] = zip(batch, outcomes, strict=True)
             observed(len(batch))
-    except GuestLost as loss:
+    except (GuestLost, AgentBroken, UsageError) as loss:
         findings = session.findings if session is not None else Findings()
         return Observed(tuple(states), findings, _coverage(plan, searching, states), f"the guest was lost: {loss}")
     return Observed(tuple(states), session.findings, _coverage(plan, searching, states))

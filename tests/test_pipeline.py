@@ -1,0 +1,213 @@
+"""The pipeline's control flow, with guests that are made up: order, losses, failures, and leaving early."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import samples_of_runs as samples
+
+from bob import pipeline as module
+from bob.crash.device import DeviceModel
+from bob.errors import BobError, MalformedError, RecordingError, UsageError
+from bob.guest.agent_client import AgentBroken
+from bob.guest.loss import Cause, GuestLost, Loss
+from bob.guest.spec import Clock
+from bob.observe.observation import Findings
+from bob.pipeline import Explored, Pipeline, Refused, Task
+from bob.progress import Silent
+from bob.store import Observed, RunDirectory
+from bob.trace.base import Base
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+
+LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
+OBSERVED = Observed(((samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+
+
+@dataclass
+class World:
+    """What the made-up guests do, and what was asked of them. ``recording`` and ``observing`` may raise."""
+
+    recording: Callable[[Workload], None] = lambda _workload: None
+    observing: Callable[[Workload], Observed] = lambda _workload: OBSERVED
+    guests: list[Clock] = field(default_factory=list)
+    ended: list[Clock] = field(default_factory=list)
+    made: list[object] = field(default_factory=list)
+    put: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def agent_in(self, _hypervisor: object, _image: object, clock: Clock) -> Iterator[object]:
+        self.guests.append(clock)
+        try:
+            yield object()
+        finally:
+            self.ended.append(clock)
+
+    def make_base(self, _agent: object, _configuration: object, setup: object) -> Base:
+        self.made.append(setup)
+        return samples.BASE
+
+    def put_base(self, _agent: object, base: Base) -> None:
+        self.put.append(base.name)
+
+    def record(
+        self, _agent: object, _configuration: object, _base: Base, workload: Workload, *, virtual: bool
+    ) -> object:
+        assert virtual
+        self.recording(workload)
+        return samples.RECORDING
+
+    def explore(self, _agent: object, _configuration: object, _base: Base, _plan: object, **more: Any) -> Observed:
+        more["observed"](1)
+        return self.observing(samples.WORKLOAD)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+    for name in ("agent_in", "make_base", "put_base", "record", "explore"):
+        monkeypatch.setattr(module, name, getattr(world, name))
+    monkeypatch.setattr(module, "checked", lambda _recording, _base: samples.TRACE)
+    return world
+
+
+def pipeline(tmp_path: Path, workloads: list[Workload] = WORKLOADS) -> Pipeline:
+    run = RunDirectory.create(tmp_path / "run", {})
+    task = Task(samples.CONFIGURATION, DeviceModel(), 10, 1)
+    return Pipeline(object(), object(), task, run, workloads, Silent())  # type: ignore[arg-type]
+
+
+def results(pipeline: Pipeline) -> list[Explored | Refused]:
+    with pipeline:
+        found = list(pipeline)
+    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+    return found
+
+
+def at(number: int, failure: BaseException) -> Callable[[Workload], None]:
+    def recording(workload: Workload) -> None:
+        if workload is WORKLOADS[number]:
+            raise failure
+
+    return recording
+
+
+def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> None:
+    made = pipeline(tmp_path)
+    found = results(made)
+    assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+    assert world.guests.count(Clock.VIRTUAL) == 1
+    assert sorted(clock.value for clock in world.guests) == sorted(clock.value for clock in world.ended)
+    assert world.made == [samples.WORKLOAD.setup]
+    run = RunDirectory(tmp_path / "run")
+    assert all(run.is_observed(folder) for folder in run.workloads())
+    assert len(run.workloads()) == len(WORKLOADS)
+
+
+@pytest.mark.parametrize("loss", [LOSS, AgentBroken("the agent failed at record: KeyError")])
+def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path, loss: BobError) -> None:
+    world.recording = at(2, loss)
+    found = results(pipeline(tmp_path))
+    assert [item.number for item in found if isinstance(item, Refused)] == [2]
+    assert f"the guest was lost while recording: {loss}" in str(found[2])
+    assert world.guests.count(Clock.VIRTUAL) == 2
+    # the new guest is given the base that the old one made: states are built on the one that was recorded on
+    assert world.made == [samples.WORKLOAD.setup]
+    assert samples.BASE.name in world.put
+    run = RunDirectory(tmp_path / "run")
+    assert run.refusal(run.folder(2, WORKLOADS[2])) is not None
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (UsageError("operation 1 failed: Invalid argument"), "the guest refused it: operation 1 failed"),
+        (RecordingError("two sectors differ"), "the recording was refused: two sectors differ"),
+        (MalformedError("the log is damaged"), "the recording was refused: the log is damaged"),
+    ],
+)
+def test_a_workload_that_cannot_be_recorded_costs_itself(
+    world: World, tmp_path: Path, refusal: BobError, words: str
+) -> None:
+    world.recording = at(0, refusal)
+    found = results(pipeline(tmp_path))
+    assert isinstance(found[0], Refused)
+    assert found[0].reason.startswith(words)
+    assert all(isinstance(item, Explored) for item in found[1:])
+    assert world.guests.count(Clock.VIRTUAL) == 1
+
+
+@pytest.mark.parametrize("loss", [LOSS, AgentBroken("it failed"), UsageError("it refused")])
+def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, loss: BobError) -> None:
+    left = [loss]
+
+    def observing(_workload: Workload) -> Observed:
+        if left:
+            raise left.pop()
+        return OBSERVED
+
+    world.observing = observing
+    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
+    assert len(found) == len(WORKLOADS)
+    [lost] = [observed for observed in found if observed.lost]
+    assert lost.lost == f"the guest was lost: {loss}"
+    assert lost.coverage.explored == 0
+    assert lost.coverage.exhaustive is None
+
+
+def test_a_loss_on_the_way_ends_that_guest(world: World, tmp_path: Path) -> None:
+    left = [replace(OBSERVED, lost="it is gone")]
+    world.observing = lambda _workload: left.pop() if left else OBSERVED
+    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
+    assert [observed.lost for observed in found].count("it is gone") == 1
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("a bug"), KeyboardInterrupt()])
+def test_a_failure_reaches_the_caller_and_leaves_no_thread(
+    world: World, tmp_path: Path, failure: BaseException
+) -> None:
+    world.recording = at(1, failure)
+    with pytest.raises(type(failure)):
+        results(pipeline(tmp_path))
+    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+    assert len(world.guests) == len(world.ended)
+
+
+def test_a_configuration_that_is_refused_reaches_the_caller(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> Base:
+        raise UsageError("mount refused (EINVAL)")
+
+    monkeypatch.setattr(module, "make_base", refuse)
+    with pytest.raises(UsageError, match="mount refused"):
+        results(pipeline(tmp_path))
+
+
+def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
+    started = threading.Event()
+
+    def observing(_workload: Workload) -> Observed:
+        started.set()
+        return OBSERVED
+
+    world.observing = observing
+    with pytest.raises(ZeroDivisionError), pipeline(tmp_path, WORKLOADS * 50) as made:
+        next(iter(made))
+        started.wait(5)
+        raise ZeroDivisionError
+    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+    assert len(world.guests) == len(world.ended)
+
+
+def test_each_initial_tree_has_one_base(world: World, tmp_path: Path) -> None:
+    other = replace(samples.WORKLOAD, setup=parse("write /a 0 4096; create /b"))
+    results(pipeline(tmp_path, [WORKLOADS[0], other, WORKLOADS[1], other]))
+    assert world.made == [samples.WORKLOAD.setup, other.setup]
