@@ -116,8 +116,8 @@ def explored(agent: FakeAgent, budget: int = 100) -> tuple[Observed, list[int], 
 def test_everything_is_explored() -> None:
     agent = FakeAgent()
     seen, told, plan = explored(agent)
-    # The overwrite (1 sector) and the journal (2) become durable first, then the commit (1): 2^2 - 1 + 2^1 - 1 + 1 whole
-    # states, with tears 2^3 - 1 + 2^1 - 1 + 1.
+    # The overwrite (1 sector) and the journal (2) become durable first, then the commit (1): 2^2 - 1 + 2^1 - 1 + 1
+    # whole states, with tears 2^3 - 1 + 2^1 - 1 + 1.
     assert seen.coverage == States(9, 5, 9, "sectors")
     assert seen.lost is None
     assert len({state for state, _outcome in seen.states}) == 9
