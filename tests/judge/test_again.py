@@ -1,0 +1,108 @@
+"""Judging a run again: the same verdicts as the first time, and nothing holds that was not observed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import samples_of_runs as samples
+
+from bob.crash.state import CrashState
+from bob.errors import StoreError
+from bob.judge import again
+from bob.judge.again import judge_again
+from bob.result import Verdict, from_json, to_json
+from bob.store import RunDirectory, workload_to_json
+from bob.workload.operations import Workload
+
+WORKLOADS = [replace(samples.WORKLOAD, name=name) for name in ("one", "two")]
+GOOD = samples.observed((samples.FIRST, 0), (samples.LAST, 1), found=[samples.NOTHING, samples.ALL])
+BAD = samples.observed(
+    (samples.FIRST, 0),
+    (samples.LAST, 1),
+    (CrashState(1), 2),
+    found=[samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER],
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again, "checked", lambda _recording, _base: samples.TRACE)
+
+
+def started(path: Path, **more: object) -> RunDirectory:
+    request = {
+        "fs": "ext4",
+        "mkfs_options": "",
+        "mount_options": "data=ordered",
+        "device": 0,
+        "properties": ["overwrite-any"],
+        "image": "debian-bookworm",
+        "budget": 10,
+        "seed": 2**60,
+        "write_cache": "volatile",
+        "atomic_write_bytes": 512,
+    }
+    about = {"id": "x", "started": "then", "bob": "0.1", "request": request, "environment": samples.ENVIRONMENT}
+    about["workloads"] = [workload_to_json(workload) for workload in WORKLOADS]
+    about.update(more)
+    run = RunDirectory.create(path / "run", {name: value for name, value in about.items() if value is not None})
+    run.save_base(samples.BASE)
+    return run
+
+
+def keep(run: RunDirectory, number: int, workload: Workload) -> Path:
+    folder = run.folder(number, workload)
+    run.save_recording(folder, workload, samples.BASE, samples.RECORDING)
+    return folder
+
+
+def test_what_was_observed_is_judged(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    for number, seen in enumerate([GOOD, BAD]):
+        run.save_observed(keep(run, number, WORKLOADS[number]), seen)
+    result = judge_again(run.path)
+    [cell] = result.configurations[0].properties
+    assert cell.verdict is Verdict.FAILS
+    assert [workload.verdict for workload in cell.workloads] == [Verdict.HOLDS, Verdict.FAILS]
+    assert cell.witness is not None
+    assert (run.path / cell.witness).is_file()
+    assert result.run.seed == 2**60
+    assert from_json(run.result()) == result
+    assert to_json(judge_again(run.path)) == run.result()
+
+
+def stopped_before_recording(run: RunDirectory) -> None:
+    """Nothing is there of the second workload."""
+
+
+def stopped_while_recording(run: RunDirectory) -> None:
+    run.folder(1, WORKLOADS[1]).mkdir()
+    (run.folder(1, WORKLOADS[1]) / "log").write_bytes(b"half a log")
+
+
+def stopped_before_observing(run: RunDirectory) -> None:
+    keep(run, 1, WORKLOADS[1])
+
+
+def refused(run: RunDirectory) -> None:
+    run.save_refusal(run.folder(1, WORKLOADS[1]), WORKLOADS[1], "the guest was lost")
+
+
+@pytest.mark.parametrize("stop", [stopped_before_recording, stopped_while_recording, stopped_before_observing, refused])
+def test_a_stopped_run_holds_nothing(tmp_path: Path, stop) -> None:  # type: ignore[no-untyped-def]
+    run = started(tmp_path)
+    run.save_observed(keep(run, 0, WORKLOADS[0]), GOOD)
+    stop(run)
+    [cell] = judge_again(run.path).configurations[0].properties
+    assert cell.verdict is Verdict.UNKNOWN
+    assert cell.reason
+    assert cell.states.exhaustive is None
+
+
+@pytest.mark.parametrize("missing", ["request", "bob", "workloads", "environment"])
+def test_runs_that_cannot_be_judged(tmp_path: Path, missing: str) -> None:
+    run = started(tmp_path, **{missing: None})
+    with pytest.raises(StoreError):
+        judge_again(run.path)
