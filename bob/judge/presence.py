@@ -101,6 +101,7 @@ class Oracle:
         self._places = Places(history)
         self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
         self._groups = _groups(self._places)
+        self._changing = frozenset().union(*(self._touchers(thing.identity) for thing in history.things))
 
     def read(self, observation: Observation) -> Reading:
         """What is there of every operation in ``observation`` (which has a tree)."""
@@ -275,16 +276,13 @@ class Oracle:
             for stop in stops
         )
 
-    @property
-    def _changing(self) -> frozenset[int]:
-        """Every operation that changes something."""
-        writers = frozenset().union(*(story.writers for story in self._stories.values()))
-        return writers | {number for number, changed in enumerate(self._places.changes) if changed}
-
     def _touchers(self, identity: int) -> frozenset[int]:
-        """The operations on a thing's names or contents."""
+        """The operations on a thing's names, contents or attributes; for a directory, on the names in it."""
+        steps = enumerate(pairwise(self._history.steps), start=1)
+        own = {number for number, (was, now) in steps if was.inodes.get(identity) != now.inodes.get(identity)}
         names = (self._places.changers(place) for place in self._places.of(identity))
-        return self._stories[identity].writers.union(*names)
+        inside = self._places.changers_in(identity)
+        return self._stories[identity].writers.union(own, inside, *names)
 
     def _path(self, number: int, place: Place) -> str:
         for step in (self._history.steps[number], self._history.steps[number - 1]):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 from random import Random
 
 import pytest
 from workload.generators import random_workload
 
 from bob.judge.presence import Presence, Reading
-from bob.observe.observation import Observation
+from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import How, Workload
@@ -93,6 +94,39 @@ def test_any_whole_operations_are_told_as_they_are(seed: int) -> None:
 def test_a_torn_operation_is_nobody_elses_fault(seed: int) -> None:
     for number in range(seed, seed + 200):
         check_torn(number)
+
+
+def check_fault(seed: int) -> None:
+    """Something that cannot be read accuses an operation only if it alone had to do with it."""
+    rng = Random(seed)
+    workload = random_workload(rng, rng.randint(2, 6))
+    world = World.of(workload)
+    last = rng.choice([0, *world.all])
+    seen = world.step(last)
+    tree = dict(seen.tree or {})
+    if not tree:
+        return
+    path = rng.choice(sorted(tree))
+    thing = world.history.steps[last].names[path]
+    if rng.random() < 0.5 and tree[path].kind == "file":
+        tree[path] = Node("unreadable", fault="Structure needs cleaning")
+    else:
+        tree[path] = replace(tree[path], content=b"", fault="cannot be read")
+        tree = {name: node for name, node in tree.items() if not name.startswith(path + "/")}
+    reading = world.oracle().read(Observation(True, None, tree))
+    may = {number for number in world.all if thing in world.named(number)}
+    may = may or {number for number in world.all if world.named(number)}  # nobody had to do with it: anybody may have
+    for number in world.all:
+        if reading.of(number) is Presence.PARTIAL:
+            assert may == {number}, shown(number, {last}, may, workload, Observation(True, None, tree), reading)
+    for damage in reading.damage:
+        assert damage.suspects >= may, shown(0, {last}, may, workload, Observation(True, None, tree), reading)
+
+
+@pytest.mark.parametrize("seed", range(0, 600, 200))
+def test_a_fault_is_nobodys_where_it_may_be_anothers(seed: int) -> None:
+    for number in range(seed, seed + 200):
+        check_fault(number)
 
 
 def shown(number: int, there: Set[int], torn: Set[int], workload: Workload, seen: Observation, reading: Reading) -> str:
