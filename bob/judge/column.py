@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from bob import witness
@@ -61,7 +63,7 @@ class Column:
         self._effective = ""
 
     def refuse(self, workload: Workload, reason: str) -> None:
-        """Take note that a workload could not be recorded: no property that it asks for can hold."""
+        """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
         for prop in self._properties:
             if Bench.asks(prop, workload):
                 self._refused.setdefault(prop.name, reason)
@@ -72,13 +74,21 @@ class Column:
         observations = observed.findings.observations()
         inodes = (recording.inodes_before, recording.inodes_after)
         complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
-        bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
+        try:
+            bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
+        except Exception as broken:
+            self.refuse(workload, _broke(broken))
+            return
         self._unmountable += len(bench.unmountable)
         for state, outcome in bench.unmountable[: self._first_unmountable is None]:
             error = observations[outcome].error or ""
             self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
         for prop in self._properties:
-            judged = bench.judge(prop)
+            try:
+                judged = bench.judge(prop)
+            except Exception as broken:
+                self._refused.setdefault(prop.name, _broke(broken))
+                continue
             if judged is None:
                 continue
             self._results[prop.name].append(judged.result)
@@ -140,3 +150,10 @@ class Column:
             state=showing.state,
             runs=showing.plan.runs(showing.state),
         )
+
+
+def _broke(error: Exception) -> str:
+    """A broken checker in one line: it makes what it judged unknown, and does not end the run (design, section 2)."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    said = str(error).strip() or type(error).__name__
+    return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"

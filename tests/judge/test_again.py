@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge import again
 from bob.judge.again import judge_again
+from bob.judge.verdicts import Bench
 from bob.result import Verdict, from_json, to_json
 from bob.store import RunDirectory, workload_to_json
 from bob.workload.operations import Workload
@@ -99,6 +101,34 @@ def test_a_stopped_run_holds_nothing(tmp_path: Path, stop) -> None:  # type: ign
     assert cell.verdict is Verdict.UNKNOWN
     assert cell.reason
     assert cell.states.exhaustive is None
+
+
+@pytest.mark.parametrize("part", ["__init__", "judge", "_broken"])
+def test_a_judge_that_breaks_makes_its_cells_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    judging = getattr(Bench, part)
+
+    def breaks(bench: Bench, *asked: object) -> object:
+        """Breaks on one workload of the two, for one property where there is one to break on."""
+        making = part == "__init__"
+        mine = (asked[0] if making else bench.workload) == WORKLOADS[1]
+        if mine and (making or asked[0].name == "overwrite-any"):  # type: ignore[attr-defined]
+            raise ZeroDivisionError("by nothing\nat all")
+        return judging(bench, *asked)
+
+    run = started(tmp_path)
+    about = json.loads((run.path / "run.json").read_text())
+    about["request"]["properties"] = ["directory-op", "overwrite-any"]
+    run.note(request=about["request"])
+    for number in range(2):
+        run.save_observed(keep(run, number, WORKLOADS[number]), GOOD)
+    monkeypatch.setattr(Bench, part, breaks)
+    directory_op, overwrite = judge_again(run.path).configurations[0].properties
+    assert overwrite.verdict is Verdict.UNKNOWN
+    assert overwrite.reason is not None
+    assert "bob's own judgement broke: by nothing (test_again.py, line" in overwrite.reason
+    assert directory_op.verdict is (Verdict.UNKNOWN if part == "__init__" else Verdict.HOLDS)
 
 
 @pytest.mark.parametrize("missing", ["request", "bob", "workloads", "environment"])
