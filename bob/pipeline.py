@@ -1,7 +1,8 @@
 """Guests side by side: one records, in virtual time where waiting is free; others observe what was recorded.
 
 Two guests at a time, since each takes a processor of its own: a recorder and an observer, and when all is recorded
-two observers. Results come in the order of the workloads, whoever was ready first.
+two observers. Results can be had in the order of the workloads, whoever was ready first. What a run directory has
+already, since it was stopped and is gone on with, is not done again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bob.image import Image
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
 from bob.progress import Progress
-from bob.record.base import make_base, put_base
+from bob.record.base import base_name, make_base, put_base
 from bob.record.check import checked
 from bob.record.recorder import record
 from bob.store import Observed, RunDirectory
@@ -92,9 +93,9 @@ class _Stopped(Exception):
 
 
 class Pipeline:
-    """Runs while ``with`` is open; iterate to get what came of each workload, in order.
+    """Runs while ``with`` is open; ask for the :meth:`result` of each workload.
 
-    A failure in any thread is raised from the iteration; leaving ``with`` early ends the guests and the threads.
+    Leaving ``with`` early ends the guests and the threads.
     """
 
     def __init__(
@@ -110,11 +111,17 @@ class Pipeline:
         self._image = image
         self._task = task
         self._run = run
-        self._workloads = workloads
+        self._left = {
+            number: workload
+            for number, workload in enumerate(workloads)
+            if not run.is_done(run.folder(number, workload))
+        }
+        """What is to be done, by its number in the run."""
         self._progress = progress
         # Not bounded: a recording guest that waits would burn its processor, since its clock never stands still.
         self._recorded: queue.Queue[Recorded | None] = queue.Queue()
         self._results: queue.Queue[Explored | Refused | BaseException] = queue.Queue()
+        self._early: dict[int, Explored | Refused] = {}
         self._stopped = threading.Event()
         self._bases: dict[tuple[Operation, ...], Base] = {}
         self._threads = (
@@ -133,15 +140,16 @@ class Pipeline:
         for thread in self._threads:
             thread.join()
 
-    def __iter__(self) -> Iterator[Explored | Refused]:
-        early: dict[int, Explored | Refused] = {}
-        for number in range(len(self._workloads)):
-            while number not in early:
-                result = self._results.get()
-                if isinstance(result, BaseException):
-                    raise result
-                early[result.number] = result
-            yield early.pop(number)
+    def result(self, number: int) -> Explored | Refused | None:
+        """What came of workload ``number``, once; None if it was done before. A failure in any thread is raised."""
+        if number not in self._left:
+            return None
+        while number not in self._early:
+            result = self._results.get()
+            if isinstance(result, BaseException):
+                raise result
+            self._early[result.number] = result
+        return self._early.pop(number)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -150,31 +158,49 @@ class Pipeline:
             self._results.put(failure)
 
     def _record_then_observe(self) -> None:
-        number = 0
-        while number < len(self._workloads) and not self._stopped.is_set():
-            number = self._record_from(number)
+        numbers: Sequence[int] = ()
+        for number, workload in self._left.items():
+            if self._run.is_recorded(self._run.folder(number, workload)):
+                self._take(number, workload)
+            else:
+                numbers = (*numbers, number)
+        while numbers and not self._stopped.is_set():
+            numbers = self._record_all(numbers)
         self._recorded.put(None)
         self._observe_all()
 
-    def _record_from(self, number: int) -> int:
-        """Record workloads from ``number`` on in one guest; the number to go on with when that guest is lost."""
+    def _take(self, number: int, workload: Workload) -> None:
+        """Take a recording that the run has already."""
+        folder = self._run.folder(number, workload)
+        _workload, name, recording = self._run.recording(folder)
+        base = self._run.base(name)
+        plan = Plan(checked(recording, base), base, self._task.model)
+        self._progress.recorded(workload.title)
+        self._recorded.put(Recorded(number, folder, workload, base, recording, plan))
+
+    def _record_all(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Record these workloads in one guest; those to go on with when that guest is lost."""
         with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
-            while number < len(self._workloads) and not self._stopped.is_set():
-                workload = self._workloads[number]
+            for place, number in enumerate(numbers):
+                if self._stopped.is_set():
+                    break
+                workload = self._left[number]
                 try:
                     self._record(agent, number, workload, self._base(agent, workload))
                 except (GuestLost, AgentBroken) as loss:
                     self._refuse(number, workload, f"the guest was lost while recording: {loss}")
-                    return number + 1
-                number += 1
-        return number
+                    return numbers[place + 1 :]
+        return ()
 
     def _base(self, agent: Agent, workload: Workload) -> Base:
-        """The base of a workload; made once, since another one would differ in what the kernel draws at random."""
-        if (base := self._bases.get(workload.setup)) is not None:
+        """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
+        setup, name = workload.setup, base_name(self._task.configuration, workload.setup)
+        if setup not in self._bases and self._run.has_base(name):
+            self._bases[setup] = self._run.base(name)
+        if (base := self._bases.get(setup)) is not None:
             put_base(agent, base)
             return base
-        base = self._bases[workload.setup] = make_base(agent, self._task.configuration, workload.setup)
+        base = self._bases[setup] = make_base(agent, self._task.configuration, setup)
         self._run.save_base(base)
         return base
 

@@ -17,12 +17,11 @@ from bob.observe.session import Session
 from bob.pipeline import agent_in
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
+from bob.request import DEFAULT_IMAGE
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness, read
 from bob.workload.history import simulate
 from bob.workload.pattern import describe
-
-DEFAULT_IMAGE = "debian-bookworm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ class ConfigurationResult:
     properties: tuple[PropertyResult, ...]
     unmountable: Unmountable = field(default_factory=Unmountable)
     notes: tuple[str, ...] = ()
+    mkfs_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,36 +54,33 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
         """Make the directory ``path``; StoreError if it cannot be written or holds something already."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
-                raise StoreError(f"{path} is not empty", hint="name another directory with --out")
+        with empty_folder(path):
             for folder in ("bases", "workloads", "witnesses"):
                 (path / folder).mkdir()
-            _write(path / "run.json", json.dumps(about, indent=1).encode())
-        except OSError as error:
-            raise StoreError(
-                f"cannot write {path}: {error.strerror}", hint="name another directory with --out"
-            ) from None
+            write_whole(path / "run.json", json.dumps(about, indent=1).encode())
         return cls(path)
 
     def about(self) -> dict[str, Any]:
         """What run.json says."""
-        return _document(self.path / "run.json")
+        return read_document(self.path / "run.json")
 
     def note(self, **more: Any) -> None:
         """Add to run.json."""
-        _write(self.path / "run.json", json.dumps({**self.about(), **more}, indent=1).encode())
+        write_whole(self.path / "run.json", json.dumps({**self.about(), **more}, indent=1).encode())
 
     def save_base(self, base: Base) -> None:
         """Keep a base image."""
-        _write(self.path / "bases" / f"{base.name}.json", json.dumps(base_to_json(base)).encode())
+        write_whole(self.path / "bases" / f"{base.name}.json", json.dumps(base_to_json(base)).encode())
+
+    def has_base(self, name: str) -> bool:
+        """Whether a base image of this name was kept."""
+        return (self.path / "bases" / f"{name}.json").is_file()
 
     def base(self, name: str) -> Base:
         """A kept base image."""
         path = self.path / "bases" / f"{name}.json"
         with _reading(path):
-            return base_from_json(_document(path))
+            return base_from_json(read_document(path))
 
     def workloads(self) -> list[Path]:
         """The folders of the workloads, in the order of the run."""
@@ -97,8 +94,8 @@ class RunDirectory:
     def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
         """Keep a recording that passed its check."""
         folder.mkdir(exist_ok=True)
-        _write(folder / "log", recording.log)
-        _write(folder / "timeline", recording.timeline.encode())
+        write_whole(folder / "log", recording.log)
+        write_whole(folder / "timeline", recording.timeline.encode())
         document = {
             "workload": workload_to_json(workload),
             "base": base.name,
@@ -108,25 +105,27 @@ class RunDirectory:
             "inodes_after": recording.inodes_after,
             "final": _packed(recording.final),
         }
-        _write(folder / "recorded.json", json.dumps(document).encode())
+        write_whole(folder / "recorded.json", json.dumps(document).encode())
 
     def save_refusal(self, folder: Path, workload: Workload, reason: str) -> None:
         """Keep that, and why, a workload could not be recorded."""
         folder.mkdir(exist_ok=True)
-        _write(folder / "refused.json", json.dumps({"workload": workload_to_json(workload), "reason": reason}).encode())
+        write_whole(
+            folder / "refused.json", json.dumps({"workload": workload_to_json(workload), "reason": reason}).encode()
+        )
 
     def refusal(self, folder: Path) -> tuple[Workload, str] | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
         if not (folder / "refused.json").is_file():
             return None
         with _reading(folder / "refused.json"):
-            document = _document(folder / "refused.json")
+            document = read_document(folder / "refused.json")
             return workload_from_json(document["workload"]), document["reason"]
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
         with _reading(folder / "recorded.json"):
-            document = _document(folder / "recorded.json")
+            document = read_document(folder / "recorded.json")
             recording = Recording(
                 log=(folder / "log").read_bytes(),
                 timeline=(folder / "timeline").read_text(),
@@ -149,16 +148,24 @@ class RunDirectory:
             "coverage": {name: None if value is None else str(value) for name, value in asdict(coverage).items()},
             "lost": observed.lost,
         }
-        _write(folder / "observed.json", json.dumps(document).encode())
+        write_whole(folder / "observed.json", json.dumps(document).encode())
 
     def is_observed(self, folder: Path) -> bool:
         """Whether the observations of a workload were kept."""
         return (folder / "observed.json").is_file()
 
+    def is_recorded(self, folder: Path) -> bool:
+        """Whether the recording of a workload was kept."""
+        return (folder / "recorded.json").is_file()
+
+    def is_done(self, folder: Path) -> bool:
+        """Whether nothing is left to be done for a workload: it was observed, or could not be recorded."""
+        return self.is_observed(folder) or (folder / "refused.json").is_file()
+
     def observed(self, folder: Path) -> Observed:
         """What was kept of a workload's observations."""
         with _reading(folder / "observed.json"):
-            document = _document(folder / "observed.json")
+            document = read_document(folder / "observed.json")
             contents = zlib.decompress(base64.b64decode(document["contents"]))
             if sum(document["chunks"]) != len(contents):
                 raise ValueError("its contents are not as long as they should be")
@@ -173,16 +180,16 @@ class RunDirectory:
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness; its path within the run."""
-        _write(self.path / "witnesses" / f"{name}.json", json.dumps(document, indent=1).encode())
+        write_whole(self.path / "witnesses" / f"{name}.json", json.dumps(document, indent=1).encode())
         return f"witnesses/{name}.json"
 
     def save_result(self, document: Mapping[str, Any]) -> None:
         """Keep the result document."""
-        _write(self.path / "result.json", json.dumps(document, indent=1).encode())
+        write_whole(self.path / "result.json", json.dumps(document, indent=1).encode())
 
     def result(self) -> dict[str, Any]:
         """The kept result document."""
-        return _document(self.path / "result.json")
+        return read_document(self.path / "result.json")
 
 
 def base_to_json(base: Base) -> dict[str, Any]:
@@ -230,7 +237,19 @@ def workload_from_json(document: Mapping[str, Any]) -> Workload:
     )
 
 
-def _write(path: Path, data: bytes) -> None:
+@contextmanager
+def empty_folder(path: Path) -> Iterator[None]:
+    """Makes the folder ``path``, to be filled; StoreError if that fails, or if it holds something already."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise StoreError(f"{path} is not empty", hint="name another directory with --out")
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another directory with --out") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
     """Write ``path`` whole or not at all."""
     part = path.with_name(path.name + ".part")
     try:
@@ -256,7 +275,8 @@ def _reading(path: Path) -> Iterator[None]:
 _UNFINISHED = "was the run finished?"
 
 
-def _document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """The JSON table in the file ``path``; StoreError if there is none."""
     with _reading(path):
         document = json.loads(path.read_text())
         if not isinstance(document, dict):

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bob.config import Configuration, configuration
+from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.judge.rules import Property, Question
+from bob.request import configuration_from_json, configuration_to_json
 from bob.store import base_from_json, workload_from_json, workload_to_json
 from bob.trace import differences
 from bob.trace.base import Base
@@ -75,12 +76,7 @@ def write(
         "evidence": evidence,
         "question": None if question is None else {"required": list(question.required), "later": question.later},
         "environment": dict(environment),
-        "configuration": {
-            "fs": configuration.fs.name,
-            "mkfs_options": configuration.mkfs_options,
-            "mount_options": configuration.mount_options,
-            "device": configuration.device,
-        },
+        "configuration": configuration_to_json(configuration),
         "device_model": {"write_cache": model.write_cache.value, "atomic_write_bytes": model.atomic_write_bytes},
         "workload": workload_to_json(workload),
         "inodes_before": dict(inodes[0]),
@@ -148,7 +144,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         property=name,
         evidence=document["evidence"],
         kernel=document["environment"]["kernel"],
-        configuration=configuration(made["fs"], made["mkfs_options"], made["mount_options"], made["device"]),
+        configuration=configuration_from_json(made),
         workload=workload,
         question=None if asked is None else Question(tuple(asked["required"]), asked["later"]),
         base=base_from_json(base),

@@ -18,12 +18,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import bob.columns
+import bob.matrix
 import bob.probe_files
 import bob.prober
+import bob.request
 import bob.result
 import bob.store
 import bob.witness
-from bob.config import FILE_SYSTEMS, MIB
+from bob.config import DEFAULT_BUDGET, MIB, file_systems
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit
 from bob.guest.agent import look, observer, recorder
@@ -302,8 +305,8 @@ def test_every_key_that_is_written_is_described() -> None:
 
 
 def test_every_key_of_run_json_is_described() -> None:
-    keys = keys_written(bob.prober) | {"environment", "finished"}
-    assert {"id", "request", "seed"} <= keys
+    keys = keys_written(bob.prober, bob.request, bob.matrix, bob.columns) | {"environment", "finished"}
+    assert {"id", "request", "seed", "columns", "workloads"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
 
@@ -344,12 +347,12 @@ def test_the_numbers_that_the_pages_name() -> None:
     pages = {page.name: re.sub(r"\s+", " ", page.read_text()) for page in PAGES}
     probes = bob.probe_files.shipped_probes()
     recordings = bob.prober.distinct(workload for probe in probes for workload in probe.workloads)
-    ext4 = FILE_SYSTEMS["ext4"]
+    ext4 = file_systems()["ext4"]
     assert f"{len(recordings)} recordings in {len(probes)} probe files" in pages["limits.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
     assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
     assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]
-    assert f"by default {bob.prober.DEFAULT_BUDGET} crash states per workload" in pages["how-it-works.md"]
+    assert f"by default {DEFAULT_BUDGET} crash states per workload" in pages["how-it-works.md"]
     assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
     assert f"After each batch ({BATCH} states)" in pages["how-it-works.md"]
 

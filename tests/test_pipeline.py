@@ -21,6 +21,7 @@ from bob.guest.spec import Clock
 from bob.observe.observation import Findings
 from bob.pipeline import Explored, Pipeline, Refused, Task
 from bob.progress import Silent
+from bob.record.base import base_name
 from bob.store import Observed, RunDirectory
 from bob.trace.base import Base
 from bob.workload.language import parse
@@ -84,9 +85,9 @@ def pipeline(tmp_path: Path, workloads: list[Workload] = WORKLOADS) -> Pipeline:
     return Pipeline(object(), object(), task, run, workloads, Silent())  # type: ignore[arg-type]
 
 
-def results(pipeline: Pipeline) -> list[Explored | Refused]:
+def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[Explored | Refused | None]:
     with pipeline:
-        found = list(pipeline)
+        found = [pipeline.result(number) for number in range(workloads)]
     assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
     return found
 
@@ -200,7 +201,7 @@ def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
 
     world.observing = observing
     with pytest.raises(ZeroDivisionError), pipeline(tmp_path, WORKLOADS * 50) as made:
-        next(iter(made))
+        made.result(0)
         started.wait(5)
         raise ZeroDivisionError
     assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
@@ -209,5 +210,29 @@ def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
 
 def test_each_initial_tree_has_one_base(world: World, tmp_path: Path) -> None:
     other = replace(samples.WORKLOAD, setup=parse("write /a 0 4096; create /b"))
-    results(pipeline(tmp_path, [WORKLOADS[0], other, WORKLOADS[1], other]))
+    results(pipeline(tmp_path, [WORKLOADS[0], other, WORKLOADS[1], other]), 4)
     assert world.made == [samples.WORKLOAD.setup, other.setup]
+
+
+def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) -> None:
+    recorded: list[str] = []
+    world.recording = lambda workload: recorded.append(workload.name)
+    run = RunDirectory.create(tmp_path / "run", {})
+    folders = [run.folder(number, workload) for number, workload in enumerate(WORKLOADS)]
+    run.save_base(replace(samples.BASE, name=base_name(samples.CONFIGURATION, samples.WORKLOAD.setup)))
+    run.save_base(samples.BASE)
+    for number in (0, 1):
+        run.save_recording(folders[number], WORKLOADS[number], samples.BASE, samples.RECORDING)
+    run.save_observed(folders[0], OBSERVED)
+    run.save_refusal(folders[2], WORKLOADS[2], "it was refused")
+    folders[3].mkdir()
+    (folders[3] / "log").write_bytes(b"half a log")
+    task = Task(samples.CONFIGURATION, DeviceModel(), 10, 1)
+    found = results(Pipeline(object(), object(), task, run, WORKLOADS, Silent()))  # type: ignore[arg-type]
+    assert [item is None for item in found] == [True, False, True, False, False, False]
+    assert recorded == [workload.name for workload in WORKLOADS[3:]]
+    assert world.made == []  # the base is the one that the run has, in which nothing is drawn anew
+    assert all(run.is_done(folder) for folder in folders)
+    again = results(Pipeline(object(), object(), task, run, WORKLOADS, Silent()))  # type: ignore[arg-type]
+    assert again == [None] * len(WORKLOADS)
+    assert recorded == [workload.name for workload in WORKLOADS[3:]]

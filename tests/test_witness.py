@@ -58,7 +58,7 @@ def test_a_column() -> None:
         ],
     )
     cells = {cell.name: cell for cell in made.cells()}
-    result = made.result(tuple(cells.values()), ["a note"])
+    result = made.result(tuple(cells.values()))
     assert list(cells) == [probe.property.name for probe in shipped_probes()]
     verdicts = {name: cell.verdict for name, cell in cells.items()}
     assert {name for name, verdict in verdicts.items() if verdict is Verdict.FAILS} == {
@@ -76,7 +76,7 @@ def test_a_column() -> None:
     assert (result.name, result.effective_mount_options, result.notes) == (
         "ext4-ordered",
         "rw,data=ordered",
-        ("a note",),
+        (samples.CONFIGURATION.fs.note,),
     )
 
 

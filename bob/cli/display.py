@@ -77,6 +77,12 @@ class Watcher(ABC):
             self._tally.finish(unused)
             self._changed()
 
+    def skipped(self, workloads: int, states: int) -> None:
+        """Less is to be done than was planned."""
+        with self._lock:
+            self._tally.plan(-workloads, -states)
+            self._changed()
+
     def judged(self, cell: PropertyResult) -> None:
         """A cell has its verdict."""
         with self._lock:

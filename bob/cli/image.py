@@ -11,12 +11,13 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import DEFAULT_IMAGE, Known, image_names, json_option, quiet_option
+from bob.cli.options import Known, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.report.counts import size
 from bob.report.trimmed import Trimmed
+from bob.request import DEFAULT_IMAGE
 
 _STYLES = {"built": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
 

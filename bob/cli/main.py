@@ -15,6 +15,7 @@ from bob.cli.ending import catch_signals, exit_code
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
+    "matrix": "Probe a set of configurations, and print the table.",
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",
     "replay": "Show on a real kernel that a witness does violate its property.",
@@ -30,6 +31,7 @@ EPILOG = """
 Examples:
   bob doctor
   bob probe --fs ext4 --mount-opts data=ordered
+  bob matrix --set osdi14
   bob show bob-runs/20261121T230021-1f2e3d
 
 \b

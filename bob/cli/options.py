@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType  # before click 8.4 it takes no type
 
-DEFAULT_IMAGE = "debian-bookworm"
-"""The guest image where nobody says which."""
-
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 

@@ -20,7 +20,7 @@ class Tally:
         self._seen: deque[tuple[float, int]] = deque()
 
     def plan(self, workloads: int, states: int) -> None:
-        """So many workloads, and so many crash states at the most, are to come."""
+        """So many more (or fewer) workloads, and crash states at the most, are to come."""
         self.workloads += workloads
         self.states += states
 

@@ -5,51 +5,71 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from bob.config import configuration
-from bob.crash.device import DeviceModel, WriteCache
+from bob.columns import MatrixDirectory
+from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.errors import StoreError
+from bob.errors import StoreError, UsageError
 from bob.judge.column import Column
 from bob.probe_files import shipped_probes
 from bob.record.check import checked
+from bob.request import request_from_json
 from bob.result import Environment, Result, Run, to_json
 from bob.store import RunDirectory, workload_from_json
+from bob.workload.operations import Workload
 
 
 def judge_again(path: Path) -> Result:
     """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
 
-    Raises StoreError where something that the run should have kept is not there.
+    Of a matrix, every column that was begun. Raises StoreError where something that the run should have kept is not
+    there.
     """
+    if not MatrixDirectory.is_one(path):
+        return _judge_again(path)
+    directory = MatrixDirectory(path)
+    begun = [folder for folder in directory.folders if "environment" in RunDirectory(folder).about()]
+    if not begun:
+        raise StoreError(f"{path} was never run", hint=f"bob matrix --resume {path} goes on with it")
+    results = [(folder, _judge_again(folder)) for folder in begun]
+    return directory.save_result(results, finished=max(result.run.finished for _folder, result in results))
+
+
+def _judge_again(path: Path) -> Result:
     run = RunDirectory(path)
     about = run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise StoreError(f"{path} was made by another version of bob", hint="probe again")
     if "environment" not in about:
-        raise StoreError(f"{path} was never run", hint="it stopped before its guests were there; probe again")
-    asked = about["request"]
+        raise StoreError(f"{path} was never run", hint="it stopped before its guests were there; resume it")
+    try:
+        request = request_from_json(about["request"])
+    except (KeyError, TypeError, UsageError):
+        raise StoreError(f"{path} was made by another version of bob", hint="probe again") from None
     environment = Environment(**about["environment"])
-    made = configuration(asked["fs"], asked["mkfs_options"], asked["mount_options"], asked["device"])
-    model = DeviceModel(WriteCache(asked["write_cache"]), asked["atomic_write_bytes"])
-    properties = [probe.property for probe in shipped_probes(asked["properties"])]
-    column = Column(made, model, properties, asdict(environment), run.save_witness)
+    properties = [probe.property for probe in shipped_probes(request.properties)]
+    column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
-        folder = run.folder(number, planned)
-        if refusal := run.refusal(folder):
-            column.refuse(*refusal)
-        elif not run.is_observed(folder):
-            column.refuse(planned, "the run was stopped before this workload was observed")
+        if run.is_done(run.folder(number, planned)):
+            add_kept(column, run, number, planned, request.model)
         else:
-            workload, base_name, recording = run.recording(folder)
-            base = run.base(base_name)
-            plan = Plan(checked(recording, base), base, model)
-            column.add(workload, base, recording, plan, run.observed(folder))
+            column.refuse(planned, "the run was stopped before this workload was observed")
     result = Result(
-        run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], asked["seed"], asked["budget"]),
+        run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,
-        write_cache=asked["write_cache"],
-        atomic_write_bytes=asked["atomic_write_bytes"],
+        write_cache=request.write_cache,
+        atomic_write_bytes=request.atomic_write_bytes,
         configurations=(column.result(column.cells()),),
     )
     run.save_result(to_json(result))
     return result
+
+
+def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, model: DeviceModel) -> None:
+    """Judge workload ``number`` of ``run``, which is done, from what was kept of it."""
+    folder = run.folder(number, planned)
+    if refusal := run.refusal(folder):
+        column.refuse(*refusal)
+        return
+    workload, base_name, recording = run.recording(folder)
+    base = run.base(base_name)
+    column.add(workload, base, recording, Plan(checked(recording, base), base, model), run.observed(folder))

@@ -105,7 +105,7 @@ class Column:
         """The cell of each property; writes the witnesses."""
         return tuple(self._cell(prop) for prop in self._properties)
 
-    def result(self, cells: Sequence[PropertyResult], notes: Sequence[str] = ()) -> ConfigurationResult:
+    def result(self, cells: Sequence[PropertyResult]) -> ConfigurationResult:
         """The column of these cells."""
         made = self._configuration
         return ConfigurationResult(
@@ -116,7 +116,8 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=tuple(notes),
+            notes=(made.fs.note,) if made.fs.note else (),
+            mkfs_version=self._environment["mkfs_version"],
         )
 
     def _cell(self, prop: Property) -> PropertyResult:

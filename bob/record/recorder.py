@@ -36,6 +36,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         natural=workload.finish.natural,
         phase=workload.finish.phase,
         quiet=configuration.fs.quiet,
+        enough=configuration.fs.enough,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
         blob=blob,

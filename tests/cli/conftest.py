@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,10 +19,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """The stand-in; ``asked`` stays empty for as long as nothing is started."""
     work = Work()
 
-    def request(**fields: Any) -> Any:
-        return SimpleNamespace(**fields)
-
-    _replace(monkeypatch, "bob.prober", probe=work.probe, ProbeRequest=request, RUNS=Path("bob-runs"))
+    _replace(monkeypatch, "bob.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
+    _replace(monkeypatch, "bob.matrix", matrix=work.matrix, resume=work.resume)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
     _replace(monkeypatch, "bob.replay", replay=work.replay)
     return work
@@ -49,3 +47,4 @@ def _replace(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> Non
     module = ModuleType(name)
     vars(module).update(contents)
     monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(name, module, raising=False)  # ``from bob import prober`` looks there first

@@ -54,10 +54,19 @@ class Work:
     replayed: Any = None
     raises: BaseException | None = None
 
-    def probe(self, request: Any, progress: Progress) -> tuple[Result, Path]:
-        self._ask(request)
-        folder = request.out or Path("bob-runs/made-up")
-        (folder / "witnesses").mkdir(parents=True)
+    def probe(self, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        return self._run((request, out), out, progress)
+
+    def matrix(self, chosen: Any, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        return self._run((chosen, request, out), out, progress)
+
+    def resume(self, run: Path, connect: str | None, progress: Progress) -> tuple[Result, Path]:
+        return self._run((run, connect), run, progress)
+
+    def _run(self, asked: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        self._ask(asked)
+        folder = out or Path("bob-runs/made-up")
+        (folder / "witnesses").mkdir(parents=True, exist_ok=True)
         (folder / "run.json").write_text("{}")
         progress.step("booting a guest")
         progress.planned(1, 200)

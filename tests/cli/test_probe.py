@@ -9,6 +9,7 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import GuestError, MissingProgramError
+from bob.request import ProbeRequest
 from bob.result import from_json
 
 from .stand_in import Bob, Work, result
@@ -19,18 +20,21 @@ PROBE = ("probe", "--fs", "ext4")
 def test_defaults(bob: Bob, work: Work) -> None:
     bob(*PROBE)
 
-    (request,) = work.asked
-    assert vars(request) == {
-        "configuration": configuration("ext4"),
-        "properties": (),
-        "image": "debian-bookworm",
-        "connect": None,
-        "budget": 100,
-        "seed": 1,
-        "write_cache": "volatile",
-        "atomic_write_bytes": 512,
-        "out": None,
-    }
+    assert work.asked == [
+        (
+            ProbeRequest(
+                configuration=configuration("ext4"),
+                properties=(),
+                image="debian-bookworm",
+                connect=None,
+                budget=100,
+                seed=1,
+                write_cache="volatile",
+                atomic_write_bytes=512,
+            ),
+            None,
+        )
+    ]
 
 
 def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
@@ -50,18 +54,21 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
     arguments = [part for option in options.items() for part in option]
     bob(*PROBE, *arguments, "--property", "directory-op", "--property", "append-any")
 
-    (request,) = work.asked
-    assert vars(request) == {
-        "configuration": configuration("ext4", "-O ^dir_index", "data=journal", 64 * 2**20),
-        "properties": ("append-any", "directory-op"),
-        "image": "debian-bookworm",
-        "connect": "qemu:///session",
-        "budget": 12,
-        "seed": -3,
-        "write_cache": "none",
-        "atomic_write_bytes": 4096,
-        "out": Path("here"),
-    }
+    assert work.asked == [
+        (
+            ProbeRequest(
+                configuration=configuration("ext4", "-O ^dir_index", "data=journal", 64 * 2**20),
+                properties=("append-any", "directory-op"),
+                image="debian-bookworm",
+                connect="qemu:///session",
+                budget=12,
+                seed=-3,
+                write_cache="none",
+                atomic_write_bytes=4096,
+            ),
+            Path("here"),
+        )
+    ]
 
 
 def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
@@ -130,4 +137,24 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
     ended = bob(*PROBE, *out, "--quiet")
 
     assert ended.code == 130
-    assert ended.err == f"bob: interrupted\nhint: what is finished is kept; `bob judge {run}` judges it\n"
+    assert ended.err == f"bob: interrupted\nhint: what is finished is kept; `bob probe --resume {run}` goes on\n"
+
+
+def test_a_run_is_gone_on_with(bob: Bob, work: Work, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+
+    assert bob("probe", "--resume", "run", "--connect", "qemu:///session", "--quiet").code == 3
+    assert work.asked == [(Path("run"), "qemu:///session")]
+
+
+@pytest.mark.parametrize(
+    "options", [["--fs", "ext4"], ["--budget", "100"], ["--out", "x"], ["--property", "append-any"]]
+)
+def test_a_run_knows_what_it_was_asked(bob: Bob, work: Work, tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "run").mkdir()
+
+    ended = bob("probe", "--resume", "run", *options)
+
+    assert ended.code == 2
+    assert f"bob: {options[0]} cannot be changed on the way\n" in ended.err
+    assert work.asked == []

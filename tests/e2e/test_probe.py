@@ -15,9 +15,10 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.judge.again import judge_again
-from bob.prober import ProbeRequest, probe
+from bob.prober import probe
 from bob.progress import Silent
 from bob.replay import replay
+from bob.request import ProbeRequest
 from bob.result import PropertyResult, Result, Verdict
 
 pytestmark = pytest.mark.vm
@@ -50,8 +51,8 @@ def ask(
     watch: Watch | None = None,
 ) -> Result:
     """Probe ext4 for ``properties``."""
-    request = ProbeRequest(configuration("ext4", mkfs, options), properties, budget=budget, out=out)
-    result, path = probe(request, watch or Watch())
+    request = ProbeRequest(configuration("ext4", mkfs, options), properties, budget=budget)
+    result, path = probe(request, out, watch or Watch())
     assert path == out
     return result
 
@@ -113,8 +114,6 @@ def test_the_kernels_own_refusal_is_quoted(tmp_path: Path) -> None:
 
 
 def test_a_device_too_small_for_mkfs_is_refused_in_its_words(tmp_path: Path) -> None:
-    request = ProbeRequest(
-        configuration("ext4", "-J size=64", "", 8 * 1024 * 1024), ("single-sector-overwrite",), out=tmp_path / "run"
-    )
+    request = ProbeRequest(configuration("ext4", "-J size=64", "", 8 * 1024 * 1024), ("single-sector-overwrite",))
     with pytest.raises(UsageError, match=r"mkfs.ext4"):
-        probe(request, Silent())
+        probe(request, tmp_path / "run", Silent())

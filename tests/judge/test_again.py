@@ -35,6 +35,7 @@ def nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def started(path: Path, **more: object) -> RunDirectory:
     request = {
+        "name": "ext4-ordered",
         "fs": "ext4",
         "mkfs_options": "",
         "mount_options": "data=ordered",

@@ -107,8 +107,9 @@ class Recorded:
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 
-    def wait_until_quiet(self, quiet: float, deadline: float) -> None:
-        """Return when nothing is dirty and no write was seen for ``quiet`` seconds; refuse after ``deadline``."""
+    def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
+        """Return when nothing is dirty and no write was seen for ``quiet`` seconds, or when ``enough`` (if it is not 0)
+        have passed; refuse after ``deadline``."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -116,7 +117,10 @@ class Recorded:
             now = self.written()
             if now != before or dirty_kib():
                 before, since = now, time.monotonic()
-            if time.monotonic() - started > deadline:
+            waited = time.monotonic() - started
+            if enough and waited >= enough:
+                return
+            if waited > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> bytes:
@@ -155,6 +159,7 @@ def record(
     natural: bool,
     phase: float,
     quiet: float,
+    enough: float,
     deadline: float,
     virtual: bool,
     blob: bytes,
@@ -177,7 +182,7 @@ def record(
         effective = effective_options()
         before = inodes_of(paths)
         os.sync()
-        device.wait_until_quiet(quiet, deadline)
+        device.wait_until_quiet(quiet, enough, deadline)
         if phase:
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(phase)
@@ -186,7 +191,7 @@ def record(
         after = inodes_of(paths)
         perform_all(finish, blob, ROOT, timeline.mark)
         if natural:
-            device.wait_until_quiet(quiet, deadline)
+            device.wait_until_quiet(quiet, enough, deadline)
         timeline.mark("end")
         unmount()
         log = device.remove()

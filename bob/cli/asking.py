@@ -1,0 +1,149 @@
+"""What every verb that probes is asked in the same way: how deep to look, where to keep it, what to go on with."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from bob.cli.ending import Interrupted
+from bob.cli.options import (
+    RUN,
+    Known,
+    NewFolder,
+    check_new_folder,
+    connect_option,
+    image_names,
+    json_option,
+    quiet_option,
+)
+from bob.config import DEFAULT_BUDGET, Configuration
+from bob.errors import UsageError
+from bob.request import DEFAULT_IMAGE, ProbeRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+ATOMIC_WRITES = ("8", "512", "4096", "16384")
+_WITH_RESUME = {"resume", "connect", "json_file", "quiet"}
+"""What may be said anew when a run is gone on with."""
+
+
+def property_names() -> Iterable[str]:
+    """The persistence properties that there are probes for."""
+    from bob.probe_files import probe_names
+
+    return probe_names()
+
+
+_OPTIONS = (
+    click.option(
+        "--property",
+        "properties",
+        type=Known("property", property_names),
+        multiple=True,
+        help="Ask only this property; may be repeated. [default: all of them]",
+    ),
+    click.option(
+        "--image",
+        type=Known("guest image", image_names),
+        default=DEFAULT_IMAGE,
+        show_default=True,
+        help="The guest image, and with it the kernel.",
+    ),
+    connect_option,
+    click.option(
+        "--budget",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=DEFAULT_BUDGET,
+        show_default=True,
+        help="Crash states per workload, at most.",
+    ),
+    click.option(
+        "--seed", type=int, metavar="N", default=1, show_default=True, help="Chooses the random crash states."
+    ),
+    click.option(
+        "--write-cache",
+        type=click.Choice(["volatile", "none"]),
+        default="volatile",
+        show_default=True,
+        help="The disk's cache; without one, a write is durable when it completes.",
+    ),
+    click.option(
+        "--atomic-write",
+        type=click.Choice(ATOMIC_WRITES),
+        default="512",
+        show_default=True,
+        help="Bytes that the disk writes as a whole.",
+    ),
+    click.option("--out", type=NewFolder(), metavar="DIR", help="The run directory. [default: a new one in bob-runs]"),
+    click.option(
+        "--resume",
+        type=RUN,
+        metavar="RUN",
+        help="Go on with a run that was stopped; what is finished is not done again.",
+    ),
+    json_option,
+    quiet_option,
+)
+
+
+def probing_options(command: Command) -> Command:
+    """The options that `bob probe` and `bob matrix` have in common."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
+    """What the options ask of one configuration."""
+    return ProbeRequest(
+        configuration=configuration,
+        properties=tuple(dict.fromkeys(asked["properties"])),
+        image=asked["image"],
+        connect=asked["connect"],
+        budget=asked["budget"],
+        seed=asked["seed"],
+        write_cache=asked["write_cache"],
+        atomic_write_bytes=int(asked["atomic_write"]),
+    )
+
+
+def check_resumed(context: click.Context) -> None:
+    """Raise UsageError for options that contradict --resume: the run knows what it was asked."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in _WITH_RESUME and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{parameter.opts[0]} cannot be changed on the way",
+                hint="with --resume, RUN itself says what it was asked; for other questions, start a new run",
+            )
+
+
+def out_folder(out: Path | None, runs: Path) -> None:
+    """Raise UsageError if no run directory can be made where one is wanted."""
+    if out is None:
+        check_new_folder(runs / "new", "--out")
+
+
+@contextmanager
+def telling_what_is_kept(verb: str, folder: Path | None, runs: Path) -> Iterator[None]:
+    """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``)."""
+    earlier = set(runs.glob("*"))
+    try:
+        yield
+    except KeyboardInterrupt:
+        found = [folder] if folder else sorted(set(runs.glob("*")) - earlier)
+        started = [one for one in found if (one / "run.json").exists()]
+        if len(started) != 1:
+            raise Interrupted from None
+        name = shlex.quote(str(started[0]))
+        raise Interrupted(f"what is finished is kept; `bob {verb} --resume {name}` goes on") from None

@@ -1,0 +1,84 @@
+"""``bob matrix``: probes a set of configurations, and prints the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from bob.cli.asking import check_resumed, out_folder, probing_options, request, telling_what_is_kept
+from bob.cli.display import watching
+from bob.cli.options import ParamType
+from bob.cli.output import deliver
+from bob.config import ConfigurationSet, load_set, set_names
+from bob.errors import Exit
+
+
+class Set(ParamType):
+    """A shipped set of configurations, or the TOML file of one."""
+
+    name = "set"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ConfigurationSet:
+        """The set, read."""
+        return value if isinstance(value, ConfigurationSet) else load_set(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The shipped ones that begin so, then files."""
+        names = [CompletionItem(name) for name in set_names() if name.startswith(incomplete)]
+        return names or [CompletionItem(incomplete, type="file")]
+
+
+@click.command()
+@click.option("--set", "chosen", type=Set(), metavar="NAME|FILE", help="The configurations to probe, e.g. osdi14.")
+@probing_options
+@click.pass_context
+def matrix(
+    context: click.Context,
+    /,
+    chosen: ConfigurationSet | None,
+    out: Path | None,
+    resume: Path | None,
+    json_file: Path | None,
+    quiet: bool,
+    **asked: Any,
+) -> Exit:
+    """Probe a set of configurations, one after the other, and print the table.
+
+    The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal"; a TOML file
+    of your own can name any others (docs/formats.md). A configuration that mkfs or the kernel refuse is skipped, and
+    the table says why. The run directory has a folder for each configuration, which is a run directory of its own.
+
+    \b
+    Examples:
+      bob matrix --set osdi14
+      bob matrix --set my-kernels-options.toml --out overnight --budget 1000
+      bob matrix --resume overnight
+      bob show overnight/ext4-ordered
+
+    \b
+    Exit codes:
+      0   every cell has a verdict: × or holds, or was skipped
+      2   the command line asks for something that cannot be; nothing was started
+      3   done, but some cell is unknown: a guest was lost, or a recording refused
+      4+  something is missing or went wrong, see `bob --help`
+    """
+    if resume is not None:
+        check_resumed(context)
+    elif chosen is None:
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])
+
+    from bob import matrix as table  # libvirt and paramiko take a while to load
+    from bob.prober import RUNS
+
+    with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
+        if chosen is None or resume is not None:
+            assert resume is not None
+            result, run = table.resume(resume, asked["connect"], progress)
+        else:
+            out_folder(out, RUNS)
+            result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)
+    deliver(result, run, json_file)
+    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

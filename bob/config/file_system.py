@@ -1,0 +1,78 @@
+"""What bob has to know of a file system, as declared in file-systems/NAME.toml."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from bob.config.declarations import Table, read
+
+MIB = 1024 * 1024
+DEVICE = "DEVICE"
+"""Stands for the device's path in the commands of a declaration."""
+
+_FOLDER = Path(__file__).with_name("file-systems")
+_UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """How a file system is made, mounted, recovered and waited for. Sizes are in bytes, times in guest seconds.
+
+    ``driver`` is what mount(2) is told. ``mkfs`` is the command with everything taken out of it that would differ from
+    run to run (UUID, hash seed), no discards (they would erase the stale pattern) and nothing left to background
+    initialisation. ``check`` is what a boot would run before it mounts the file system after a crash (empty where
+    mounting recovers), ``repair`` what is run when a crash state does not mount.
+
+    The file system counts as done when its device has been silent for ``quiet``: longer than any timer of its own.
+    One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes).
+
+    ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
+    that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
+    who reads the results.
+    """
+
+    name: str
+    driver: str
+    package: str
+    mkfs: tuple[str, ...]
+    repair: tuple[str, ...]
+    device: int
+    smallest: int
+    quiet: float
+    enough: float = 0.0
+    check: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+
+
+@cache
+def file_systems() -> dict[str, FileSystem]:
+    """All that are declared, by name. Raises UsageError for a declaration with a mistake."""
+    return {path.stem: read(path, _file_system) for path in sorted(_FOLDER.glob("*.toml"))}
+
+
+def _file_system(table: Table) -> FileSystem:
+    return FileSystem(
+        name=table.name,
+        driver=table.text("driver", table.name),
+        package=table.text("package"),
+        mkfs=_command(table, "mkfs"),
+        repair=_command(table, "repair"),
+        device=round(table.number("device_mib")) * MIB,
+        smallest=round(table.number("smallest_mib")) * MIB,
+        quiet=table.number("quiet"),
+        enough=table.number("enough", 0.0),
+        check=_command(table, "check", ""),
+        names=tuple(table.texts("names").items()),
+        note=table.text("note", ""),
+    )
+
+
+def _command(table: Table, key: str, *default: str) -> tuple[str, ...]:
+    words = tuple(shlex.split(table.text(key, *default).replace("{uuid}", _UUID)))
+    if words and words.count(DEVICE) != 1:
+        raise ValueError(f"{key} does not say {DEVICE} once")
+    return words

@@ -1,0 +1,80 @@
+"""What a probe is asked for. Pure: it is also what run.json keeps, and what judging again and resuming start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bob.config import DEFAULT_BUDGET, Configuration, configuration
+from bob.crash.device import DeviceModel, WriteCache
+
+DEFAULT_IMAGE = "debian-bookworm"
+"""The guest image where nobody says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """A configuration, properties (none: all), and how deep to look.
+
+    ``budget`` is in crash states per workload; ``atomic_write_bytes`` is what the device writes whole.
+    """
+
+    configuration: Configuration
+    properties: tuple[str, ...] = ()
+    image: str = DEFAULT_IMAGE
+    connect: str | None = None
+    budget: int = DEFAULT_BUDGET
+    seed: int = 1
+    write_cache: str = "volatile"
+    atomic_write_bytes: int = 512
+
+    @property
+    def model(self) -> DeviceModel:
+        """The device that is assumed."""
+        return DeviceModel(WriteCache(self.write_cache), self.atomic_write_bytes)
+
+
+def request_to_json(request: ProbeRequest) -> dict[str, Any]:
+    """What was asked, as a plain document; where guests ran is nobody's business later."""
+    return {
+        **configuration_to_json(request.configuration),
+        "properties": list(request.properties),
+        "image": request.image,
+        "budget": request.budget,
+        "seed": request.seed,
+        "write_cache": request.write_cache,
+        "atomic_write_bytes": request.atomic_write_bytes,
+    }
+
+
+def request_from_json(document: Mapping[str, Any], connect: str | None = None) -> ProbeRequest:
+    """The request in a plain document. Raises KeyError for one that is not whole, UsageError for one of a later bob."""
+    return ProbeRequest(
+        configuration=configuration_from_json(document),
+        properties=tuple(document["properties"]),
+        image=document["image"],
+        connect=connect,
+        budget=document["budget"],
+        seed=document["seed"],
+        write_cache=document["write_cache"],
+        atomic_write_bytes=document["atomic_write_bytes"],
+    )
+
+
+def configuration_to_json(made: Configuration) -> dict[str, Any]:
+    """A configuration as a plain document; of its file system, the name."""
+    return {
+        "name": made.name,
+        "fs": made.fs.name,
+        "mkfs_options": made.mkfs_options,
+        "mount_options": made.mount_options,
+        "device": made.device,
+    }
+
+
+def configuration_from_json(document: Mapping[str, Any]) -> Configuration:
+    """The configuration in a plain document."""
+    return configuration(
+        document["fs"], document["mkfs_options"], document["mount_options"], document["device"], document["name"]
+    )

@@ -1,0 +1,105 @@
+"""A small matrix on real guests: every kind of file system, one that cannot be, and a SIGKILL in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bob.columns import MatrixDirectory
+from bob.config import ConfigurationSet, configuration
+from bob.matrix import matrix, resume
+from bob.progress import Silent
+from bob.replay import replay
+from bob.request import ProbeRequest
+from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+
+pytestmark = pytest.mark.vm
+
+KINDS = ("ext2", "ext3", "btrfs", "xfs", "reiserfs")
+DEADLINE = 300.0
+
+
+def cell(column: ConfigurationResult) -> PropertyResult:
+    [found] = column.properties
+    return found
+
+
+def test_every_kind_of_file_system(tmp_path: Path) -> None:
+    impossible = configuration("xfs", device=16 * 1024 * 1024, name="too small")
+    chosen = ConfigurationSet("kinds", "", (*map(configuration, KINDS), impossible))
+    request = ProbeRequest(chosen.configurations[0], ("single-block-append",), budget=12)
+    result, run = matrix(chosen, request, tmp_path / "run", Silent())
+    columns = {column.name: column for column in result.configurations}
+    assert tuple(columns) == (*KINDS, "too small")
+    for name in KINDS:
+        found = cell(columns[name])
+        assert found.verdict in (Verdict.FAILS, Verdict.HOLDS), (name, found.reason)
+        assert found.states.explored > 0
+        assert columns[name].mkfs_version
+        assert columns[name].effective_mount_options.startswith("rw,")
+    # ext2 has no journal: the size can reach the disk without the data (the paper's finding, too)
+    assert cell(columns["ext2"]).verdict is Verdict.FAILS
+    assert cell(columns["too small"]).verdict is Verdict.SKIPPED
+    assert "mkfs.xfs" in (cell(columns["too small"]).reason or "")
+    witness = cell(columns["ext2"]).witness
+    assert witness is not None
+    assert replay(run / witness, image=None, connect=None, times=3, progress=Silent()).confirmed == 3
+
+
+def table(result: Result) -> list[ConfigurationResult]:
+    """Verdicts and what was explored; legal counts may vary (docs/limits.md), and with them what is exhaustive."""
+    return [
+        replace(
+            column,
+            properties=tuple(
+                replace(one, states=replace(one.states, legal_writes=0, legal_sectors=0), workloads=())
+                for one in column.properties
+            ),
+        )
+        for column in result.configurations
+    ]
+
+
+def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text('[[configurations]]\nfs = "ext4"\n[[configurations]]\nfs = "ext3"\n')
+    options = ["--set", str(file), "--property", "single-sector-append", "--budget", "15", "--quiet"]
+    command = [sys.executable, "-m", "bob", "matrix", *options, "--out"]
+    killed = subprocess.Popen([*command, str(tmp_path / "killed")], start_new_session=True)
+    second = MatrixDirectoryOf(tmp_path / "killed", 1)
+    end = time.monotonic() + DEADLINE
+    while not second.observed() and time.monotonic() < end:
+        assert killed.poll() is None
+        time.sleep(0.1)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    before = second.observed()
+    assert before
+    resumed, _run = resume(tmp_path / "killed", None, Silent())
+    assert [column.name for column in resumed.configurations] == ["ext4", "ext3"]
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items()), "nothing finished is done again"
+
+    subprocess.run([*command, str(tmp_path / "alone"), "--json", "alone.json"], cwd=tmp_path, check=True)
+    alone, _run = resume(tmp_path / "alone", None, Silent())
+    assert table(resumed) == table(alone)
+
+
+class MatrixDirectoryOf:
+    """A column of a matrix that another process is making."""
+
+    def __init__(self, path: Path, column: int) -> None:
+        self._path, self._column = path, column
+
+    def observed(self) -> dict[Path, int]:
+        """The observations that are there, and when each was written (ns)."""
+        if not (self._path / "run.json").exists():
+            return {}
+        folder = MatrixDirectory(self._path).folders[self._column]
+        return {path: path.stat().st_mtime_ns for path in folder.glob("workloads/*/observed.json")}
