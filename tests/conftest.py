@@ -6,6 +6,8 @@ import signal
 
 
 def pytest_configure() -> None:
-    """Ctrl-C is not ignored here, nor in what tests start: a shell without job control starts its jobs so."""
+    """No signal is ignored here, nor in what tests start: a shell without job control, and nohup, start jobs so."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

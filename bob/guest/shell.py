@@ -140,7 +140,8 @@ class Shell:
         except TimeoutError as error:
             raise self._on_loss(False, f"{what} took too long") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            if not self._transport.is_active():
+            # Writing to a connection that broke is an EOFError, even before paramiko's own thread has noticed.
+            if isinstance(error, EOFError) or not self._transport.is_active():
                 raise self._on_loss(True, f"{what}, the connection broke") from error
             raise GuestError(f"{what} failed: {error}") from error
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from bob.errors import GuestError
 from bob.guest import loss
 from bob.guest.console import Console
 from bob.guest.loss import Cause, GuestLost, diagnose
+from bob.guest.shell import Shell
+from bob.guest.stream import ConnectionLost, connection_lost
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,24 @@ def test_waiting_ends_with_the_guest(tmp_path: Path) -> None:
     (tmp_path / "console").write_text("bob: ready 6.1\n")
     assert Console(tmp_path / "console").wait_for("bob: ready", 0, lambda: False)
     assert not Console(tmp_path / "console").wait_for("never", 600, lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("error", "active", "raised"),
+    [
+        (EOFError(), True, ConnectionLost),  # the guest was killed, and paramiko's own thread has not noticed yet
+        (EOFError(), False, ConnectionLost),
+        (OSError("No such file"), True, GuestError),
+        (OSError("Socket is closed"), False, ConnectionLost),
+        (TimeoutError(), True, ConnectionLost),
+    ],
+)
+def test_a_connection_that_broke_is_told_from_a_refusal(
+    error: Exception, active: bool, raised: type[GuestError]
+) -> None:
+    shell = Shell.__new__(Shell)
+    shell._transport = SimpleNamespace(is_active=lambda: active)  # type: ignore[assignment]
+    shell._on_loss = connection_lost
+    with pytest.raises(GuestError) as caught, shell._losing("trying"):
+        raise error
+    assert type(caught.value) is raised
