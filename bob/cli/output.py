@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -65,27 +66,41 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 def write_json(path: Path, document: Any) -> None:
     """Write ``document`` whole or not at all."""
+    _write(path, "--json", lambda file: _dump(document, file))
+
+
+def write_text(path: Path, text: str, option: str) -> None:
+    """Write ``text``, which ``option`` asked for, whole or not at all."""
+    _write(path, option, lambda file: _put(text, file))
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Whether an option for a file was given ``-``."""
+    return path == Path("-")
+
+
+def _write(path: Path, option: str, write: Callable[[IO[str]], None]) -> None:
     if is_stdout(path):
-        _dump(document, sys.stdout)
+        write(sys.stdout)
         return
     target = path.resolve()  # what a link names is replaced, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("w") as file:
-            _dump(document, file)
+        with part.open("w", encoding="utf-8") as file:
+            write(file)
         if not special:
             part.replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --json") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint=f"name another file with {option}") from error
     finally:
         if not special:
             part.unlink(missing_ok=True)
 
 
-def is_stdout(path: Path | None) -> bool:
-    """Whether ``--json`` was given ``-``."""
-    return path == Path("-")
+def _put(text: str, file: IO[str]) -> None:
+    file.write(text)
+    file.flush()
 
 
 def _dump(document: Any, file: IO[str]) -> None:
