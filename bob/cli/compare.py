@@ -17,8 +17,8 @@ from bob.report.published import OSDI14, osdi14, osdi14_reasons
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("a", metavar="A", type=click.Path())
+@click.argument("b", metavar="B", type=click.Path())
 @click.option("--strict", is_flag=True, help="Let cells count that are differently explored, or in one of both only.")
 @json_option
 @click.option(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from bob.report.comparison.compare import Cell, Comparison, Group, Kind
 from bob.report.comparison.sides import Answer, Said, Side
@@ -65,16 +66,7 @@ class _Section:
 
 def page(comparison: Comparison) -> str:
     """The page, as Markdown with GitHub's tables. Commands are to be run in the directory that it was written from."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=False,  # it is no HTML: the filter md escapes
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"md": escaped, "code": code}
-    text = environment.get_template("comparison.md.j2").render(
+    text = _template().render(
         comparison=comparison,
         title=_title(comparison),
         again=_again(comparison),
@@ -102,6 +94,20 @@ def code(text: str) -> str:
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     blank = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{blank}{text}{blank}{fence}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=False,  # it is no HTML: the filter md escapes
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"md": escaped, "code": code}
+    return environment.get_template("comparison.md.j2")
 
 
 def _title(comparison: Comparison) -> str:

@@ -63,8 +63,10 @@ class Side:
 def run_side(name: str, result: Result, folder: Path) -> Side:
     """A run as a side; raises MalformedError where a configuration or a cell is there twice."""
     columns = {
-        name: {cell.name: _answer(cell) for cell in _once(column.properties, f"configuration {name!r}").values()}
-        for name, column in _once(result.configurations, "the result").items()
+        column.name: {
+            cell: _answer(found) for cell, found in _once(column.properties, f"{name}: {column.name}").items()
+        }
+        for column in _once(result.configurations, f"{name}: the result").values()
     }
     return Side(name, columns, result, folder)
 

@@ -32,6 +32,7 @@ LEGEND = (
 )
 
 _FINISHES = 6
+_ONE_SIDED = {Kind.ONLY_A: "only in A", Kind.ONLY_B: "only in B"}
 
 
 def mark(cell: Cell) -> str:
@@ -90,9 +91,11 @@ def command(side: Side, answer: Answer | None) -> str | None:
 
 def counts(comparison: Comparison) -> str:
     """How many cells were compared, and how many of each kind there are."""
-    numbers = ((kind, len(comparison.of(kind))) for kind in Kind)
-    parts = [_number(kind, number) for kind, number in numbers if number]
-    return f"{plural(comparison.compared, 'cell')} compared: {', '.join(parts)}"
+    numbers = {kind: len(comparison.of(kind)) for kind in Kind}
+    told = [_number(kind, number) for kind, number in numbers.items() if number and kind not in _ONE_SIDED]
+    apart = [f"{number} {_ONE_SIDED[kind]}" for kind, number in numbers.items() if number and kind in _ONE_SIDED]
+    sentence = f"{plural(comparison.compared, 'cell')} compared: {', '.join(told)}"
+    return f"{sentence}; not compared: {', '.join(apart)}" if apart else sentence
 
 
 def measured(result: Result) -> str:
@@ -127,8 +130,6 @@ def _number(kind: Kind, number: int) -> str:
             return f"{number} no longer fail{'s' if number == 1 else ''}"
         case Kind.SAME:
             return f"{number} the same"
-        case Kind.ONLY_A | Kind.ONLY_B:
-            return f"{number} {kind.value[:-1]}{kind.value[-1].upper()}"
     return f"{number} {kind.value}"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as limits
 
 from bob.errors import MalformedError
 from bob.report.comparison.compare import Kind, compare, kind_of
@@ -32,6 +33,7 @@ REASONS = (
 )
 
 
+@limits(max_examples=60, deadline=None)
 @given(sides())
 def test_nothing_differs_from_itself(one: Side) -> None:
     itself = compare(one, one)
@@ -42,6 +44,7 @@ def test_nothing_differs_from_itself(one: Side) -> None:
     assert itself.only_a == itself.only_b == ()
 
 
+@limits(max_examples=60, deadline=None)
 @given(sides(), sides())
 def test_the_other_way_round_is_the_mirror_image(one: Side, other: Side) -> None:
     there, back = compare(one, other, REASONS), compare(other, one, REASONS)
@@ -56,6 +59,7 @@ def test_the_other_way_round_is_the_mirror_image(one: Side, other: Side) -> None
     assert there.compared == back.compared
 
 
+@limits(max_examples=60, deadline=None)
 @given(sides(), sides())
 def test_every_cell_of_a_shared_configuration_is_there_once(one: Side, other: Side) -> None:
     found = compare(one, other)
@@ -67,6 +71,7 @@ def test_every_cell_of_a_shared_configuration_is_there_once(one: Side, other: Si
     assert len(grouped) == len(cells) - len(found.of(Kind.SAME, Kind.ONLY_A, Kind.ONLY_B))
 
 
+@limits(max_examples=60, deadline=None)
 @given(sides(), sides())
 def test_a_violation_on_one_side_is_a_difference_only_where_the_other_looked(one: Side, other: Side) -> None:
     for found in compare(one, other).cells:
@@ -230,10 +235,10 @@ def test_another_workload_fails() -> None:
 
 
 def test_what_is_there_twice_is_refused() -> None:
-    with pytest.raises(MalformedError, match="configuration 'ext4-ordered' has 'append-any' twice"):
+    with pytest.raises(MalformedError, match="run: ext4-ordered has 'append-any' twice"):
         side(cell(), cell())
     column = ConfigurationResult("ext4", "ext4", "", "", "", ())
-    with pytest.raises(MalformedError, match="the result has 'ext4' twice"):
+    with pytest.raises(MalformedError, match="run: the result has 'ext4' twice"):
         run_side("run", run_of(column, column), Path())
 
 
