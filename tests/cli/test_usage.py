@@ -15,7 +15,11 @@ PROBE = ("probe", "--fs", "ext4")
     ("arguments", "message", "hint"),
     [
         (["prob"], "there is no command 'bob prob'", "did you mean 'probe'?"),
-        (["xyzzy"], "there is no command 'bob xyzzy'", "bob knows: probe, judge, show, compare, replay, image, trace, doctor"),
+        (
+            ["xyzzy"],
+            "there is no command 'bob xyzzy'",
+            "bob knows: probe, judge, show, compare, replay",
+        ),
         (["image", "lst"], "there is no command 'bob image lst'", "did you mean 'list'?"),
         (["probe"], "missing option '--fs'", "bob probe --help"),
         (["probe", "--fs", "ext5"], "unknown file system 'ext5'", "did you mean 'ext4'?"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -29,6 +30,9 @@ from bob.report.counts import plural
 from bob.result import Result
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
+_COLUMNS = 7
+"""So many configurations stand side by side: more would be wider than a page."""
+
 _CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)
 
 # What a reader of the published table asks, where that table is A.
@@ -37,6 +41,14 @@ _SINCE = {
     Kind.NO_LONGER_FAILS: "Was found then, and not today",
     Kind.UNDECIDED: "No verdict today",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """A table of marks: its heads, and each row's name and marks, all in Markdown."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +86,7 @@ def page(comparison: Comparison) -> str:
         run=comparison.b if comparison.a.published else comparison.a,
         facts=_facts,
         measured=tuple(_measured(comparison)),
-        heads=[name.replace("-", "<br>", 1) for name in map(escaped, comparison.configurations)],
-        rows=tuple(_rows(comparison)),
+        grids=tuple(_grid(comparison, lot) for lot in _side_by_side(comparison.configurations)),
         legend=tuple(legend(comparison)),
         sections=tuple(_sections(comparison)),
         not_compared=_not_compared(comparison),
@@ -161,17 +172,33 @@ def _environment(result: Result) -> dict[str, str]:
     }
 
 
-def _rows(comparison: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
-    """The rows of the grid; a family's name stands alone in its row."""
+def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
+    """``configurations`` in lots that fit a page; those of one file system stay together where they can."""
+    lot: list[str] = []
+    for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
+        more = list(same)
+        if lot and len(lot) + len(more) > _COLUMNS:
+            yield lot
+            lot = []
+        lot += more
+        while len(lot) > _COLUMNS:
+            yield lot[:_COLUMNS]
+            lot = lot[_COLUMNS:]
+    if lot:
+        yield lot
+
+
+def _grid(comparison: Comparison, configurations: Sequence[str]) -> _Grid:
+    """The marks of some configurations; a family's name stands alone in its row."""
     cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     families: dict[str, dict[str, None]] = {}
     for cell in comparison.cells:
         families.setdefault(cell.family, {})[cell.name] = None
-    for family, rows in families.items():
-        yield f"**{escaped(family)}**", [""] * len(comparison.configurations)
-        for name in rows:
-            found = [cells.get((configuration, name)) for configuration in comparison.configurations]
-            yield escaped(name), [_marked(cell) for cell in found]
+    rows: list[tuple[str, tuple[str, ...]]] = []
+    for family, found in families.items():
+        rows.append((f"**{escaped(family)}**", ("",) * len(configurations)))
+        rows += [(escaped(name), tuple(_marked(cells.get((one, name))) for one in configurations)) for name in found]
+    return _Grid(tuple(escaped(name).replace("-", "<br>", 1) for name in configurations), tuple(rows))
 
 
 def _marked(cell: Cell | None) -> str:

@@ -237,6 +237,20 @@ def test_how_much_was_found_again() -> None:
     assert "The paper reports no violation in these cells." in page(compare(found, table()))
 
 
+def test_a_page_is_not_wider_than_seven_columns() -> None:
+    everything = run_side("run", run_of(*map(column, osdi14().configurations)), Path("run"))
+    text = page(compare(published_side(osdi14()), everything))
+    heads = [line for line in text.splitlines() if line.startswith("|  | ")]
+    assert [len(line.split("|")) - 3 for line in heads] == [5, 7, 4]
+    assert re.findall(r"\| ([\w<>]+) (?=\|)", "".join(heads)) == [
+        name.replace("-", "<br>", 1) for name in osdi14().configurations
+    ]
+    ten = [f"ext4 -O {place}" for place in range(10)]
+    found = run_side("run", run_of(*map(column, ten)), Path("run"))
+    text = page(compare(found, found))
+    assert [line.count("ext4") for line in text.splitlines() if line.startswith("|  | ext4")] == [7, 3]
+
+
 # The document
 
 
