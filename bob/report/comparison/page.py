@@ -83,6 +83,7 @@ def page(comparison: Comparison) -> str:
         title=_title(comparison),
         again=_again(comparison),
         counts=counts(comparison),
+        explained=_explained(comparison),
         run=comparison.b if comparison.a.published else comparison.a,
         facts=_facts,
         measured=tuple(_measured(comparison)),
@@ -142,6 +143,15 @@ def _again(comparison: Comparison) -> str:
     found = sum(run is not None and run.said is Said.FAILS for run in runs)
     these = "this configuration" if len(comparison.configurations) == 1 else "these configurations"
     return f"Of {plural(len(runs), 'violation')} that the paper reports for {these}, {found} showed again."
+
+
+def _explained(comparison: Comparison) -> str:
+    """For how many of the differences from the published table a reason is known."""
+    differing = comparison.of(*_CHANGES)
+    if not comparison.with_published or not differing:
+        return ""
+    known = sum(cell.reason is not None and not cell.reason.background for cell in differing)
+    return f"The reason is known for {known} of {plural(len(differing), 'difference')}."
 
 
 def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:

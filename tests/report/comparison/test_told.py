@@ -237,6 +237,15 @@ def test_how_much_was_found_again() -> None:
     assert "The paper reports no violation in these cells." in page(compare(found, table()))
 
 
+def test_background_is_no_explanation() -> None:
+    found = run_side(
+        "r", run_of(column("ext3-ordered"), column("ext4-ordered", append_rename_any=Verdict.FAILS)), Path()
+    )
+    text = page(compare(published_side(osdi14()), found, osdi14_reasons()))
+    assert "The reason is known for 1 of 8 differences.\n" in text
+    assert "The reason" not in page(compare(found, found))
+
+
 def test_a_page_is_not_wider_than_seven_columns() -> None:
     everything = run_side("run", run_of(*map(column, osdi14().configurations)), Path("run"))
     text = page(compare(published_side(osdi14()), everything))
