@@ -8,7 +8,7 @@ import click
 
 from bob.cli.options import NewFile, json_option
 from bob.cli.output import console, is_stdout, write_json, write_text
-from bob.cli.show import folder_of, read_result
+from bob.cli.show import read_result
 from bob.errors import Exit, StoreError, UsageError
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
@@ -90,7 +90,7 @@ def _side(name: str) -> Side:
     if not path.exists():
         hint = f"a run directory, a result that --json wrote, or {OSDI14}"
         raise StoreError(f"there is no {name}", hint=hint)
-    return run_side(name, read_result(path), folder_of(path))
+    return run_side(name, read_result(path), path if path.is_dir() else path.parent)
 
 
 def _hint(comparison: Comparison) -> str:

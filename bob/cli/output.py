@@ -7,9 +7,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.theme import Theme
@@ -66,29 +65,23 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 def write_json(path: Path, document: Any) -> None:
     """Write ``document`` whole or not at all."""
-    _write(path, "--json", lambda file: _dump(document, file))
+    write_text(path, json.dumps(document, indent=2) + "\n", "--json")
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Write ``text``, which ``option`` asked for, whole or not at all."""
-    _write(path, option, lambda file: _put(text, file))
-
-
-def is_stdout(path: Path | None) -> bool:
-    """Whether an option for a file was given ``-``."""
-    return path == Path("-")
-
-
-def _write(path: Path, option: str, write: Callable[[IO[str]], None]) -> None:
+    """Write ``text`` in UTF-8, whole or not at all, into the file that ``option`` names, or to stdout."""
     if is_stdout(path):
-        write(sys.stdout)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+        sys.stdout.write(text)
+        sys.stdout.flush()
         return
     target = path.resolve()  # what a link names is replaced, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            write(file)
+        with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
         if not special:
             part.replace(target)
     except OSError as error:
@@ -98,15 +91,9 @@ def _write(path: Path, option: str, write: Callable[[IO[str]], None]) -> None:
             part.unlink(missing_ok=True)
 
 
-def _put(text: str, file: IO[str]) -> None:
-    file.write(text)
-    file.flush()
-
-
-def _dump(document: Any, file: IO[str]) -> None:
-    json.dump(document, file, indent=2)
-    file.write("\n")
-    file.flush()
+def is_stdout(path: Path | None) -> bool:
+    """Whether a file was given as ``-``."""
+    return path == Path("-")
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:

@@ -37,7 +37,7 @@ def show(runs: tuple[Path, ...], json_file: Path | None) -> Exit:
     """
     results = [read_result(run) for run in runs]
     if len(results) == 1:
-        deliver(results[0], folder_of(runs[0]), json_file)
+        deliver(results[0], _folder(runs[0]), json_file)
     else:
         _side_by_side(results, runs, json_file)
     return Exit.UNKNOWN_CELLS if any(result.has_unknown for result in results) else Exit.DONE
@@ -62,8 +62,7 @@ def read_result(path: Path) -> Result:
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 
 
-def folder_of(path: Path) -> Path:
-    """Where the files of the run are whose result is ``path``."""
+def _folder(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
