@@ -98,7 +98,7 @@ def page(comparison: Comparison) -> str:
 
 def escaped(text: str) -> str:
     """``text`` on one line, with nothing in it that Markdown takes for its own."""
-    return re.sub(r"([\\`*_<>\[\]|~#])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_<>\[\]|~#&$])", r"\\\1", " ".join(text.split()))
 
 
 def code(text: str) -> str:

@@ -205,7 +205,7 @@ def test_code_in_a_line() -> None:
 
 
 def test_nothing_is_markdown_by_accident() -> None:
-    assert escaped("a*b_c`d|e<f>\n[g](h)~i#j\\") == r"a\*b\_c\`d\|e\<f\> \[g\](h)\~i\#j" + "\\\\"
+    assert escaped("a*b_c`d|e<f>\n[g](h)~i#j&k$\\") == r"a\*b\_c\`d\|e\<f\> \[g\](h)\~i\#j\&k\$" + "\\\\"
 
 
 def test_a_page_has_no_loose_ends() -> None:
