@@ -142,7 +142,7 @@ class Result:
 
 def to_json(result: Result) -> dict[str, Any]:
     """``result`` as the plain document."""
-    document: dict[str, Any] = _plain(asdict(result))
+    document: dict[str, Any] = plain(asdict(result))
     model = {"write_cache": document.pop("write_cache"), "atomic_write_bytes": document.pop("atomic_write_bytes")}
     configurations = document.pop("configurations")
     return {"schema": SCHEMA, **document, "device_model": model, "configurations": configurations}
@@ -210,12 +210,13 @@ def states_from_json(document: Mapping[str, Any]) -> States:
     return States(**counts, exhaustive=document["exhaustive"])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """``value`` as JSON has it: arrays, verdicts as text, and integers that are too large as strings of digits."""
     match value:
         case dict():
-            return {name: _plain(inner) for name, inner in value.items()}
+            return {name: plain(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [plain(inner) for inner in value]
         case StrEnum():
             return value.value
         case bool():

@@ -22,6 +22,7 @@ import bob.columns
 import bob.matrix
 import bob.probe_files
 import bob.prober
+import bob.report.comparison.document
 import bob.request
 import bob.result
 import bob.store
@@ -34,6 +35,8 @@ from bob.guest.agent import main as agent
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
 from bob.observe.explore import BATCH
+from bob.report.comparison.compare import Kind
+from bob.report.published import Direction, Reason
 from bob.resources import shipped
 from bob.workload.language import GRAMMAR
 from bob.workload.operations import How
@@ -302,6 +305,20 @@ def test_every_key_that_is_written_is_described() -> None:
     keys = keys_written(bob.store, bob.witness)
     assert {"outcomes", "coverage", "kept_units", "inodes_after", "schema"} <= keys
     assert keys <= words(text("docs/formats.md"))
+
+
+def test_every_key_and_kind_of_a_comparison_is_described() -> None:
+    keys = keys_written(bob.report.comparison.document)
+    assert {"only_a", "because", "replay"} <= keys
+    assert keys <= words(text("docs/formats.md"))
+    kinds = re.findall(r"^\| ((?:`[a-z ]+`(?:, )?)+) \| ", text("docs/formats.md"), flags=re.M)
+    assert set(Kind) <= {kind for cell in kinds for kind in re.findall(r"`([a-z ]+)`", cell)}
+
+
+def test_every_key_of_a_reason_is_described() -> None:
+    described = text("docs/formats.md").split("### Known reasons")[1]
+    assert {field.name for field in dataclasses.fields(Reason)} <= words(described)
+    assert all(f"`{direction}`" in described for direction in Direction)
 
 
 def test_every_key_of_run_json_is_described() -> None:

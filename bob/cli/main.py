@@ -18,6 +18,7 @@ COMMANDS = {
     "matrix": "Probe a set of configurations, and print the table.",
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",
+    "compare": "Compare two runs, or a run and the published table, cell by cell.",
     "replay": "Show on a real kernel that a witness does violate its property.",
     "image": "List, build and remove guest images.",
     "trace": "Look into a block log, as dm-log-writes makes it.",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import ascii_lowercase
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bob.report.heads import key, letters
 from bob.report.matrix import matrix
 from bob.report.rows import MARKS, style
 from bob.report.trimmed import Trimmed
@@ -30,7 +30,7 @@ def print_overview(console: Console, results: Sequence[Result]) -> None:
     names = [str(name) for name in marks.columns]
     first = max(len(str(name)) for _family, name in marks.index) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width
-    heads = names if fits else [_letters(place) for place in range(len(names))]
+    heads = names if fits else [letters(place) for place in range(len(names))]
     table = Table(box=None, pad_edge=False, padding=(0, 2 if fits else 1, 0, 0), header_style="")
     table.add_column("", min_width=first - 1, no_wrap=True)
     for head in heads:
@@ -42,7 +42,7 @@ def print_overview(console: Console, results: Sequence[Result]) -> None:
     console.print(Trimmed(table))
     console.print()
     if not fits:
-        console.print(Trimmed(_key(heads, names)))
+        console.print(Trimmed(key(heads, names)))
         console.print()
     legend = Text("   ").join(Text.assemble((mark, _style(mark)), f" {what}") for mark, what in _LEGEND)
     console.print(Trimmed(legend))
@@ -55,20 +55,3 @@ def _mark(value: str) -> Text:
 
 def _style(mark: str) -> str:
     return _STYLES.get(MARKS[Verdict.HOLDS] if mark == _HOLDS else mark, "")
-
-
-def _letters(place: int) -> str:
-    """a ... z, then aa, ab ..."""
-    more, letter = divmod(place, len(ascii_lowercase))
-    return (_letters(more - 1) if more else "") + ascii_lowercase[letter]
-
-
-def _key(heads: Sequence[str], names: Sequence[str]) -> Table:
-    """Which letter is which configuration, in two columns read downwards."""
-    key = Table.grid(padding=(0, 2, 0, 0))
-    half = (len(names) + 1) // 2
-    pairs = [(Text(head, "bob.heading"), Text(name)) for head, name in zip(heads, names, strict=True)]
-    for row in range(half):
-        left, right = pairs[row], pairs[row + half] if row + half < len(pairs) else (Text(), Text())
-        key.add_row(*left, *right)
-    return key

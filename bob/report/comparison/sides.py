@@ -1,0 +1,104 @@
+"""The two sides of a comparison: a run or the published table, brought to one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from bob.errors import MalformedError
+from bob.report.published import OSDI14, Published
+from bob.report.rows import FAMILIES
+from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+
+T = TypeVar("T", ConfigurationResult, PropertyResult)
+
+
+class Said(StrEnum):
+    """What a side says of a cell: a verdict, or that the published table is blank there."""
+
+    FAILS = "fails"
+    HOLDS = "holds"
+    NOT_FOUND = "not found"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
+
+    @property
+    def known(self) -> bool:
+        """Whether it says anything about the file system."""
+        return self not in (Said.UNKNOWN, Said.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One side's cell. ``cell`` has what a run tells besides; the published table tells nothing."""
+
+    said: Said
+    family: str
+    cell: PropertyResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side: its answers, by configuration and then by property.
+
+    ``name`` is what the user called it. ``result`` is the run, None for the published table, ``source`` where that was
+    published; ``folder`` is where the run's witnesses are.
+    """
+
+    name: str
+    columns: Mapping[str, Mapping[str, Answer]]
+    result: Result | None = None
+    folder: Path = Path()
+    source: str = ""
+
+    @property
+    def published(self) -> bool:
+        """Whether it is the published table."""
+        return self.result is None
+
+
+def run_side(name: str, result: Result, folder: Path) -> Side:
+    """A run as a side; raises MalformedError where a configuration or a cell is there twice."""
+    columns = {
+        column.name: {
+            cell: _answer(found) for cell, found in _once(column.properties, f"{name}: {column.name}").items()
+        }
+        for column in _once(result.configurations, f"{name}: the result").values()
+    }
+    return Side(name, columns, result, folder)
+
+
+def published_side(table: Published) -> Side:
+    """The published table as a side: all its configurations, all thirteen rows."""
+    columns = {
+        configuration: {
+            name: Answer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
+            for family, names in FAMILIES.items()
+            for name in names
+        }
+        for configuration in table.configurations
+    }
+    return Side(OSDI14, columns, source=table.source)
+
+
+def _answer(cell: PropertyResult) -> Answer:
+    saids = {
+        Verdict.FAILS: Said.FAILS,
+        Verdict.HOLDS: Said.HOLDS,
+        Verdict.UNKNOWN: Said.UNKNOWN,
+        Verdict.SKIPPED: Said.SKIPPED,
+    }
+    return Answer(saids[cell.verdict], cell.family, cell)
+
+
+def _once(parts: Iterable[T], where: str) -> dict[str, T]:
+    """``parts`` by name. One that hides another of the same name would make the comparison silently wrong."""
+    found: dict[str, T] = {}
+    for part in parts:
+        if part.name in found:
+            raise MalformedError(f"{where} has {part.name!r} twice", hint="which of them is to be compared?")
+        found[part.name] = part
+    return found

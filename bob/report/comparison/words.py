@@ -1,0 +1,171 @@
+"""The words and marks of a comparison, for the terminal and for the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bob.report.comparison.compare import Cell, Comparison, Kind
+from bob.report.comparison.sides import Answer, Said, Side
+from bob.report.counts import compact, explored, plural
+from bob.report.table import witness_command
+from bob.result import PropertyResult, Result
+
+FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
+NOT_EXPLAINED = "Not yet explained."
+BLANK_MEANS = "A blank cell of the published table means that no violation was found, not that the property holds."
+HEADINGS = {
+    Kind.NEWLY_FAILS: "newly fails",
+    Kind.NO_LONGER_FAILS: "no longer fails",
+    Kind.UNDECIDED: "undecided: one side has no verdict",
+    Kind.EXPLORED: "differently explored, with the same verdict",
+}
+LEGEND = (
+    (FAILS, "fails in both"),
+    (FINE, "no violation in both"),
+    (f"+{FAILS}", "newly fails"),
+    (f"-{FAILS}", "no longer fails"),
+    (f"~{FAILS} ~{FINE}", "the same, differently explored"),
+    (UNKNOWN, "no verdict on one side, or unknown on both"),
+    (SKIPPED, "skipped in both"),
+    ("<", "only in A"),
+    (">", "only in B"),
+)
+
+_FINISHES = 6
+_ONE_SIDED = {Kind.ONLY_A: "only in A", Kind.ONLY_B: "only in B"}
+
+
+def mark(cell: Cell) -> str:
+    """What stands in the grid."""
+    match cell.kind:
+        case Kind.NEWLY_FAILS:
+            return f"+{FAILS}"
+        case Kind.NO_LONGER_FAILS:
+            return f"-{FAILS}"
+        case Kind.UNDECIDED:
+            return UNKNOWN
+        case Kind.ONLY_A:
+            return "<"
+        case Kind.ONLY_B:
+            return ">"
+    assert cell.b is not None
+    same = {Said.FAILS: FAILS, Said.UNKNOWN: UNKNOWN, Said.SKIPPED: SKIPPED}.get(cell.b.said, FINE)
+    return f"~{same}" if cell.kind is Kind.EXPLORED else same
+
+
+def legend(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """The marks that stand in this grid, and what they mean."""
+    used = {mark(cell) for cell in comparison.cells}
+    yield from ((marks, meaning) for marks, meaning in LEGEND if used.intersection(marks.split()))
+
+
+def says(answer: Answer) -> str:
+    """What one side says of a cell, in one line: how often it fails, or what was explored in vain."""
+    cell = answer.cell
+    match answer.said:
+        case Said.NOT_FOUND:
+            return "blank: no case was found"
+        case Said.FAILS if cell is None:
+            return "×: a reproducible case was found"
+        case Said.FAILS:
+            assert cell is not None
+            return _fails(cell)
+        case Said.HOLDS:
+            assert cell is not None
+            return _in_vain(cell)
+    reason = cell.reason if cell is not None else None
+    return f"{answer.said.value}: {reason}" if reason else answer.said.value
+
+
+def evidence(answer: Answer | None) -> str | None:
+    """What a violation shows, in one line."""
+    return answer.cell.evidence if answer is not None and answer.cell is not None else None
+
+
+def command(side: Side, answer: Answer | None) -> str | None:
+    """The command that shows that side's violation again, where it has a witness."""
+    if answer is None or answer.cell is None or answer.cell.witness is None:
+        return None
+    return witness_command(side.folder, answer.cell.witness)
+
+
+def counts(comparison: Comparison) -> str:
+    """How many cells were compared, and how many of each kind there are."""
+    numbers = {kind: len(comparison.of(kind)) for kind in Kind}
+    told = [_number(kind, number) for kind, number in numbers.items() if number and kind not in _ONE_SIDED]
+    apart = [f"{number} {_ONE_SIDED[kind]}" for kind, number in numbers.items() if number and kind in _ONE_SIDED]
+    sentence = f"{plural(comparison.compared, 'cell')} compared: {', '.join(told)}"
+    return f"{sentence}; not compared: {', '.join(apart)}" if apart else sentence
+
+
+def measured(result: Result) -> str:
+    """On what a run was measured and how, in one line."""
+    on, cache = result.environment, result.write_cache
+    return (
+        f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {cache} write cache, "
+        f"{result.atomic_write_bytes:,}-byte atomic writes, budget {result.run.budget:,}, seed {result.run.seed}"
+    )
+
+
+def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
+    """What was set otherwise in B than in A: what it is, A's and B's. Nothing is known of the published table."""
+    if comparison.a.result is None or comparison.b.result is None:
+        return ()
+    old, new = _settings(comparison.a.result), _settings(comparison.b.result)
+    shared = {f"mount options of {name}" for name in comparison.configurations}
+    told = [what for what in old if what in new and (not what.startswith("mount options of ") or what in shared)]
+    return tuple((what, old[what], new[what]) for what in told if old[what] != new[what])
+
+
+def names(configurations: Sequence[str]) -> str:
+    """Configurations in a sentence."""
+    return ", ".join(configurations)
+
+
+def _number(kind: Kind, number: int) -> str:
+    match kind:
+        case Kind.NEWLY_FAILS:
+            return f"{number} newly fail{'s' if number == 1 else ''}"
+        case Kind.NO_LONGER_FAILS:
+            return f"{number} no longer fail{'s' if number == 1 else ''}"
+        case Kind.SAME:
+            return f"{number} the same"
+    return f"{number} {kind.value}"
+
+
+def _fails(cell: PropertyResult) -> str:
+    states = sum(workload.violations for workload in cell.workloads)
+    failing = sum(workload.verdict is cell.verdict for workload in cell.workloads)
+    parts = [f"in {plural(states, 'crash state')}"] if states else []
+    parts += [f"in {failing} of {plural(len(cell.workloads), 'workload')}"] if cell.workloads else []
+    return " ".join(["fails", ", ".join(parts)]).strip()
+
+
+def _in_vain(cell: PropertyResult) -> str:
+    """What was tried and gave no violation: how many states of how many, in how many workloads, finished how."""
+    if not cell.workloads:
+        return "holds"
+    finishes = list(dict.fromkeys(workload.finish for workload in cell.workloads))
+    tried = ", ".join(finishes[:_FINISHES])
+    more = f" and {len(finishes) - _FINISHES} more" if len(finishes) > _FINISHES else ""
+    part = explored(cell.states)
+    seen = f"{part} crash states explored in vain, in" if part else "nothing found in"
+    return f"holds: {seen} {plural(len(cell.workloads), 'workload')} finished by {tried}{more}"
+
+
+def _settings(result: Result) -> dict[str, str]:
+    on = result.environment
+    found = {
+        "kernel": on.kernel,
+        "image": on.image,
+        "accelerator": on.accelerator,
+        "clock": on.clock,
+        "mkfs": on.mkfs_version,
+        "write cache": result.write_cache,
+        "atomic write": f"{result.atomic_write_bytes:,} bytes",
+        "budget": compact(result.run.budget),
+        "seed": str(result.run.seed),
+        "bob": result.run.bob_version,
+    }
+    mounted = {f"mount options of {column.name}": column.effective_mount_options for column in result.configurations}
+    return found | mounted

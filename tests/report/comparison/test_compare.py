@@ -1,0 +1,252 @@
+"""Two tables, cell by cell: the laws of it, and each kind of difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+
+from bob.errors import MalformedError
+from bob.report.comparison.compare import Kind, compare, kind_of
+from bob.report.comparison.exploration import differences
+from bob.report.comparison.sides import Answer, Said, Side, run_side
+from bob.report.comparison.words import counts, settings
+from bob.report.published import Direction, Reason
+from bob.result import ConfigurationResult, States, Verdict
+
+from .worlds import SAID, cell, run, run_of, side, sides, table, workload
+
+MIRRORED = {
+    Kind.NEWLY_FAILS: Kind.NO_LONGER_FAILS,
+    Kind.NO_LONGER_FAILS: Kind.NEWLY_FAILS,
+    Kind.ONLY_A: Kind.ONLY_B,
+    Kind.ONLY_B: Kind.ONLY_A,
+}
+
+REASONS = (
+    Reason("general", "g", Direction.ANY, ("ext4-*",), ("*",), background=True),
+    Reason("special", "s", Direction.FOUND, ("ext4-ordered",), ("append-*",), measured=("6.1",)),
+    Reason("later", "l", Direction.FOUND, ("ext4-ordered",), ("*",)),
+    Reason("gone", "x", Direction.NOT_FOUND, ("ext4-ordered",), ("overwrite-any",)),
+)
+
+
+@limits(max_examples=60, deadline=None)
+@given(sides())
+def test_nothing_differs_from_itself(one: Side) -> None:
+    itself = compare(one, one)
+    assert {found.kind for found in itself.cells} <= {Kind.SAME}
+    assert not itself.differs(strict=True)
+    assert itself.is_undecided == any(found.unknown for found in itself.cells)
+    assert list(itself.groups()) == []
+    assert itself.only_a == itself.only_b == ()
+
+
+@limits(max_examples=60, deadline=None)
+@given(sides(), sides())
+def test_the_other_way_round_is_the_mirror_image(one: Side, other: Side) -> None:
+    there, back = compare(one, other, REASONS), compare(other, one, REASONS)
+    mirrored = {(found.configuration, found.name): MIRRORED.get(found.kind, found.kind) for found in there.cells}
+    assert {(found.configuration, found.name): found.kind for found in back.cells} == mirrored
+    reasons = {(found.configuration, found.name): found.reason for found in there.cells}
+    assert {(found.configuration, found.name): found.reason for found in back.cells} == reasons
+    assert (there.only_a, there.only_b) == (back.only_b, back.only_a)
+    assert there.differs() == back.differs()
+    assert there.differs(strict=True) == back.differs(strict=True)
+    assert there.is_undecided == back.is_undecided
+    assert there.compared == back.compared
+
+
+@limits(max_examples=60, deadline=None)
+@given(sides(), sides())
+def test_every_cell_of_a_shared_configuration_is_there_once(one: Side, other: Side) -> None:
+    found = compare(one, other)
+    cells = [(cell.configuration, cell.name) for cell in found.cells]
+    expected = {(name, row) for name in found.configurations for row in [*one.columns[name], *other.columns[name]]}
+    assert len(cells) == len(set(cells))
+    assert set(cells) == expected
+    grouped = [cell for group in found.groups() for cell in group.cells]
+    assert len(grouped) == len(cells) - len(found.of(Kind.SAME, Kind.ONLY_A, Kind.ONLY_B))
+
+
+@limits(max_examples=60, deadline=None)
+@given(sides(), sides())
+def test_a_violation_on_one_side_is_a_difference_only_where_the_other_looked(one: Side, other: Side) -> None:
+    for found in compare(one, other).cells:
+        if found.kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS):
+            assert found.a is not None and found.b is not None
+            fails, clean = (found.b, found.a) if found.kind is Kind.NEWLY_FAILS else (found.a, found.b)
+            assert fails.said is Said.FAILS
+            assert clean.said in (Said.HOLDS, Said.NOT_FOUND)
+
+
+@pytest.mark.parametrize("old", Verdict)
+@pytest.mark.parametrize("new", Verdict)
+def test_the_kinds(old: Verdict, new: Verdict) -> None:
+    known = {Verdict.FAILS, Verdict.HOLDS}
+    expected = (
+        Kind.SAME
+        if old is new
+        else Kind.UNDECIDED
+        if not {old, new} <= known
+        else Kind.NEWLY_FAILS
+        if new is Verdict.FAILS
+        else Kind.NO_LONGER_FAILS
+    )
+    found = compare(side(cell(verdict=old)), side(cell(verdict=new)))
+    assert [one.kind for one in found.cells] == [expected]
+    assert found.differs() == (expected in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS))
+    assert found.is_undecided == (expected is Kind.UNDECIDED or old is new is Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "blank", "kind"),
+    [
+        (Verdict.FAILS, True, Kind.NEWLY_FAILS),
+        (Verdict.FAILS, False, Kind.SAME),
+        (Verdict.HOLDS, True, Kind.SAME),
+        (Verdict.HOLDS, False, Kind.NO_LONGER_FAILS),
+        (Verdict.UNKNOWN, True, Kind.UNDECIDED),
+        (Verdict.SKIPPED, False, Kind.UNDECIDED),
+    ],
+)
+def test_the_published_table_is_blank_where_nothing_was_found(verdict: Verdict, blank: bool, kind: Kind) -> None:
+    published = Answer(Said.NOT_FOUND if blank else Said.FAILS, "ordering")
+    assert kind_of(published, Answer(SAID[verdict], "ordering", cell(verdict=verdict))) is kind
+
+
+def test_cells_that_one_side_lacks_count_only_if_one_is_strict() -> None:
+    whole, part = side(cell("append-any"), cell("overwrite-any")), side(cell("append-any"))
+    found = compare(whole, part)
+    assert [(one.name, one.kind) for one in found.cells] == [
+        ("overwrite-any", Kind.ONLY_A),
+        ("append-any", Kind.SAME),
+    ]
+    assert (found.compared, found.differs(), found.differs(strict=True)) == (1, False, True)
+
+
+def test_an_unknown_cell_that_only_one_side_has_decides_nothing() -> None:
+    unknown = cell("overwrite-any", Verdict.UNKNOWN)
+    assert not compare(side(cell()), side(cell(), unknown)).is_undecided
+
+
+def test_configurations_that_one_side_lacks_are_named_and_not_compared() -> None:
+    found = compare(table(), side(cell(), configuration="btrfs"))
+    assert found.configurations == ("btrfs",)
+    assert found.only_a == ("ext2", "ext4-ordered", "my own")
+    assert {one.configuration for one in found.cells} == {"btrfs"}
+    assert compare(side(configuration="b"), side(configuration="c")).only_b == ("c",)
+
+
+def test_a_violation_beside_an_unknown_cell_is_still_a_difference() -> None:
+    old = side(cell("append-any"), cell("overwrite-any"))
+    new = side(cell("append-any", Verdict.FAILS), cell("overwrite-any", Verdict.UNKNOWN))
+    found = compare(old, new)
+    assert found.differs() and found.is_undecided
+    assert counts(found) == "2 cells compared: 1 newly fails, 1 undecided"
+
+
+# Reasons
+
+
+def test_reasons_are_those_of_the_direction_and_the_first_that_fits() -> None:
+    cells = (cell("append-any", Verdict.FAILS), cell("directory-op-any", Verdict.FAILS), cell("overwrite-any"))
+    published = table(overwrite_any="ext4-ordered", append_rename_any="ext4-ordered")
+    run_of_today = side(*cells, cell("append-rename-any"))
+    titles = {
+        one.name: one.reason.title if one.reason else None
+        for one in compare(published, run_of_today, REASONS).cells
+        if one.kind not in (Kind.SAME, Kind.ONLY_A)
+    }
+    assert titles == {
+        "append-any": "special",
+        "directory-op-any": "later",
+        "overwrite-any": "gone",
+        "append-rename-any": "general",
+    }
+
+
+def test_the_same_reason_is_told_once_and_the_unexplained_last() -> None:
+    published = table()
+    cells = [cell(name, Verdict.FAILS) for name in ("overwrite-any", "append-any", "append-append-same-file")]
+    reasons = (*REASONS[:2],)
+    groups = list(compare(published, side(*cells), reasons).groups())
+    assert [(group.reason and group.reason.title, len(group.cells)) for group in groups] == [
+        ("special", 2),
+        ("general", 1),
+    ]
+    groups = list(compare(published, side(*cells), REASONS[1:2]).groups())
+    assert [group.reason for group in groups] == [REASONS[1], None]
+
+
+def test_between_runs_nobody_knows_reasons() -> None:
+    found = compare(side(cell()), side(cell(verdict=Verdict.FAILS)), REASONS)
+    assert [(one.kind, one.reason) for one in found.cells] == [(Kind.NEWLY_FAILS, None)]
+
+
+def test_what_a_reason_says() -> None:
+    assert REASONS[1].sentences == "s (Measured on 6.1.)"
+    assert REASONS[2].sentences == "l"
+    assert REASONS[0].sentences == "g Which part of that code makes the difference is not yet explained."
+
+
+# Differently explored
+
+
+def explored(count: int, exhaustive: str | None = None) -> States:
+    return States(count, 4096, 2**88, exhaustive)
+
+
+@pytest.mark.parametrize(("old", "new", "told"), [(100, 90, False), (100, 89, True), (90, 100, False), (0, 0, False)])
+def test_a_few_states_more_or_less_are_noise(old: int, new: int, told: bool) -> None:
+    one, other = side(cell(states=explored(old))), side(cell(states=explored(new)))
+    found = compare(one, other)
+    assert (found.cells[0].kind is Kind.EXPLORED) is told
+    assert not found.differs()
+    assert found.differs(strict=True) is told
+
+
+def test_all_states_or_not() -> None:
+    old, new = cell(states=explored(100)), cell(states=explored(100, "writes"))
+    assert differences(old, new) == ("A explored not all legal states, B every legal state of whole writes",)
+
+
+def test_other_workloads() -> None:
+    old = cell(workloads=(workload("one"), workload("two")))
+    new = cell(workloads=(workload("one"), workload("two", "sync"), *map(workload, "abcd")))
+    assert differences(old, new) == (
+        "1 workload run in A only: two [natural]",
+        "5 workloads run in B only: two [sync]; a [natural]; b [natural]; and 2 more",
+    )
+
+
+def test_another_workload_fails() -> None:
+    old = cell(verdict=Verdict.FAILS, workloads=(workload("one", verdict=Verdict.FAILS), workload("two")))
+    new = cell(verdict=Verdict.FAILS, workloads=(workload("one"), workload("two", verdict=Verdict.FAILS)))
+    assert differences(old, new) == (
+        "another verdict from 2 workloads: one [natural] (fails in A, holds in B); "
+        "two [natural] (holds in A, fails in B)",
+    )
+
+
+# The sides
+
+
+def test_what_is_there_twice_is_refused() -> None:
+    with pytest.raises(MalformedError, match="run: ext4-ordered has 'append-any' twice"):
+        side(cell(), cell())
+    column = ConfigurationResult("ext4", "ext4", "", "", "", ())
+    with pytest.raises(MalformedError, match="run: the result has 'ext4' twice"):
+        run_side("run", run_of(column, column), Path())
+
+
+def test_what_was_set_otherwise() -> None:
+    old, new = run(cell(), kernel="6.1.0"), run(cell(), kernel="6.12.3")
+    sides = run_side("a", old, Path()), run_side("b", new, Path())
+    assert settings(compare(*sides)) == (("kernel", "6.1.0", "6.12.3"),)
+    assert settings(compare(table(), sides[1])) == ()
+    column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw,noatime", (cell(),))
+    other = run_side("b", run_of(column), Path())
+    assert settings(compare(sides[0], other)) == (("mount options of ext4-ordered", "rw,relatime", "rw,noatime"),)
