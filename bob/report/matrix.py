@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 import pandas as pd
 
+from bob.report.columns import labels
 from bob.report.rows import MARKS, by_family
-from bob.result import ConfigurationResult, Result
-
-_Column = tuple[Result, ConfigurationResult]
-
-# What a column is called: the first of these that tells all columns apart.
-_LABELS: tuple[Callable[[_Column], str], ...] = (
-    lambda column: column[1].name,
-    lambda column: f"{column[1].name}, {column[0].environment.kernel}",
-    lambda column: f"{column[1].name}, {column[0].run.id}",
-)
+from bob.result import Result
 
 
 def matrix(results: Iterable[Result]) -> pd.DataFrame:
@@ -31,14 +23,5 @@ def matrix(results: Iterable[Result]) -> pd.DataFrame:
     return pd.DataFrame(
         [[column.get(name, "") for column in marks] for _family, name in rows],
         index=pd.MultiIndex.from_tuples(rows, names=["family", "property"]),
-        columns=pd.Index(_labels(columns), dtype=object),
+        columns=pd.Index(labels(columns), dtype=object),
     )
-
-
-def _labels(columns: Sequence[_Column]) -> list[str]:
-    labels: list[str] = []
-    for label in _LABELS:
-        labels = [label(column) for column in columns]
-        if len(set(labels)) == len(labels):
-            break
-    return labels
