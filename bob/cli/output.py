@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.theme import Theme
@@ -55,6 +55,20 @@ def console(*, stderr: bool = False) -> Screen:
     return Screen(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
 
 
+def paper(file: io.StringIO) -> Screen:
+    """What stands in a terminal's place where its output is kept in a file: no colours, 80 columns or $COLUMNS."""
+    width = os.environ.get("COLUMNS", "")
+    return Screen(
+        file=file,
+        theme=THEME,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        color_system=None,
+        width=int(width) if width.isdecimal() and int(width) else 80,
+    )
+
+
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
     """Write ``result``, whose files are in ``run``, into ``json_file``; print its table unless JSON is on stdout."""
     if json_file is not None:
@@ -65,33 +79,35 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 def write_json(path: Path, document: Any) -> None:
     """Write ``document`` whole or not at all."""
+    write_text(path, json.dumps(document, indent=2) + "\n", "--json")
+
+
+def write_text(path: Path, text: str, option: str) -> None:
+    """Write ``text`` in UTF-8, whole or not at all, into the file that ``option`` names, or to stdout."""
     if is_stdout(path):
-        _dump(document, sys.stdout)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+        sys.stdout.write(text)
+        sys.stdout.flush()
         return
     target = path.resolve()  # what a link names is replaced, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("w") as file:
-            _dump(document, file)
+        with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
         if not special:
             part.replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name another file with --json") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint=f"name another file with {option}") from error
     finally:
         if not special:
             part.unlink(missing_ok=True)
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Whether ``--json`` was given ``-``."""
+    """Whether a file was given as ``-``."""
     return path == Path("-")
-
-
-def _dump(document: Any, file: IO[str]) -> None:
-    json.dump(document, file, indent=2)
-    file.write("\n")
-    file.flush()
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:

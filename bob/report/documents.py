@@ -14,9 +14,9 @@ from bob.report.counts import explored as explored_of
 from bob.report.counts import looked_at, plural
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
-from bob.report.matrix import matrix
+from bob.report.matrix import matrix_of
 from bob.report.rows import MARKS, cells, title
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, nearby, tally, witness_command
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally, witness_command
 from bob.result import Result, Verdict
 
 _BLANK = {MARKS[Verdict.HOLDS]: ""}
@@ -46,7 +46,7 @@ def to_csv(columns: Sequence[Column]) -> str:
 
 def to_markdown(columns: Sequence[Column]) -> str:
     """The table, the evidence of each ×, and on what it was measured, as Markdown for a forge."""
-    return _render(
+    text = _render(
         "table.md.j2",
         markdown,
         _rows(columns, {MARKS[Verdict.HOLDS]: "·"}),
@@ -57,11 +57,11 @@ def to_markdown(columns: Sequence[Column]) -> str:
         explored_of=explored_of,
         foot=foot,
         looked_at=looked_at,
-        nearby=nearby,
         tally=tally,
         witness_command=witness_command,
         means=[HOLDS_MEANS, ALL_WHOLE_MEANS][: 1 + _some_all_whole(columns)],
     )
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def to_latex(columns: Sequence[Column]) -> str:
@@ -70,9 +70,7 @@ def to_latex(columns: Sequence[Column]) -> str:
     shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
     heads = list(_heads(columns))
     devices = list(dict.fromkeys(dict(foot(result))["device"] for result in results_of(columns)))
-    return _render(
-        "table.tex.j2", tex, rows, columns, heads=heads, shown=shown, not_probed=NOT_PROBED, devices=devices
-    )
+    return _render("table.tex.j2", tex, rows, columns, heads=heads, shown=shown, not_probed=NOT_PROBED, devices=devices)
 
 
 def results_of(columns: Sequence[Column]) -> list[Result]:
@@ -80,12 +78,10 @@ def results_of(columns: Sequence[Column]) -> list[Result]:
     return list({id(column.result): column.result for column in columns}.values())
 
 
-def environment(autoescape: bool, finalize: Callable[[Any], Any]) -> Environment:
-    """Where templates come from, and how: ``finalize`` sees every value that a template writes."""
+def _environment(escape: Callable[[Any], str]) -> Environment:
     return Environment(
         loader=PackageLoader("bob.report"),
-        autoescape=autoescape,
-        finalize=finalize,
+        finalize=escape,  # of every value that a template writes
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -101,7 +97,7 @@ def environment(autoescape: bool, finalize: Callable[[Any], Any]) -> Environment
 
 
 def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequence[Column], **more: Any) -> str:
-    template = environment(False, escape).get_template(name)
+    template = _environment(escape).get_template(name)
     results = results_of(columns)
     return template.render(
         rows=rows,
@@ -118,7 +114,7 @@ def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequenc
 
 def _rows(columns: Sequence[Column], marks: dict[str, str]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     """Families, in each the properties, with the marks of all columns; ``marks`` has those that look otherwise here."""
-    table = matrix(results_of(columns))
+    table = matrix_of([(column.result, column.configuration) for column in columns])
     rows: dict[str, list[tuple[str, list[str]]]] = {}
     for (family, name), values in zip(table.index, table.to_numpy().tolist(), strict=True):
         rows.setdefault(str(family), []).append((str(name), [marks.get(value, value) for value in values]))

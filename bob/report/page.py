@@ -1,8 +1,8 @@
 """Results as one HTML page: the table, and below it for each cell what was run, what failed, and the evidence.
 
-The page stands alone: no network, no script, nothing beside the file. Whatever kernels, tools and files said is escaped
-by jinja2, since every template value is text to it. ``page.html.j2`` has the blocks ``comparison`` and ``footer``, which
-a template that extends it may fill.
+The page stands alone: no network, no script, nothing beside the file. Whatever kernels, tools and files said is
+escaped by jinja2, since every template value is text to it. ``page.html.j2`` has blocks (``title``, ``heading``,
+``links``, ``comparison``, ``footer``), which a template that extends it may fill.
 """
 
 from __future__ import annotations
@@ -59,8 +59,15 @@ class PageCell:
             return ""
         failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
         unknown = sum(workload.verdict is Verdict.UNKNOWN for workload in self.cell.workloads)
-        said = [f"{failed:,} of {plural(run, 'variant')} failed" if failed else f"none of {plural(run, 'variant')} failed"]
-        return ", ".join(said + ([f"{unknown:,} unknown"] if unknown else []))
+        said = f"{failed:,}" if failed else "none"
+        said = f"{said} of {plural(run, 'variant')} failed"
+        return f"{said}, {unknown:,} unknown" if unknown else said
+
+    @property
+    def failing(self) -> str:
+        """The same in numbers alone: ``12 of 21``."""
+        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
+        return f"{failed:,} of {len(self.cell.workloads):,}" if self.cell.workloads else ""
 
     @property
     def by_workload(self) -> list[tuple[str, list[WorkloadResult]]]:
@@ -119,19 +126,23 @@ def to_html(columns: Sequence[Column], template: str = "page.html.j2", **more: A
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
     states = [cell.cell.states.exhaustive for cell in every]
-    return _environment().get_template(template).render(
-        bob=__version__,
-        columns=shown,
-        groups=groups,
-        families=by_family(column.configuration for column in columns),
-        results=results,
-        kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
-        explored=sum(column.explored for column in shown),
-        tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
-        meanings=_meanings(),
-        holds_means=HOLDS_MEANS,
-        all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
-        **more,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            bob=__version__,
+            columns=shown,
+            groups=groups,
+            families=by_family(column.configuration for column in columns),
+            results=results,
+            kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
+            explored=sum(column.explored for column in shown),
+            tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
+            meanings=_meanings(),
+            holds_means=HOLDS_MEANS,
+            all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
+            **more,
+        )
     )
 
 

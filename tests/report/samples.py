@@ -118,7 +118,9 @@ def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
         mount_options="data=ordered",
         effective_mount_options="rw,relatime,data=ordered",
         # Last first, since the table has an order of its own.
-        properties=tuple(cells.get(name) or replace(held, name=name, family=_family(name)) for name in reversed(_names())),
+        properties=tuple(
+            cells.get(name) or replace(held, name=name, family=_family(name)) for name in reversed(_names())
+        ),
         unmountable=Unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),
         notes=("4,096-byte blocks, as mkfs.ext4 makes them on a disk of ordinary size",),
     )
