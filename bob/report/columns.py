@@ -17,7 +17,6 @@ _LABELS: tuple[Callable[[Pair], str], ...] = (
     lambda column: f"{column[1].name}, {column[0].run.id}",
 )
 
-_JOINTS = "-, "
 DEFAULT = "default"
 """The variant of a configuration that has no name but its file system's."""
 
@@ -39,12 +38,16 @@ class Column:
     @property
     def variant(self) -> str:
         """Its label without the file system: "wsync" of "xfs-wsync"."""
-        rest = self.label.removeprefix(self.fs)
-        if rest == self.label or not rest:
-            return self.label if rest else DEFAULT
-        if rest.startswith(","):
-            return DEFAULT + rest
-        return rest.lstrip(_JOINTS) if rest[0] in _JOINTS else self.label
+        if not self.label.startswith(self.fs):
+            return self.label or self.fs
+        match self.label[len(self.fs) :]:
+            case "":
+                return DEFAULT
+            case rest if rest.startswith(","):
+                return DEFAULT + rest
+            case rest if rest[0] in "- ":
+                return rest[1:] or self.label
+        return self.label
 
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[Column]:

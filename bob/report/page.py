@@ -8,22 +8,25 @@ escaped by jinja2, since every template value is text to it. ``page.html.j2`` ha
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from bob import __version__
-from bob.errors import BobError
 from bob.report.columns import Column, grouped
 from bob.report.counts import compact, explored, looked_at, plural
 from bob.report.documents import results_of
 from bob.report.escape import clean
 from bob.report.rows import MARKS, by_family, cells, title
 from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, witness_command
+from bob.resources import shipped
 from bob.result import ConfigurationResult, PropertyResult, States, Verdict, WorkloadResult
 
 MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
@@ -118,31 +121,31 @@ class _Anchors:
         return found
 
 
-def to_html(columns: Sequence[Column], template: str = "page.html.j2", **more: Any) -> str:
-    """The page about ``columns``. ``template`` may extend page.html.j2; ``more`` is what it needs beside."""
+def to_html(columns: Sequence[Column], template: Template | None = None, **more: Any) -> str:
+    """The page about ``columns``.
+
+    ``template``, of :func:`environment`, may extend page.html.j2 and fill its blocks; ``more`` is what it needs for it.
+    """
     shown = list(_columns(columns))
     by_column = {id(column.column): column for column in shown}
     groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
     states = [cell.cell.states.exhaustive for cell in every]
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            bob=__version__,
-            columns=shown,
-            groups=groups,
-            families=by_family(column.configuration for column in columns),
-            results=results,
-            kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
-            explored=sum(column.explored for column in shown),
-            tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
-            meanings=_meanings(),
-            holds_means=HOLDS_MEANS,
-            all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
-            **more,
-        )
+    page = template or environment().get_template("page.html.j2")
+    return page.render(
+        bob=__version__,
+        columns=shown,
+        groups=groups,
+        families=by_family(column.configuration for column in columns),
+        results=results,
+        kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
+        explored=sum(column.explored for column in shown),
+        tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
+        meanings=_meanings(),
+        holds_means=HOLDS_MEANS,
+        all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
+        **more,
     )
 
 
@@ -178,17 +181,22 @@ def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
 
 
 def _meanings() -> dict[str, str]:
-    """What the shipped probes say of their properties; nothing where one of them cannot be read."""
-    from bob.probe_files import shipped_probes
+    """What the shipped probes say of their properties, as far as their files can be read.
 
-    try:
-        return {probe.property.name: probe.property.meaning for probe in shipped_probes()}
-    except (BobError, OSError):
-        return {}
+    A probe file that is broken is not the business of a run that is over, so nothing but these two keys is read.
+    """
+    found = {}
+    for path in sorted(shipped("probes").glob("*.toml")):
+        with suppress(OSError, ValueError):
+            probe = tomllib.loads(path.read_text())
+            found[str(probe.get("name"))] = str(probe.get("meaning", ""))
+    return {name: meaning for name, meaning in found.items() if meaning}
 
 
-def _environment() -> Environment:
-    environment = Environment(
+@cache
+def environment() -> Environment:
+    """Where the templates are, with autoescape and the filters that they use."""
+    made = Environment(
         loader=PackageLoader("bob.report"),
         autoescape=True,
         finalize=_finalize,
@@ -197,11 +205,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(
+    made.filters.update(
         says=_SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, states=explored, in_words=in_words,
         title=title, foot=foot,
     )  # fmt: skip
-    return environment
+    return made
 
 
 def _finalize(value: Any) -> Any:
