@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 
 def load(path: str | os.PathLike[str]) -> Saved:
-    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/python.md).
+    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
 
     ``path`` is a run directory, or a file that ``--json`` wrote. Raises :class:`bob.errors.StoreError` where there is
     no result, :class:`bob.errors.MalformedError` where it is damaged.
