@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -140,6 +140,7 @@ def test_markdown_has_the_evidence() -> None:
     assert "It is no proof." in text and "all whole" in text
 
 
+@settings(deadline=None)
 @given(anything)
 def test_markdown_says_what_the_text_says(text: str) -> None:
     for written in (f"a {markdown(text)} z", f"| |\n|---|\n| a {markdown(text)} z |"):
@@ -148,6 +149,7 @@ def test_markdown_says_what_the_text_says(text: str) -> None:
         assert said.tags <= {"p", "table", "thead", "tbody", "tr", "td", "th"}
 
 
+@settings(deadline=None)
 @given(anything.filter(lambda text: text.split()))
 def test_markdown_code_says_what_the_text_says(text: str) -> None:
     said = Said(f"a {markdown_code(text)} z")
@@ -182,6 +184,7 @@ def untex(text: str) -> str:
     return said
 
 
+@settings(deadline=None)
 @given(anything)
 def test_latex_says_what_the_text_says(text: str) -> None:
     escaped = tex(text)
@@ -258,6 +261,7 @@ def test_the_caption_says_what_is_in_the_table() -> None:
     assert r"$\cdot$: not probed" in text
 
 
+@settings(deadline=None)
 @given(anything)
 def test_latex_of_any_text_has_one_shape(text: str) -> None:
     """Braces are balanced, every environment is closed, and each row has all its cells."""

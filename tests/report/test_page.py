@@ -21,7 +21,7 @@ from bob.result import Result, States, Unmountable, Verdict, WorkloadResult
 from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
-VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
 NASTY = "</p></style><script>alert(\"1\")</script> & 'quoted' <img src=x onerror=y> {{ 7 * 7 }} {% endif %}"
 
 Attributes = dict[str, str | None]
@@ -295,3 +295,24 @@ def test_a_template_may_add_a_comparison() -> None:
 )
 def test_in_words(states: States, words: str) -> None:
     assert in_words(states) == words
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of #rrggbb (WCAG 2.1)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_text_has_contrast_in_light_and_dark() -> None:
+    """4.5 to 1 everywhere, the mark on its cell included."""
+    palettes = re.findall(r":root \{(.*?)\}", to_html(columns_of([(ONE, RUN)])), flags=re.S)
+    assert len(palettes) == 2
+    for palette in palettes:
+        colours = dict(re.findall(r"--([\w-]+): (#\w{6});", palette))
+        grounds = ("paper", "card")
+        pairs = [(ink, on) for ink in ("ink", "soft", "link", *map(str, Verdict), "unmountable") for on in grounds]
+        pairs += [(name, f"{name}-fill") for name in ("fails", "unknown", "skipped", "unmountable")]
+        for ink, ground in pairs:
+            dark, light = sorted((luminance(colours[ink]), luminance(colours[ground])))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
