@@ -12,12 +12,12 @@ import pytest
 import samples_of_runs as samples
 
 from bob import matrix as module
-from bob.cli.show import read_result
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet, configuration, load_set
 from bob.errors import GuestError, StoreError, UsageError
 from bob.judge.again import judge_again
 from bob.progress import Silent
+from bob.report.saved import read_result
 from bob.request import ProbeRequest
 from bob.result import (
     ConfigurationResult,

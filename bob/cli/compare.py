@@ -8,12 +8,12 @@ import click
 
 from bob.cli.options import NewFile, json_option
 from bob.cli.output import console, is_stdout, write_json, write_text
-from bob.cli.show import read_result
 from bob.errors import Exit, StoreError, UsageError
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
+from bob.report.saved import read_result
 
 
 @click.command()

@@ -55,6 +55,20 @@ def console(*, stderr: bool = False) -> Screen:
     return Screen(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
 
 
+def paper(file: io.StringIO) -> Screen:
+    """What stands in a terminal's place where its output is kept in a file: no colours, 80 columns or $COLUMNS."""
+    width = os.environ.get("COLUMNS", "")
+    return Screen(
+        file=file,
+        theme=THEME,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        color_system=None,
+        width=int(width) if width.isdecimal() and int(width) else 80,
+    )
+
+
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
     """Write ``result``, whose files are in ``run``, into ``json_file``; print its table unless JSON is on stdout."""
     if json_file is not None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from bob.report.columns import Pair, labels
 from bob.report.rows import MARKS, by_family
-from bob.result import ConfigurationResult, Result
-
-_Column = tuple[Result, ConfigurationResult]
-
-# What a column is called: the first of these that tells all columns apart.
-_LABELS: tuple[Callable[[_Column], str], ...] = (
-    lambda column: column[1].name,
-    lambda column: f"{column[1].name}, {column[0].environment.kernel}",
-    lambda column: f"{column[1].name}, {column[0].run.id}",
-)
+from bob.result import Result
 
 
 def matrix(results: Iterable[Result]) -> pd.DataFrame:
@@ -24,21 +16,17 @@ def matrix(results: Iterable[Result]) -> pd.DataFrame:
 
     Rows are properties under their family (a two-level index), in Table 1's order; columns are configurations.
     """
-    columns = [(result, column) for result in results for column in result.configurations]
+    return matrix_of([(result, column) for result in results for column in result.configurations])
+
+
+def matrix_of(columns: Sequence[Pair]) -> pd.DataFrame:
+    """The same of these columns: configurations, each with the result that it is from."""
     families = by_family(column for _result, column in columns)
     rows = [(family, name) for family, names in families.items() for name in names]
     marks = [{cell.name: MARKS[cell.verdict] for cell in column.properties} for _result, column in columns]
+    levels = [[family for family, _name in rows], [name for _family, name in rows]]
     return pd.DataFrame(
         [[column.get(name, "") for column in marks] for _family, name in rows],
-        index=pd.MultiIndex.from_tuples(rows, names=["family", "property"]),
-        columns=pd.Index(_labels(columns), dtype=object),
+        index=pd.MultiIndex.from_arrays(levels, names=["family", "property"]),
+        columns=pd.Index(labels(columns), dtype=object),
     )
-
-
-def _labels(columns: Sequence[_Column]) -> list[str]:
-    labels: list[str] = []
-    for label in _LABELS:
-        labels = [label(column) for column in columns]
-        if len(set(labels)) == len(labels):
-            break
-    return labels

@@ -27,6 +27,23 @@ FAMILIES = {
 }
 """The two families of persistence properties, and their rows in the order of Table 1 (docs/design.md, section 4)."""
 
+TITLES = {
+    "single-sector-overwrite": "Single sector overwrite",
+    "single-sector-append": "Single sector append",
+    "single-block-overwrite": "Single block overwrite",
+    "single-block-append": "Single block append",
+    "multi-block-append": "Multi-block append/writes",
+    "multi-block-prefix-append": "Multi-block prefix append",
+    "directory-op": "Directory op",
+    "overwrite-any": "Overwrite → Any op",
+    "append-rename-any": "[Append, rename] → Any op",
+    "trunc-append-any": "O_TRUNC Append → Any op",
+    "append-append-same-file": "Append → Append (same file)",
+    "append-any": "Append → Any op",
+    "directory-op-any": "Dir op → Any op",
+}
+"""The rows as the paper words them; X → Y says that X is persisted before Y."""
+
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
 """What stands in a cell."""
 
@@ -53,3 +70,8 @@ def cells(column: ConfigurationResult) -> dict[str, PropertyResult]:
     """The cells of a column by the property's name, in the order of the rows."""
     known = {cell.name: cell for cell in column.properties}
     return {name: known[name] for names in by_family([column]).values() for name in names}
+
+
+def title(name: str) -> str:
+    """A property in the paper's words; one that is not the paper's goes by its own name."""
+    return TITLES.get(name, name)

@@ -93,11 +93,11 @@ def _table(column: ConfigurationResult) -> Table:
         for name in names:
             cell = known[name]
             mark = Text(MARKS[cell.verdict], style(cell.verdict))
-            table.add_row(Text(f"  {name}"), mark, explored(cell.states), _workloads(cell))
+            table.add_row(Text(f"  {name}"), mark, explored(cell.states), tally(cell))
     return table
 
 
-def _workloads(cell: PropertyResult) -> str:
+def tally(cell: PropertyResult) -> str:
     """How many workloads asked, and how many of them gave the cell its verdict where not all did."""
     asked = len(cell.workloads)
     same = sum(workload.verdict is cell.verdict for workload in cell.workloads)
@@ -149,7 +149,7 @@ def _print_hanging(console: Console, mark: str, text: str, mark_style: str) -> N
 
 def _print_foot(console: Console, result: Result, run: Path) -> None:
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for label, text in _foot(result):
+    for label, text in foot(result):
         grid.add_row(Text(label, "bob.dim"), Text(text))
     console.print(Trimmed(grid))
     console.print(Text.assemble(("run       ", "bob.dim"), str(nearby(run))), soft_wrap=True)
@@ -158,7 +158,7 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
         console.print(Trimmed(Text(ALL_WHOLE_MEANS, "bob.dim")))
 
 
-def _foot(result: Result) -> Iterable[tuple[str, str]]:
+def foot(result: Result) -> Iterable[tuple[str, str]]:
     """What it was measured on and how, a label and a line each."""
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"

@@ -15,13 +15,7 @@ from bob.report.overview import print_overview
 from bob.report.rows import FAMILIES
 from bob.result import Result, States
 
-from .samples import result
-
-SIXTEEN = (
-    *("ext2", "ext2-sync", "ext3-writeback", "ext3-ordered", "ext3-datajournal", "ext4-writeback", "ext4-ordered"),
-    *("ext4-nodelalloc", "ext4-datajournal", "btrfs", "xfs", "xfs-wsync", "reiserfs-nolog", "reiserfs-writeback"),
-    *("reiserfs-ordered", "reiserfs-datajournal"),
-)
+from .samples import SIXTEEN, result
 
 
 def overview(*results: Result, width: int = 80) -> list[str]:

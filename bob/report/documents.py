@@ -1,0 +1,132 @@
+"""Results as documents: Markdown, LaTeX, CSV. The HTML page has a module of its own (:mod:`bob.report.page`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from bob import __version__
+from bob.report.columns import Column, grouped
+from bob.report.counts import explored as explored_of
+from bob.report.counts import looked_at, plural
+from bob.report.escape import markdown, markdown_code, tex
+from bob.report.frames import cell_frame
+from bob.report.matrix import matrix_of
+from bob.report.rows import MARKS, cells, title
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally, witness_command
+from bob.result import Result, Verdict
+
+_BLANK = {MARKS[Verdict.HOLDS]: ""}
+NOT_PROBED = "·"
+"""In LaTeX, where blank says that the property holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """The columns of one file system in the head of the LaTeX table: the first and the last, counted from 1."""
+
+    fs: str
+    columns: Sequence[Column]
+    first: int
+    last: int
+
+    @property
+    def wide(self) -> bool:
+        """Whether it has a heading of its own: over a single column there would be no room for one."""
+        return len(self.columns) > 1
+
+
+def to_csv(columns: Sequence[Column]) -> str:
+    """One line for each cell, with the names of :data:`bob.report.frames.CELL_FIELDS` above."""
+    return str(cell_frame(columns).to_csv(index=False, lineterminator="\n"))
+
+
+def to_markdown(columns: Sequence[Column]) -> str:
+    """The table, the evidence of each ×, and on what it was measured, as Markdown for a forge."""
+    text = _render(
+        "table.md.j2",
+        markdown,
+        _rows(columns, {MARKS[Verdict.HOLDS]: "·"}),
+        columns,
+        code=markdown_code,
+        marks=MARKS,
+        cells=cells,
+        explored_of=explored_of,
+        foot=foot,
+        looked_at=looked_at,
+        tally=tally,
+        witness_command=witness_command,
+        means=[HOLDS_MEANS, ALL_WHOLE_MEANS][: 1 + _some_all_whole(columns)],
+    )
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def to_latex(columns: Sequence[Column]) -> str:
+    """The table in the layout of Table 1 of the paper: a fragment for a document that loads booktabs and graphicx."""
+    rows = _rows(columns, {**_BLANK, "": NOT_PROBED})
+    shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
+    heads = list(_heads(columns))
+    devices = list(dict.fromkeys(dict(foot(result))["device"] for result in results_of(columns)))
+    return _render("table.tex.j2", tex, rows, columns, heads=heads, shown=shown, not_probed=NOT_PROBED, devices=devices)
+
+
+def results_of(columns: Sequence[Column]) -> list[Result]:
+    """The results that the columns are from, each once."""
+    return list({id(column.result): column.result for column in columns}.values())
+
+
+def _environment(escape: Callable[[Any], str]) -> Environment:
+    return Environment(
+        loader=PackageLoader("bob.report"),
+        finalize=escape,  # of every value that a template writes
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # Braces are LaTeX's own.
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+    )
+
+
+def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequence[Column], **more: Any) -> str:
+    template = _environment(escape).get_template(name)
+    results = results_of(columns)
+    return template.render(
+        rows=rows,
+        columns=columns,
+        results=results,
+        kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
+        explored=sum(looked_at(column.configuration) for column in columns),
+        bob=__version__,
+        plural=plural,
+        title=title,
+        **more,
+    )
+
+
+def _rows(columns: Sequence[Column], marks: dict[str, str]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """Families, in each the properties, with the marks of all columns; ``marks`` has those that look otherwise here."""
+    table = matrix_of([(column.result, column.configuration) for column in columns])
+    rows: dict[str, list[tuple[str, list[str]]]] = {}
+    for (family, name), values in zip(table.index, table.to_numpy().tolist(), strict=True):
+        rows.setdefault(str(family), []).append((str(name), [marks.get(value, value) for value in values]))
+    return list(rows.items())
+
+
+def _heads(columns: Sequence[Column]) -> Iterator[_Heads]:
+    first = 2  # the first column has the properties' names
+    for fs, group in grouped(columns):
+        yield _Heads(fs, group, first, first + len(group) - 1)
+        first += len(group)
+
+
+def _some_all_whole(columns: Sequence[Column]) -> bool:
+    return any(cell.states.exhaustive == "writes" for column in columns for cell in column.configuration.properties)

@@ -1,0 +1,82 @@
+"""Text of others (kernels, tools, file names) in documents: escaped, so that it says there what it says here.
+
+What comes out is a :class:`Raw`, which is not escaped again. Runs of blanks and line ends become one blank: in
+Markdown and LaTeX they would mean something.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\symbol{34}",  # babel gives the letter a meaning in some languages
+    "`": r"\`{}",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "→": r"$\rightarrow$",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "…": r"\ldots{}",
+}
+_DASHES = re.compile("-(?=-)")  # two of them would become one long one
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>&|~$#])")
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+REPLACEMENT = "\ufffd"
+
+
+class Raw(str):
+    """Text that is part of the document's own language already."""
+
+    __slots__ = ()
+
+
+def clean(text: str) -> str:
+    """``text`` without what no document may hold: control characters, halves of surrogate pairs."""
+    return _NO_TEXT.sub(REPLACEMENT, text)
+
+
+def tex(text: object) -> Raw:
+    """``text`` for LaTeX with any engine and font encoding; letters that not all of them have become ``?``."""
+    return text if isinstance(text, Raw) else Raw(_DASHES.sub("-{}", "".join(map(_tex, _one_line(str(text))))))
+
+
+def markdown(text: object) -> Raw:
+    """``text`` for a line of Markdown (CommonMark with GitHub's tables)."""
+    return text if isinstance(text, Raw) else Raw(_MARKDOWN.sub(r"\\\1", _one_line(str(text))))
+
+
+def markdown_code(text: object) -> Raw:
+    """``text`` as code in a line of Markdown."""
+    line = _one_line(str(text))
+    if not line:
+        return Raw("")
+    fence = "`" * (1 + max((len(ticks) for ticks in re.findall("`+", line)), default=0))
+    pad = " " if "`" in (line[0], line[-1]) else ""
+    return Raw(f"{fence}{pad}{line}{pad}{fence}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _tex(letter: str) -> str:
+    if letter in _TEX:
+        return _TEX[letter]
+    if letter.isascii():
+        return letter
+    plain = "".join(part for part in unicodedata.normalize("NFKD", letter) if part.isascii())
+    return "".join(_TEX.get(part, part) for part in plain) or "?"

@@ -1,0 +1,217 @@
+"""Results as one HTML page: the table, and below it for each cell what was run, what failed, and the evidence.
+
+The page stands alone: no network, no script, nothing beside the file. Whatever kernels, tools and files said is
+escaped by jinja2, since every template value is text to it. ``page.html.j2`` has blocks (``title``, ``heading``,
+``links``, ``comparison``, ``footer``), which a template that extends it may fill.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from bob import __version__
+from bob.report.columns import Column, grouped
+from bob.report.counts import compact, explored, looked_at, plural
+from bob.report.documents import results_of
+from bob.report.escape import clean
+from bob.report.rows import MARKS, by_family, cells, title
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, witness_command
+from bob.resources import shipped
+from bob.result import ConfigurationResult, PropertyResult, States, Verdict, WorkloadResult
+
+MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
+"""In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
+
+_SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageCell:
+    """A cell with its place on the page: ``anchor`` is the id of the section with its evidence."""
+
+    anchor: str
+    place: str
+    cell: PropertyResult
+    command: str | None
+
+    @property
+    def mark(self) -> str:
+        """What stands in the table."""
+        return MARKS_HERE[self.cell.verdict]
+
+    @property
+    def violations(self) -> int:
+        """In how many of the explored states the property is violated."""
+        return sum(workload.violations for workload in self.cell.workloads)
+
+    @property
+    def variants(self) -> str:
+        """How many workload variants were run, and how many of them gave the cell its verdict, in words."""
+        run = len(self.cell.workloads)
+        if not run:
+            return ""
+        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
+        unknown = sum(workload.verdict is Verdict.UNKNOWN for workload in self.cell.workloads)
+        said = f"{failed:,}" if failed else "none"
+        said = f"{said} of {plural(run, 'variant')} failed"
+        return f"{said}, {unknown:,} unknown" if unknown else said
+
+    @property
+    def failing(self) -> str:
+        """The same in numbers alone: ``12 of 21``."""
+        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
+        return f"{failed:,} of {len(self.cell.workloads):,}" if self.cell.workloads else ""
+
+    @property
+    def by_workload(self) -> list[tuple[str, list[WorkloadResult]]]:
+        """The variants, those of one workload (which differ in how they finish) together."""
+        return [(name, list(group)) for name, group in groupby(self.cell.workloads, lambda workload: workload.name)]
+
+    @property
+    def summary(self) -> str:
+        """The cell in a line, for those who cannot see where it stands."""
+        said = f"{self.cell.name} on {self.place}: {_SAYS[self.cell.verdict]}"
+        return f"{said}; {self.variants}" if self.cell.workloads else said
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumn:
+    """A configuration with its place on the page, and its cells by the property's name."""
+
+    anchor: str
+    column: Column
+    cells: Mapping[str, PageCell]
+    families: Mapping[str, Sequence[PageCell]]
+    explored: int
+    unmountable_command: str | None
+
+    @property
+    def configuration(self) -> ConfigurationResult:
+        """What was found."""
+        return self.column.configuration
+
+    def count(self, verdict: Verdict) -> int:
+        """How many of its cells have this verdict."""
+        return sum(cell.cell.verdict is verdict for cell in self.cells.values())
+
+
+@dataclass(slots=True)
+class _Anchors:
+    """Gives out ids, each once."""
+
+    given: set[str] = field(default_factory=set)
+
+    def new(self, *words: str) -> str:
+        """An id made of ``words``, in letters that need no escaping in a link."""
+        wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") or "x" for word in words)
+        found, number = wanted, 2
+        while found in self.given:
+            found, number = f"{wanted}-{number}", number + 1
+        self.given.add(found)
+        return found
+
+
+def to_html(columns: Sequence[Column], template: Template | None = None, **more: Any) -> str:
+    """The page about ``columns``.
+
+    ``template``, of :func:`environment`, may extend page.html.j2 and fill its blocks; ``more`` is what it needs for it.
+    """
+    shown = list(_columns(columns))
+    by_column = {id(column.column): column for column in shown}
+    groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
+    results = results_of(columns)
+    every = [cell for column in shown for cell in column.cells.values()]
+    states = [cell.cell.states.exhaustive for cell in every]
+    page = template or environment().get_template("page.html.j2")
+    return page.render(
+        bob=__version__,
+        columns=shown,
+        groups=groups,
+        families=by_family(column.configuration for column in columns),
+        results=results,
+        kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
+        explored=sum(column.explored for column in shown),
+        tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
+        meanings=_meanings(),
+        holds_means=HOLDS_MEANS,
+        all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
+        **more,
+    )
+
+
+def in_words(states: States) -> str:
+    """How much was explored: ``812 of 2^88 legal crash states explored``."""
+    if not states.legal_sectors:
+        return ""
+    legal = f"{compact(states.legal_sectors)} legal crash states"
+    if states.exhaustive == "sectors":
+        return f"all {legal} explored"
+    whole = ", all whole" if states.exhaustive == "writes" else ""
+    return f"{compact(states.explored)} of {legal} explored{whole}"
+
+
+def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
+    anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
+    for column in columns:
+        found = column.configuration
+        anchor = anchors.new(column.label)
+        known = {
+            name: PageCell(
+                anchors.new(column.label, name),
+                column.label,
+                cell,
+                witness_command(column.run, cell.witness) if cell.witness else None,
+            )
+            for name, cell in cells(found).items()
+        }
+        families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
+        witness = found.unmountable.witness
+        command = witness_command(column.run, witness) if witness else None
+        yield PageColumn(anchor, column, known, families, looked_at(found), command)
+
+
+def _meanings() -> dict[str, str]:
+    """What the shipped probes say of their properties, as far as their files can be read.
+
+    A probe file that is broken is not the business of a run that is over, so nothing but these two keys is read.
+    """
+    found = {}
+    for path in sorted(shipped("probes").glob("*.toml")):
+        with suppress(OSError, ValueError):
+            probe = tomllib.loads(path.read_text())
+            found[str(probe.get("name"))] = str(probe.get("meaning", ""))
+    return {name: meaning for name, meaning in found.items() if meaning}
+
+
+@cache
+def environment() -> Environment:
+    """Where the templates are, with autoescape and the filters that they use."""
+    made = Environment(
+        loader=PackageLoader("bob.report"),
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(
+        says=_SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, states=explored, in_words=in_words,
+        title=title, foot=foot,
+    )  # fmt: skip
+    return made
+
+
+def _finalize(value: Any) -> Any:
+    """Text without control characters; what is HTML already is left alone."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

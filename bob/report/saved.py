@@ -1,0 +1,76 @@
+"""A result that was saved, read again: what ``bob.load`` gives, and where ``bob show`` starts from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bob.errors import MalformedError, StoreError
+from bob.report.columns import Column, columns_of
+from bob.result import Result, from_json
+
+if TYPE_CHECKING:
+    import pandas as pd  # takes a while to load
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A result and the folder that its files are in. Everything here is made anew when it is asked for."""
+
+    result: Result
+    folder: Path
+
+    def matrix(self) -> pd.DataFrame:
+        """The table: properties under their family in rows, configurations in columns, the marks of the verdicts.
+
+        The marks are ``×`` (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty where it was not probed.
+        """
+        from bob.report.matrix import matrix
+
+        return matrix([self.result])
+
+    def cells(self) -> pd.DataFrame:
+        """One row for each cell: verdict, counts, evidence, witness; see :func:`bob.report.frames.cell_frame`."""
+        from bob.report.frames import cell_frame
+
+        return cell_frame(self._columns())
+
+    def workloads(self) -> pd.DataFrame:
+        """One row for each workload of each cell; see :func:`bob.report.frames.workload_frame`."""
+        from bob.report.frames import workload_frame
+
+        return workload_frame(self._columns())
+
+    def _columns(self) -> list[Column]:
+        return columns_of([(self.result, self.folder)])
+
+
+def load(path: Path) -> Saved:
+    """The result in ``path``: a run directory, or a result document.
+
+    Raises StoreError where there is none or it cannot be read, MalformedError where it is damaged.
+    """
+    return Saved(read_result(path), path if path.is_dir() else path.parent)
+
+
+def read_result(path: Path) -> Result:
+    """The result in ``path``, a run directory or a file; StoreError or MalformedError where there is none."""
+    file = path / "result.json" if path.is_dir() else path
+    if not file.exists():
+        if file == path:
+            raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
+        raise StoreError(f"{path} has no result.json", hint=f"was it stopped? bob judge {path} judges what is finished")
+    try:
+        document = json.loads(file.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"{file} is no result: {error}", hint="was it truncated?") from error
+    if not isinstance(document, dict):
+        raise MalformedError(f"{file} is no result", hint="bob probe writes one into its run directory")
+    try:
+        return from_json(document)
+    except MalformedError as error:
+        raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error

@@ -1,0 +1,134 @@
+"""bob show: a run as a document, into a file or to standard output."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bob.cli.show import ENDINGS
+from bob.report.columns import columns_of
+from bob.report.documents import to_csv, to_latex, to_markdown
+from bob.report.page import to_html
+from bob.result import to_json
+
+from .stand_in import Bob, Ended, result
+
+DOCUMENTS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv, "html": to_html}
+
+
+@pytest.fixture
+def run(bob: Bob) -> Path:
+    """A run directory, as far as its result."""
+    return put("here", "ext4-ordered")
+
+
+def put(folder: str, name: str) -> Path:
+    Path(folder).mkdir()
+    (Path(folder) / "result.json").write_text(json.dumps(to_json(result(name))))
+    return Path(folder)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents(bob: Bob, run: Path, name: str) -> None:
+    document = DOCUMENTS[name](columns_of([(result(), run)]))
+
+    assert bob("show", "here", "--format", name) == Ended(3, document, "")
+    assert bob("show", "here/result.json", "--format", name, "--output", "-") == Ended(3, document, "")
+    assert bob("show", "here", "--format", name, "--output", "file") == Ended(3, "", "")
+    assert Path("file").read_text(encoding="utf-8") == document
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [(name, ending) for name, endings in ENDINGS.items() for ending in endings]
+)
+def test_the_name_of_the_file_says_the_format(bob: Bob, run: Path, name: str, ending: str) -> None:
+    assert bob("show", "here", "--format", name, "--output", "asked").code == 3
+    assert bob("show", "here", "--output", f"file{ending.upper()}").code == 3
+    assert Path(f"file{ending.upper()}").read_bytes() == Path("asked").read_bytes()
+
+
+def test_what_is_asked_for_wins_over_the_name(bob: Bob, run: Path) -> None:
+    bob("show", "here", "--format", "csv", "--output", "table.html")
+
+    assert len(pd.read_csv("table.html")) == 3
+
+
+def test_without_a_format_it_is_the_table(bob: Bob, run: Path) -> None:
+    table = bob("show", "here").out
+
+    assert bob("show", "here", "--format", "table").out == table
+    assert bob("show", "here", "--output", "file") == Ended(3, "", "")
+    assert Path("file").read_text() == table
+
+
+def test_json_is_the_result_document(bob: Bob, run: Path) -> None:
+    text = bob("show", "here", "--format", "json").out
+
+    assert text == bob("show", "here", "--json", "-").out
+    assert json.loads(text) == to_json(result()) == json.loads((run / "result.json").read_text())
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_several_runs(bob: Bob, name: str) -> None:
+    put("a", "ext4-ordered"), put("b", "xfs")
+
+    ended = bob("show", "a", "b", "--format", name)
+
+    assert (ended.code, ended.err) == (3, "")
+    assert "ordered" in ended.out and "xfs" in ended.out
+    if name == "json":
+        assert json.loads(ended.out) == [to_json(result("ext4-ordered")), to_json(result("xfs"))]
+    if name == "csv":
+        assert pd.read_csv(io.StringIO(ended.out))["configuration"].unique().tolist() == ["ext4-ordered", "xfs"]
+    if name == "html":
+        assert "bob replay a/witnesses/append-any.json" in ended.out
+        assert "bob replay b/witnesses/append-any.json" in ended.out
+
+
+def test_a_document_and_json_at_once(bob: Bob, run: Path) -> None:
+    assert bob("show", "here", "--output", "t.html", "--json", "-").out == bob("show", "here", "--format", "json").out
+    assert bob("show", "here", "--format", "csv", "--json", "r.json").out.startswith("run,kernel,configuration,")
+    assert json.loads(Path("r.json").read_text()) == to_json(result())
+    assert Path("t.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--format", "csv", "--json", "-"), "bob: two documents cannot both go to stdout\n"),
+        (("--output", "-", "--json", "-"), "bob: two documents cannot both go to stdout\n"),
+        (("--output", "gone/t.html"), "bob: --output: there is no directory gone\n"),
+        (("--output", "here"), "bob: --output: here is a directory\n"),
+        (("--format", "pdf"), "bob: invalid value for '--format': 'pdf' is not one of "),
+    ],
+)
+def test_what_cannot_be(bob: Bob, run: Path, options: tuple[str, ...], message: str) -> None:
+    ended = bob("show", "here", *options)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(message)
+    assert "\nhint: " in ended.err
+
+
+def test_a_document_is_utf_8_whatever_the_terminal_is(bob: Bob, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", stdout)
+        bob("show", "here", "--format", "markdown")
+    assert "| append-any | × |" in stdout.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
+
+
+def test_a_result_with_half_a_letter_is_written(bob: Bob, run: Path) -> None:
+    text = (
+        (run / "result.json")
+        .read_text()
+        .replace("the guest was lost", "lost \\\\ud800 \\\\u0000".replace("\\\\", "\\"))
+    )
+    (run / "result.json").write_text(text)
+    for name in ENDINGS:
+        assert bob("show", "here", "--format", name, "--output", "file").code == 3
+        Path("file").read_text(encoding="utf-8")

@@ -1,0 +1,284 @@
+"""Markdown, LaTeX and CSV, read back by what reads them; and text of others in them."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from bob.report.columns import Column, columns_of
+from bob.report.documents import to_csv, to_latex, to_markdown
+from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, tex
+from bob.report.frames import CELL_FIELDS, cell_frame
+from bob.report.matrix import matrix
+from bob.report.rows import TITLES, by_family, title
+from bob.result import Result, States, Unmountable, Verdict
+
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
+
+RUN = Path("bob-runs/20261121T230021-1f2e3d")
+NASTY = r"a|b *c* _d_ `e` <f> & [g](h) ~~i~~ # $j$ \k {l} %m ^n ``o`` ]( http"
+
+anything = st.text(max_size=40) | st.text("\\{}$&#%_^~<>|\"'`-[]*! \n\r\tab×→–", max_size=40)
+
+
+def columns(*results: Result) -> list[Column]:
+    """The columns of ``results``."""
+    return columns_of((one, RUN) for one in results)
+
+
+def named(text: str) -> Result:
+    """A run in which others say ``text`` wherever they say something."""
+    (column,) = result().configurations
+    one = replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), evidence=text, witness=text), family=text)
+    shown = replace(column, name=f"x {text}", mkfs_options=text, effective_mount_options=text, notes=(text,))
+    shown = replace(shown, properties=(one, replace(one, name=text)), unmountable=Unmountable(3, text, text))
+    on = replace(result().environment, kernel=text, image=text, qemu=text)
+    return replace(result(), environment=on, configurations=(shown, replace(shown, name="ext4-b", fs="ext4")))
+
+
+# The rows
+
+
+def test_every_row_of_table_1_has_a_title() -> None:
+    assert list(TITLES) == [name for names in by_family(result().configurations).values() for name in names]
+    assert title("a-property-of-mine") == "a-property-of-mine"
+
+
+# CSV
+
+
+def test_csv_comes_back_through_pandas() -> None:
+    text = to_csv(columns(sixteen(), result("ext4-noatime")))
+    exact = dict.fromkeys(("legal_writes", "legal_sectors"), int)
+    back = pd.read_csv(io.StringIO(text), keep_default_na=False, converters=exact)
+
+    made = cell_frame(columns(sixteen(), result("ext4-noatime")))
+    assert tuple(back.columns) == CELL_FIELDS
+    assert back.to_dict("records") == made.to_dict("records")
+
+
+def test_csv_keeps_any_text() -> None:
+    text = 'a,b\n"c"; d\r\n×'
+    [first, _second, *_] = pd.read_csv(io.StringIO(to_csv(columns(named(text)))), keep_default_na=False)["evidence"]
+    assert first.replace("\r\n", "\n") == text.replace("\r\n", "\n")
+
+
+def test_csv_of_huge_numbers_is_exact() -> None:
+    (column,) = result().configurations
+    column = replace(column, properties=(cell("append-any", Verdict.HOLDS, States(2, 3**400, 7**500)),))
+    text = to_csv(columns(replace(result(), configurations=(column,))))
+    assert f",{3**400},{7**500}," in text
+
+
+# Markdown
+
+
+class Said(HTMLParser):
+    """What a reader of rendered Markdown sees: rows of tables, list items, and which tags there are."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.inside = False
+        self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside &= tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def test_the_markdown_table_is_the_matrix() -> None:
+    text = to_markdown(columns(sixteen()))
+    marks = matrix([sixteen()]).replace("holds", "·")
+
+    rows = [row for row in Said(text).rows if len(row) == 17]
+    assert rows[0] == ["property", *SIXTEEN]
+    by_name = {row[0]: row[1:] for row in rows}
+    for (_family, name), values in zip(marks.index, marks.to_numpy().tolist(), strict=True):
+        assert by_name[name] == values
+    assert [row[0] for row in rows[1:] if not any(row[1:])] == ["atomicity", "ordering"]
+
+
+@pytest.mark.parametrize("results", [(result(),), (sixteen(),), (result(), result()), (named(NASTY),)])
+def test_the_columns_of_markdown_tables_agree(results: tuple[Result, ...]) -> None:
+    lines = to_markdown(columns(*results)).splitlines()
+    tables = [re.findall(r"(?<!\\)\|", line) for line in lines if line.startswith("|")]
+    count = sum(len(one.configurations) for one in results) + 2
+    assert {len(bars) for bars in tables} == {count, 3} | {count}
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_markdown_has_the_evidence() -> None:
+    text = " ".join(Said(to_markdown(columns(result()))).text.split())
+    assert f"× single-block-overwrite: 4 of 12 fail, explored 812/2^88 {EVIDENCE}" in text
+    assert f"bob replay {RUN}/witnesses/append-any.json" in text
+    assert "? multi-block-append: 4 of 12 unknown" in text
+    assert f"! 3 crash states could not be mounted {' '.join(KERNEL_SAYS.split())}" in text
+    assert "It is no proof." in text and "all whole" in text
+
+
+@settings(deadline=None)
+@given(anything)
+def test_markdown_says_what_the_text_says(text: str) -> None:
+    for written in (f"a {markdown(text)} z", f"| |\n|---|\n| a {markdown(text)} z |"):
+        said = Said(written)
+        assert " ".join(said.text.split()) == " ".join(f"a {clean(text)} z".split())
+        assert said.tags <= {"p", "table", "thead", "tbody", "tr", "td", "th"}
+
+
+@settings(deadline=None)
+@given(anything.filter(lambda text: text.split()))
+def test_markdown_code_says_what_the_text_says(text: str) -> None:
+    said = Said(f"a {markdown_code(text)} z")
+    assert said.text.strip() == f"a {' '.join(clean(text).split())} z"
+    assert said.tags == {"p", "code"}
+
+
+def test_markdown_of_any_text() -> None:
+    assert Said(to_markdown(columns(named(NASTY)))).tags == Said(to_markdown(columns(named("n")))).tags
+
+
+# LaTeX
+
+
+def untex(text: str) -> str:
+    """What LaTeX typesets for an escaped ``text``; AssertionError where it would do anything else."""
+    says = {f"\\{letter}": letter for letter in "{}$&#%_"}
+    says |= {r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~", r"\textless{}": "<"}
+    says |= {r"\textgreater{}": ">", r"\textbar{}": "|", r"\symbol{34}": '"', r"\`{}": "`", r"$\times$": "×"}
+    says |= {r"$\cdot$": "·", r"$\rightarrow$": "→", r"\textendash{}": "–", r"\textemdash{}": "—", r"\ldots{}": "…"}
+    says["-{}"] = "-"
+    said, place = "", 0
+    while place < len(text):
+        for length in range(20, 0, -1):
+            if (part := text[place : place + length]) in says:
+                said, place = said + says[part], place + len(part)
+                break
+        else:
+            assert text[place] not in '\\{}$&#%_^~<>|"`', text[place:]
+            assert text[place : place + 2] != "--"
+            said, place = said + text[place], place + 1
+    return said
+
+
+@settings(deadline=None)
+@given(anything)
+def test_latex_says_what_the_text_says(text: str) -> None:
+    escaped = tex(text)
+    assert escaped.isascii() and "\n" not in escaped
+    said = untex(escaped)
+    if re.fullmatch(r"[ -~×·→–—…]*", text):
+        assert said == " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("ext4 -O ^has_journal", r"ext4 -O \textasciicircum{}has\_journal"),
+        ("50 % & $5 #1 {x}", r"50 \% \& \$5 \#1 \{x\}"),
+        ("--mkfs-opts", r"-{}-mkfs-opts"),
+        ("Überblick, café", "Uberblick, cafe"),
+        ("文\x00", "??"),
+        (Raw(r"\LaTeX"), r"\LaTeX"),
+    ],
+)
+def test_latex_escapes(text: str, written: str) -> None:
+    assert tex(text) == written
+
+
+def latex_rows(text: str) -> dict[str, list[str]]:
+    """The cells of each row of the table by its first."""
+    rows = [
+        line.strip().removesuffix(r"\\").split("&") for line in text.splitlines() if line.strip().startswith(r"\quad")
+    ]
+    return {first.strip().removeprefix(r"\quad "): [cell.strip() for cell in rest] for first, *rest in rows}
+
+
+def test_the_latex_table_is_the_matrix() -> None:
+    text = to_latex(columns(sixteen()))
+    written = {"holds": "", "×": r"$\times$", "?": "?", "–": r"\textendash{}"}
+
+    rows = latex_rows(text)
+    marks = matrix([sixteen()])
+    assert list(rows) == [str(tex(title(name))) for _family, name in marks.index]
+    for (_family, name), values in zip(marks.index, marks.to_numpy().tolist(), strict=True):
+        assert rows[str(tex(title(name)))] == [written[value] for value in values]
+
+
+def test_the_heads_of_the_latex_table() -> None:
+    text = to_latex(columns(sixteen()))
+    assert re.findall(r"\\multicolumn\{(\d+)\}\{c\}\{(\w+)\}", text) == [
+        *(("2", "ext2"), ("3", "ext3"), ("4", "ext4"), ("2", "xfs"), ("4", "reiserfs"))
+    ]
+    assert re.findall(r"\\cmidrule\(lr\)\{(\d+-\d+)\}", text) == ["2-3", "4-6", "7-10", "12-13", "14-17"]
+    heads = re.findall(r"\\rotatebox\{90\}\{(.*?)\}", text)
+    assert heads[:3] + heads[9:11] == ["default", "sync", "writeback", "btrfs", "default"]
+    [spec] = re.findall(r"\\begin\{tabular\}\{(.*)\}$", text, flags=re.M)
+    assert len(re.sub(r"@\{(?:\\hspace\{8pt\})?\}", "", spec)) == 17
+    assert "booktabs" in text.partition(r"\begin")[0] and "graphicx" in text.partition(r"\begin")[0]
+
+
+def test_the_caption_says_what_is_in_the_table() -> None:
+    captions = {
+        name: " ".join(to_latex(columns(one)).partition(r"\caption")[2].split())
+        for name, one in (("one", result("ext4-ordered")), ("many", sixteen()))
+    }
+    assert "Linux 6.1.0-31-amd64" in captions["one"]
+    assert "Explored: 146,160 crash states of 16 configurations; volatile write cache" in captions["many"]
+    assert "?: unknown." in captions["many"] and r"\textendash{}: skipped" in captions["many"]
+    (column,) = result().configurations
+    held = replace(column, properties=(cell("append-any", Verdict.HOLDS, States(2, 4, 8)),))
+    other = replace(column, name="ext4-b", properties=(cell("directory-op", Verdict.FAILS, States(2, 4, 8)),))
+    text = to_latex(columns(replace(result(), configurations=(held, other))))
+    assert "unknown" not in text and "skipped" not in text
+    assert latex_rows(text) == {
+        "Directory op": [r"$\cdot$", r"$\times$"],
+        r"Append $\rightarrow$ Any op": ["", r"$\cdot$"],
+    }
+    assert r"$\cdot$: not probed" in text
+
+
+@settings(deadline=None)
+@given(anything)
+def test_latex_of_any_text_has_one_shape(text: str) -> None:
+    """Braces are balanced, every environment is closed, and each row has all its cells."""
+    written = to_latex(columns(named(text)))
+    body = re.sub(r"(?m)^%.*$", "", written)
+    depth = 0
+    for brace in re.findall(r"\\.|[{}]", body, flags=re.S):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert re.findall(r"\\(begin|end)\{(\w+)\}", body) == [
+        *(("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"))
+    ]
+    for line in body.splitlines():
+        if line.strip().startswith(r"\quad"):
+            assert len(re.findall(r"(?<!\\)&", line)) == 2
+
+
+def test_clean() -> None:
+    assert clean("a\x00b\ud800c\td") == f"a{REPLACEMENT}b{REPLACEMENT}c\td"

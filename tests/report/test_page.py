@@ -1,0 +1,318 @@
+"""The HTML page, parsed: links and their targets, ids, tables, and text of others that looks like HTML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.probe_files import shipped_probes
+from bob.report.columns import columns_of
+from bob.report.page import environment, in_words, to_html
+from bob.report.rows import MARKS
+from bob.result import Result, States, Unmountable, Verdict, WorkloadResult
+
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
+
+RUN = Path("bob-runs/20261121T230021-1f2e3d")
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "wbr"}
+NASTY = "</p></style><script>alert(\"1\")</script> & 'quoted' <img src=x onerror=y> {{ 7 * 7 }} {% endif %}"
+
+Attributes = dict[str, str | None]
+
+
+@dataclass
+class Element:
+    """A tag with what it has, and the text in it."""
+
+    tag: str
+    attributes: Attributes
+    parent: Element | None = None
+    text: str = ""
+
+    def up(self, tag: str) -> Element:
+        """The next element above of this tag."""
+        above = self.parent
+        while above is not None and above.tag != tag:
+            above = above.parent
+        assert above is not None, tag
+        return above
+
+
+@dataclass
+class Page(HTMLParser):
+    """Every element of a page that is well formed."""
+
+    elements: list[Element] = field(default_factory=list)
+    open: list[Element] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _value in attrs}) == len(attrs), attrs
+        element = Element(tag, dict(attrs), self.open[-1] if self.open else None)
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop().tag == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        for element in self.open:
+            element.text += data
+
+    def all(self, tag: str, **attributes: str) -> list[Element]:
+        """The elements of this tag that have these attributes."""
+        wanted = attributes.items()
+        return [one for one in self.elements if one.tag == tag and all(one.attributes.get(k) == v for k, v in wanted)]
+
+    def with_class(self, tag: str, name: str) -> list[Element]:
+        """The elements of this tag and class."""
+        return [one for one in self.all(tag) if name in (one.attributes.get("class") or "").split()]
+
+    def by_id(self, name: str) -> Element:
+        """The element of this id."""
+        [found] = [one for one in self.elements if one.attributes.get("id") == name]
+        return found
+
+
+def parsed(*results: Result, run: Path = RUN) -> Page:
+    """The page about ``results``."""
+    found = Page()
+    found.feed(to_html(columns_of((one, run) for one in results)))
+    found.close()
+    assert found.open == []
+    return found
+
+
+ONE, MANY = result(), sixteen()
+
+
+@cache
+def many() -> Page:
+    """The page about all of Table 1."""
+    return parsed(MANY)
+
+
+TWICE = (replace(ONE, run=replace(ONE.run, id="a")), replace(ONE, run=replace(ONE.run, id="b")))
+ALL = pytest.mark.parametrize("results", [(ONE,), (MANY,), TWICE, (ONE, ONE), (replace(ONE, configurations=()),)])
+
+
+@ALL
+def test_every_link_has_its_target_and_every_id_is_unique(results: tuple[Result, ...]) -> None:
+    found = parsed(*results)
+    ids = [one.attributes["id"] for one in found.elements if "id" in one.attributes]
+    assert len(ids) == len(set(ids))
+    links = [one.attributes["href"] for one in found.all("a")]
+    assert links and {str(link).removeprefix("#") for link in links} <= set(ids)
+    for name in ("aria-labelledby", "headers"):
+        assert {one.attributes[name] for one in found.elements if name in one.attributes} <= set(ids)
+
+
+@ALL
+def test_nothing_comes_from_elsewhere(results: tuple[Result, ...]) -> None:
+    text = to_html(columns_of((one, RUN) for one in results))
+    assert not re.search(r"https?:|src=|@import|url\(|<script|<link", text)
+
+
+def test_each_cell_leads_to_its_evidence() -> None:
+    found = many()
+    [grid] = found.with_class("table", "grid")
+    marks = [one for one in found.all("a") if one.parent and one.parent.tag == "td"]
+    assert all(mark.up("table") is grid for mark in marks)
+    cells = [(column.name, one) for column in MANY.configurations for one in column.properties]
+    assert len(marks) == len(cells) == 13 * 16
+    by_label = {str(mark.attributes["aria-label"]).partition(":")[0]: mark for mark in marks}
+    for configuration, one in cells:
+        mark = by_label[f"{one.name} on {configuration}"]
+        assert mark.text == {"holds": "·"}.get(MARKS[one.verdict], MARKS[one.verdict])
+        evidence = found.by_id(str(mark.attributes["href"])[1:])
+        assert evidence.tag == "article"
+        assert f"{one.name} {one.verdict}" in " ".join(evidence.text.split())
+        assert evidence.up("section").attributes["id"] == configuration
+        for said in (one.evidence, one.reason):
+            assert not said or said in evidence.text
+        assert (f"bob replay {RUN}/{one.witness}" in evidence.text) == (one.witness is not None)
+
+
+def test_the_heads_of_the_table() -> None:
+    found = many()
+    fs = {one.text: one.attributes["colspan"] for one in found.all("th", scope="colgroup")}
+    assert fs == {"ext2": "2", "ext3": "3", "ext4": "4", "btrfs": "1", "xfs": "2", "reiserfs": "4"}
+    heads = found.with_class("th", "variant")
+    assert [one.text for one in heads][:3] == ["default", "sync", "writeback"]
+    assert [one.attributes["aria-label"] for one in found.all("a") if one.parent in heads] == list(SIXTEEN)
+    [grid] = found.with_class("table", "grid")
+    rows = [one.text for one in found.all("th", scope="row") if one.up("table") is grid]
+    assert (len(rows), rows[0], rows[-1]) == (13, "Single sector overwrite", "Dir op → Any op")
+
+
+def test_the_variants_that_were_run_and_failed() -> None:
+    found = many()
+    article = found.by_id("btrfs--append-any")
+    assert "4 of 12 variants failed" in article.text
+    assert "28 of them violate it" in article.text
+    rows = [one for one in found.all("tr") if one.parent and one.parent.tag == "tbody" and article is _article(one)]
+    texts = [row.text for row in rows]
+    assert texts[:4] == [
+        "workload 0",
+        "natural× fails7812/2^88",
+        "natural 2.5· holds0812/2^88",
+        "fsync /d/a· holds0812/2^88",
+    ]
+    assert len(texts) == 4 + 12
+    assert "none of 12 variants failed" in found.by_id("btrfs--directory-op").text
+
+
+def _article(one: Element | None) -> Element | None:
+    while one is not None and one.tag != "article":
+        one = one.parent
+    return one
+
+
+def test_a_workload_that_is_unknown_says_why() -> None:
+    asked = WorkloadResult("lost", "natural", Verdict.UNKNOWN, States(), reason="the guest hung")
+    shown = replace(ONE.configurations[0], properties=(replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), 3)),))
+    shown = replace(
+        shown, properties=(replace(shown.properties[0], workloads=(*shown.properties[0].workloads, asked)),)
+    )
+    text = parsed(replace(ONE, configurations=(shown,))).by_id("ext4-ordered--append-any").text
+    assert "1 of 4 variants failed, 1 unknown" in text
+    assert "? unknownthe guest hung" in text
+
+
+def test_what_it_was_measured_on() -> None:
+    text = " ".join(many().by_id("measured").text.split())
+    for said in (
+        "6.1.0-31-amd64",
+        "e2fsprogs 1.47.0-2+b2",
+        "seed 1",
+        "budget 200",
+        "volatile write cache",
+        "512 bytes",
+    ):
+        assert said in text
+    column = " ".join(many().by_id("xfs").text.split())
+    assert "mountedrw,relatime,data=ordered, asked for data=ordered" in column
+    assert f"3 crash states could not be mounted {' '.join(KERNEL_SAYS.split())}" in column
+    assert f"bob replay {RUN}/witnesses/unmountable.json" in column
+
+
+def test_holds_is_no_proof() -> None:
+    text = " ".join(many().by_id("reading").text.split())
+    assert "No explored crash state of these workloads violates it. It is no proof." in text
+
+
+def nasty(text: str) -> Result:
+    """A run in which everything that others say is ``text``."""
+    (column,) = ONE.configurations
+    one = cell("append-any", Verdict.FAILS, States(2, 4, 8), evidence=text, witness=text)
+    one = replace(one, workloads=tuple(replace(asked, name=text, finish=text, reason=text) for asked in one.workloads))
+    lost = replace(one, name=f"{text} of mine", family=f"{text} family", verdict=Verdict.UNKNOWN, reason=text)
+    shown = replace(
+        column, name=text, fs=text, mkfs_options=text, mount_options=text, effective_mount_options=text, notes=(text,)
+    )
+    shown = replace(shown, properties=(one, lost), unmountable=Unmountable(3, text, text))
+    on = ONE.environment
+    on = replace(on, kernel=text, image=text, accelerator=text, clock=text, qemu=text, libvirt=text, mkfs_version=text)
+    run = replace(ONE.run, id=text, started=text, finished=text, bob_version=text)
+    return replace(ONE, run=run, environment=on, write_cache=text, configurations=(shown,))
+
+
+def test_text_of_others_is_text() -> None:
+    found = parsed(nasty(NASTY), ONE)
+    assert not [one for one in found.elements if one.tag in ("script", "img")]
+    [title] = found.all("title")
+    assert NASTY in title.text
+    said = [one.text for one in found.with_class("p", "evidence")]
+    assert said.count(NASTY) >= 3
+    assert EVIDENCE in said
+
+
+TAGS = {one.tag for one in parsed(nasty("a"), nasty("b")).elements}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(max_size=30))
+def test_any_text_of_others(text: str) -> None:
+    found = parsed(nasty(text), nasty(text + "!"))
+    assert {one.tag for one in found.elements} <= TAGS
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", found.elements[0].text)
+
+
+def test_names_that_give_the_same_id() -> None:
+    found = parsed(result("ext4 a", "ext4-a", "EXT4_a", "...", "table"))
+    assert [one.attributes["id"] for one in found.with_class("section", "configuration")] == [
+        *("ext4-a", "ext4-a-2", "ext4-a-3", "x", "table-2")
+    ]
+
+
+def test_a_property_that_was_not_asked_in_every_column() -> None:
+    (column,) = ONE.configurations
+    few = replace(column, name="few", properties=column.properties[:1])
+    found = parsed(ONE, replace(ONE, configurations=(few,)))
+    assert len(found.with_class("td", "none")) == 12
+
+
+def test_what_the_properties_say() -> None:
+    meanings = {probe.property.name: probe.property.meaning for probe in shipped_probes()}
+    said = parsed(ONE).by_id("reading").text
+    assert meanings and all(name + meaning in re.sub(r"\n", "", said) for name, meaning in meanings.items())
+
+
+def test_probes_that_cannot_be_read_take_only_their_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.toml").write_text("name = ")
+    (tmp_path / "mine.toml").write_text('name = "append-any"\nmeaning = "what I say"')
+    monkeypatch.setattr("bob.report.page.shipped", lambda folder: tmp_path)
+    said = parsed(ONE).by_id("reading").text
+    assert "append-anywhat I say" in said
+    assert "directory-op" not in said
+
+
+def test_a_template_may_add_a_comparison() -> None:
+    more = environment().from_string(
+        "{% extends 'page.html.j2' %}{% block comparison %}<p>{{ said }}</p>{% endblock %}"
+    )
+    assert "<p>&lt;b&gt;</p>" in to_html(columns_of([(ONE, RUN)]), more, said="<b>")
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        (States(), ""),
+        (States(64, 16, 64, "sectors"), "all 64 legal crash states explored"),
+        (States(812, 4096, 2**88), "812 of 2^88 legal crash states explored"),
+        (States(300, 212, 2**61, "writes"), "300 of 2^61 legal crash states explored, all whole"),
+    ],
+)
+def test_in_words(states: States, words: str) -> None:
+    assert in_words(states) == words
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of #rrggbb (WCAG 2.1)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_text_has_contrast_in_light_and_dark() -> None:
+    """4.5 to 1 everywhere, the mark on its cell included."""
+    palettes = re.findall(r":root \{(.*?)\}", to_html(columns_of([(ONE, RUN)])), flags=re.S)
+    assert len(palettes) == 2
+    for palette in palettes:
+        colours = dict(re.findall(r"--([\w-]+): (#\w{6});", palette))
+        grounds = ("paper", "card")
+        pairs = [(ink, on) for ink in ("ink", "soft", "link", *map(str, Verdict), "unmountable") for on in grounds]
+        pairs += [(name, f"{name}-fill") for name in ("fails", "unknown", "skipped", "unmountable")]
+        for ink, ground in pairs:
+            dark, light = sorted((luminance(colours[ink]), luminance(colours[ground])))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
