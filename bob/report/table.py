@@ -28,16 +28,46 @@ _INDENT = 4
 
 
 def print_result(console: Console, result: Result, run: Path) -> None:
-    """Print everything in ``result``, whose files (the witnesses) are in the folder ``run``."""
+    """Print ``result``, whose files (the witnesses) are in the folder ``run``: of one configuration, everything; of
+    several, the table, and below it what is not in a cell."""
     if len(result.configurations) > 1:
-        from bob.report.overview import print_overview  # pandas takes a while to load
-
-        print_overview(console, [result])
-        console.print()
-    for column in result.configurations:
+        _print_several(console, result, run)
+    for column in result.configurations[: len(result.configurations) == 1]:
         print_configuration(console, column, run)
         console.print()
     _print_foot(console, result, run)
+
+
+def _print_several(console: Console, result: Result, run: Path) -> None:
+    from bob.report.overview import print_overview  # pandas takes a while to load
+
+    print_overview(console, [result])
+    console.print()
+    for column in result.configurations:
+        unsaid = [cell for cell in column.properties if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED)]
+        for (verdict, reason), names in _by_reason(unsaid).items():
+            what = column.name if len(names) == len(column.properties) else f"{column.name}, {', '.join(names)}"
+            _print_hanging(console, MARKS[verdict], f"{what}: {reason}", style(verdict))
+    for column in result.configurations:
+        if column.unmountable.states:
+            states = plural(column.unmountable.states, "crash state")
+            _print_hanging(console, "!", f"{column.name}: {states} could not be mounted", "bob.unmountable")
+    for note in dict.fromkeys(note for column in result.configurations for note in column.notes):
+        names = [column.name for column in result.configurations if note in column.notes]
+        _print_hanging(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
+    first = result.configurations[0].name
+    if (run / first).is_dir():
+        console.print()
+        console.print(Text(f"bob show {nearby(run / first)}", "bob.command"), "shows a column with its evidence.")
+    console.print()
+
+
+def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], list[str]]:
+    """The names of cells by why they are what they are."""
+    names: dict[tuple[Verdict, str], list[str]] = {}
+    for cell in found:
+        names.setdefault((cell.verdict, cell.reason or "no reason was kept"), []).append(cell.name)
+    return names
 
 
 def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from bob.report.table import nearby, print_result, witness_command
 from bob.result import ConfigurationResult, Result, States, Unmountable, Verdict
 
-from .samples import cell, result
+from .samples import cell, result, sixteen
 
 HERE = Path(__file__).parent
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
@@ -106,3 +106,24 @@ def test_paths_are_written_as_they_are_best_used_here(tmp_path: Path, monkeypatc
     assert nearby(tmp_path / "runs" / "a") == Path("runs/a")
     assert nearby(Path("runs/../runs/a")) == Path("runs/a")
     assert nearby(Path("/elsewhere/a")) == Path("/elsewhere/a")
+
+
+def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) -> None:
+    shown = sixteen()
+    (tmp_path / shown.configurations[0].name).mkdir()
+    text = printed(shown, run=tmp_path, width=200)
+    skipped = next(one for one in shown.configurations if one.properties[0].verdict is Verdict.SKIPPED)
+    assert f"\n– {skipped.name}: {skipped.properties[0].reason}\n" in text, "once, not for each cell"
+    unknown = [
+        (column.name, cell)
+        for column in shown.configurations
+        for cell in column.properties
+        if cell.verdict is Verdict.UNKNOWN
+    ]
+    assert unknown
+    assert all(f"\n? {name}, {cell.name}: {cell.reason}\n" in text for name, cell in unknown)
+    for column in shown.configurations:
+        assert (f"\n! {column.name}: " in text) == (column.unmountable.states > 0)
+    assert "bob replay" not in text
+    assert f"\nbob show {tmp_path / shown.configurations[0].name} shows a column" in text
+    assert "bob show" not in printed(shown, run=tmp_path / "elsewhere", width=200)
