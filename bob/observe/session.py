@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bob.config import Configuration
 from bob.crash.image import Run
-from bob.guest.agent_client import Agent
+from bob.guest.agent_client import Agent, AgentBroken
+from bob.observe.accesses import Access, accesses
 from bob.observe.observation import Findings
 from bob.record.base import put_base
 from bob.trace.base import Base
@@ -17,16 +19,34 @@ STATE_TIMEOUT = 60.0
 """How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
+    mount or repair until the unmount was done, in order (empty in a session that does not trace reads)."""
+
+    outcome: int
+    accesses: tuple[Access, ...]
+
+
 class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
+    ``reads``: the guest tells what was read, too.
     """
 
     def __init__(
-        self, agent: Agent, configuration: Configuration, base: Base, floor: Sequence[Run], payload: bytes
+        self,
+        agent: Agent,
+        configuration: Configuration,
+        base: Base,
+        floor: Sequence[Run],
+        payload: bytes,
+        *,
+        reads: bool = False,
     ) -> None:
         self._agent = agent
+        self._reads = reads
         self.findings = Findings()
         self._sent = len(payload)
         put_base(agent, base)
@@ -44,6 +64,7 @@ class Session:
             base=base.name,
             recovery=recovery,
             floor=_flat(floor),
+            reads=reads,
             payload=len(packed),
             blob=packed,
         )
@@ -53,17 +74,36 @@ class Session:
 
         Raises GuestLost when the guest does not come back with all of them.
         """
+        return [mounted.outcome for mounted in self.mount(deltas, payload)]
+
+    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+        """As :meth:`observe`, with what each state's device was read and written.
+
+        Without ``audit`` the scratch image is not compared with its base at the end, which costs as much as some
+        mounts: then the answer is to be believed only when a later request with ``audit`` succeeds. Raises AgentBroken
+        where the trace does not have all the reads that the device has counted.
+        """
         new = payload[self._sent :]
         self._sent = len(payload)
         header, blob = self._agent.ask(
             "observe",
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
+            audit=audit,
             blob=zlib.compress(new, 1) if new else b"",
         )
-        self.findings.add(header["new_outcomes"], header["chunks"], zlib.decompress(blob))
-        numbers: list[int] = header["outcomes"]
-        return numbers
+        contents = zlib.decompress(blob)
+        position = sum(header["chunks"])
+        self.findings.add(header["new_outcomes"], header["chunks"], contents[:position])
+        traced: list[tuple[Access, ...]] = []
+        for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
+            traced.append(accesses(contents[position : position + length]))
+            position += length
+            if sum(access.sectors for access in traced[-1] if access.reads) != sectors:
+                raise AgentBroken("the trace of what recovery read is not complete")
+        if not self._reads:
+            traced = [()] * len(deltas)
+        return [Mounted(*pair) for pair in zip(header["outcomes"], traced, strict=True)]
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:
