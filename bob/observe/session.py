@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bob.config import Configuration
 from bob.crash.image import Run
 from bob.guest.agent_client import Agent, AgentBroken
-from bob.observe.accesses import Access, accesses
+from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.observation import Findings
 from bob.record.base import put_base
 from bob.trace.base import Base
@@ -47,6 +47,7 @@ class Session:
     ) -> None:
         self._agent = agent
         self._reads = reads
+        self._ahead: list[int] = []
         self.findings = Findings()
         self._sent = len(payload)
         put_base(agent, base)
@@ -90,20 +91,23 @@ class Session:
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
             audit=audit,
+            lookups=self._ahead,
             blob=zlib.compress(new, 1) if new else b"",
         )
         contents = zlib.decompress(blob)
         position = sum(header["chunks"])
         self.findings.add(header["new_outcomes"], header["chunks"], contents[:position])
-        traced: list[tuple[Access, ...]] = []
+        traced: list[Accesses] = []
         for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
             traced.append(accesses(contents[position : position + length]))
             position += length
-            if sum(access.sectors for access in traced[-1] if access.reads) != sectors:
+            if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the trace of what recovery read is not complete")
         if not self._reads:
-            traced = [()] * len(deltas)
-        return [Mounted(*pair) for pair in zip(header["outcomes"], traced, strict=True)]
+            return [Mounted(outcome, ()) for outcome in header["outcomes"]]
+        blocks = [*self._ahead, *(block for trace in traced for block in trace.ahead or ())]
+        self._ahead = [min(blocks), max(blocks)] if blocks else []
+        return [Mounted(outcome, trace.bios) for outcome, trace in zip(header["outcomes"], traced, strict=True)]
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:

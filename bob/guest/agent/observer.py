@@ -29,13 +29,22 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
-from bob.guest.agent.tracing import Instance, kernel_device
+from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
 TRACE_KIB = 4096
 WRITE_EVENT = re.compile(rb"block_bio_queue: \S+ [^R]\S* (\d+) \+ (\d+)")
 """A write of any kind: write zeroes, for one, has no letter of its own."""
 SECTORS_READ, SECTORS_WRITTEN = 2, 6
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+AHEAD = "bob/ahead"
+LOOKUP = "bob/lookup"
+PROBES = (
+    f"p:{AHEAD} __bh_read_batch n=$arg1:u32 wait=$arg4:u8 size=+32(+0($arg2)):u32 "
+    + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
+    f"p:{LOOKUP} __find_get_block b=$arg2:u64",
+)
+"""What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
+struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
 GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
@@ -74,6 +83,8 @@ class Session:
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
             events = {"block/block_bio_queue": condition}
+            if reads and make_probes(PROBES):
+                events |= {AHEAD: "0", LOOKUP: "0"}  # without a filter
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
@@ -113,6 +124,11 @@ class Session:
             number = self.outcomes[found] = len(self.outcomes)
             self.new_outcomes.append(encode(found))
         return number
+
+    def look_out(self, first: int, last: int) -> None:
+        """Have the trace tell of lookups of the blocks from ``first`` to ``last`` only."""
+        if LOOKUP in self.trace.events:
+            self.trace.write(f"events/{LOOKUP}/filter", f"b >= {first} && b <= {last}")
 
     def written(self) -> Runs:
         """What was written to the device since the last call, by recovery, repair or unmount: as many sectors as the
@@ -240,15 +256,18 @@ def observe_prepare(
     return {}, b""
 
 
-def observe(states: list[list[int]], audit: bool, blob: bytes) -> Reply:
+def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
     """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
 
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
     and the lengths of the chunks in the reply's zlib-compressed blob. After the chunks the blob has the trace of each
     state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
-    device has counted as read. Without ``audit`` all of this is to be believed after the next good audit only.
+    device has counted as read. Without ``audit`` all of this is to be believed after the next good audit only. From now
+    on lookups of other blocks than ``lookups``, if there are any, (first and last) are not traced.
     """
     scratch = _extended(blob)
+    if lookups:
+        scratch.look_out(*lookups)
     scratch.looker.new_chunks, scratch.new_outcomes = [], []
     scratch.traces, scratch.sectors_read = [], []
     started = time.monotonic()
