@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _EVENT = re.compile(
@@ -30,51 +31,60 @@ after the buffer is made (fs/buffer.c)."""
 
 
 class Access(NamedTuple):
-    """One bio with data: whether it ``reads`` or writes, its first sector, and how many sectors."""
+    """One bio with data: whether it ``reads`` or writes, its first sector, how many sectors, and when what it read was
+    first used, as the number of an event: its own, or that of the first lookup if it was read ahead."""
 
     reads: bool
     sector: int
     sectors: int
+    used: int
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
     """The bios of one crash state in the order in which they were queued, without ``unused`` readahead.
 
-    ``sectors_read`` counts all sectors that were read, used or not. ``ahead`` are the lowest and highest block that
-    were read ahead, if any were: the blocks whose lookups are worth tracing.
+    ``sectors_read`` counts all sectors that were read, used or not. ``ahead`` are the blocks that were read ahead, each
+    with its sectors: of these it is worth tracing the lookups.
     """
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
-    ahead: tuple[int, int] | None = None
+    ahead: Mapping[int, range] = field(default_factory=dict)
 
 
 def accesses(trace: bytes) -> Accesses:
     """What the text of a trace says. The event shows a bio before it is split, and only once."""
     bios: list[Access] = []
-    sizes: dict[int, int] = {}
+    ahead: dict[int, range] = {}
     lookups: list[int] = []
     unused: set[int] = set()
-    for event in _EVENT.finditer(trace):
+    used: dict[int, int] = {}
+    for number, event in enumerate(_EVENT.finditer(trace)):
         if event["kind"]:
-            bios.append(Access(event["kind"].startswith(b"R"), int(event["sector"]), int(event["sectors"])))
+            bios.append(Access(event["kind"].startswith(b"R"), int(event["sector"]), int(event["sectors"]), number))
         elif event["block"]:
-            lookups.append(int(event["block"]))
-            unused.discard(lookups[-1])
+            lookups.append(block := int(event["block"]))
+            if block in unused:
+                unused.remove(block)
+                used.update((sector, number) for sector in ahead[block])
         else:
             words = event["blocks"].split()[: int(event["n"])]
             blocks = [int(word.partition(b"=")[2]) for word in words]
-            unused.update(block for block in blocks if block not in sizes and _looked_up_once(block, lookups))
-            sizes.update((block, int(event["size"]) // _SECTOR) for block in blocks)
+            unused.update(block for block in blocks if block not in ahead and _looked_up_once(block, lookups))
+            size = int(event["size"]) // _SECTOR
+            ahead.update((block, range(block * size, (block + 1) * size)) for block in blocks)
     total = sum(bio.sectors for bio in bios if bio.reads)
-    if not unused:
-        return Accesses(tuple(bios), total, _span(sizes))
+    if not ahead:
+        return Accesses(tuple(bios), total)
     read = Counter(sector for bio in bios if bio.reads for sector in range(bio.sector, bio.sector + bio.sectors))
-    ahead = {sector for block in unused for sector in range(block * sizes[block], (block + 1) * sizes[block])}
-    once = {sector for sector in ahead if read[sector] == 1}
-    kept = [bio for bio in bios if not (bio.reads and once.issuperset(range(bio.sector, bio.sector + bio.sectors)))]
-    return Accesses(tuple(kept), total, _span(sizes))
+    never = {sector for block in unused for sector in ahead[block] if read[sector] == 1}
+    kept = [
+        bio._replace(used=used.get(bio.sector, bio.used))
+        for bio in bios
+        if not (bio.reads and never.issuperset(range(bio.sector, bio.sector + bio.sectors)))
+    ]
+    return Accesses(tuple(kept), total, ahead)
 
 
 def _looked_up_once(block: int, lookups: list[int]) -> bool:
@@ -87,7 +97,3 @@ def _looked_up_once(block: int, lookups: list[int]) -> bool:
 def _in_a_row(block: int, lookups: list[int]) -> bool:
     first = lookups.index(block)
     return lookups[first : first + _MADE_ANEW] == [block] * _MADE_ANEW
-
-
-def _span(blocks: dict[int, int]) -> tuple[int, int] | None:
-    return (min(blocks), max(blocks)) if blocks else None

@@ -47,7 +47,8 @@ def explore(
     findings, rounds, lost = Findings(), None, None
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
-        session = Session(agent, configuration, base, floor, payload, reads=predicting)
+        watched = plan.composer.sectors.tolist() if predicting else None
+        session = Session(agent, configuration, base, floor, payload, watched=watched)
         findings = session.findings
         rounds = Rounds(session, plan, seed, observed, predicting=predicting)
         while window := [candidate.state for candidate in islice(searching, WINDOW)]:

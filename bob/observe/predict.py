@@ -117,9 +117,10 @@ class Known:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Places]:
-    """Which of ``sectors`` (ascending) each access read, in order, without those that were written or read before.
+    """Which of ``sectors`` (ascending) each access read, without those that were written or read before.
 
-    Accesses that read none of them are left out.
+    In the order in which they were used, in which recovery makes up its mind; that decides nothing but the shape of the
+    tree in ``Known``. Accesses that read none of them are left out.
     """
     if not accesses:
         return []
@@ -127,15 +128,15 @@ def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[
     ends = starts + np.array([access.sectors for access in accesses], dtype=np.int64)
     first, stop = np.searchsorted(sectors, starts), np.searchsorted(sectors, ends)
     done = np.zeros(len(sectors), dtype=np.bool_)
-    read: list[Places] = []
+    read: list[tuple[int, Places]] = []
     for number in np.flatnonzero(first < stop).tolist():
         span = slice(int(first[number]), int(stop[number]))
         if accesses[number].reads:
             fresh = np.flatnonzero(~done[span]) + span.start
             if len(fresh):
-                read.append(fresh)
+                read.append((accesses[number].used, fresh))
         done[span] = True
-    return read
+    return [places for _used, places in sorted(read, key=lambda pair: pair[0])]
 
 
 def _without(left: Sequence[Places], taken: Places) -> list[Places]:

@@ -32,7 +32,8 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
-    ``reads``: the guest tells what was read, too.
+    ``watched`` are the sectors of which somebody wants to know whether they were read, and None where nobody does:
+    then the guest does not trace reads.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class Session:
         floor: Sequence[Run],
         payload: bytes,
         *,
-        reads: bool = False,
+        watched: Sequence[int] | None = None,
     ) -> None:
         self._agent = agent
-        self._reads = reads
-        self._ahead: list[int] = []
+        self._watched = None if watched is None else frozenset(watched)
+        self._ahead: set[int] = set()
         self.findings = Findings()
         self._sent = len(payload)
         put_base(agent, base)
@@ -65,7 +66,7 @@ class Session:
             base=base.name,
             recovery=recovery,
             floor=_flat(floor),
-            reads=reads,
+            reads=watched is not None,
             payload=len(packed),
             blob=packed,
         )
@@ -91,7 +92,7 @@ class Session:
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
             audit=audit,
-            lookups=self._ahead,
+            lookups=[min(self._ahead), max(self._ahead)] if self._ahead else [],
             blob=zlib.compress(new, 1) if new else b"",
         )
         contents = zlib.decompress(blob)
@@ -103,10 +104,10 @@ class Session:
             position += length
             if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the trace of what recovery read is not complete")
-        if not self._reads:
+        if self._watched is None:
             return [Mounted(outcome, ()) for outcome in header["outcomes"]]
-        blocks = [*self._ahead, *(block for trace in traced for block in trace.ahead or ())]
-        self._ahead = [min(blocks), max(blocks)] if blocks else []
+        for trace in traced:
+            self._ahead.update(block for block, sectors in trace.ahead.items() if not self._watched.isdisjoint(sectors))
         return [Mounted(outcome, trace.bios) for outcome, trace in zip(header["outcomes"], traced, strict=True)]
 
 
