@@ -94,9 +94,9 @@ class Rounds:
     def _mount(self, batch: Sequence[int], *, audit: bool = False) -> dict[int, Mounted]:
         """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it."""
         self._unaudited += len(batch)
-        audit = audit or self._unaudited >= AUDIT_EVERY
-        if not batch and not audit:
+        if not batch and not self._unaudited:
             return {}
+        audit = audit or self._unaudited >= AUDIT_EVERY
         composer = self._plan.composer
         deltas = [composer.delta(self._states[number]) for number in batch]
         answers = self._session.mount(deltas, composer.payload_since(0), audit=audit)
