@@ -45,6 +45,9 @@ PROBES = (
 )
 """What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
 struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+ANOTHER_LOOKUP = (6, 15)
+"""From this Linux on there is a second function that looks buffers up (__find_get_block_nonatomic in fs/buffer.c), so
+that not all lookups would be seen. (Up to 6.0 there is no __bh_read_batch.) Then all that is read counts as used."""
 GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
@@ -83,7 +86,7 @@ class Session:
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
             events = {"block/block_bio_queue": condition}
-            if reads and make_probes(PROBES):
+            if reads and kernel_version() < ANOTHER_LOOKUP and make_probes(PROBES):
                 events |= {AHEAD: "0", LOOKUP: "0"}  # without a filter
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
@@ -198,6 +201,12 @@ class Descriptor:
 
     def __exit__(self, *_: object) -> None:
         os.close(self.fd)
+
+
+def kernel_version() -> tuple[int, int]:
+    """Such as (6, 1)."""
+    major, minor = re.findall(r"\d+", os.uname().release)[:2]
+    return int(major), int(minor)
 
 
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
