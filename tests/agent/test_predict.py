@@ -12,18 +12,27 @@ import pytest
 
 from bob.config import configuration
 from bob.crash.plan import Plan
+from bob.guest.spec import Clock
 from bob.observe import session as sessions
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.explore import explore
 from bob.observe.observation import Node
 from bob.store import Observed
+from bob.workload.language import parse
 
-from .conftest import Inhabited
-from .workloads import FSYNC, WRITES, Taken, session, take, taken_once, workload
+from .conftest import Guests, Inhabited
+from .workloads import FSYNC, WRITES, Taken, session, take, workload
 
 pytestmark = pytest.mark.vm
 
 BUDGET = 120
+OWN = parse("mkdir /own")
+"""Makes the base one of these tests' own: the guest has the last base that was made of a setup, and no two are alike."""
+
+
+@pytest.fixture(scope="module")
+def taken(guests: Guests) -> Taken:
+    return take(guests.get(Clock.VIRTUAL).agent, replace(WRITES, setup=WRITES.setup + OWN))
 
 
 def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Observed:
@@ -43,11 +52,12 @@ def seen(observed: Observed) -> list[tuple[object, str | None, dict[str, Node] |
     return found
 
 
-def test_predictions_are_what_mounting_shows(recording: Inhabited) -> None:
+def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken) -> None:
+    synced = replace(workload("write /d/a 4096 4096; append /b 4096", FSYNC), setup=taken.workload.setup)
     for each in (
-        taken_once(recording.agent, WRITES),
-        taken_once(recording.agent, workload("write /d/a 4096 4096; append /b 4096", FSYNC)),
-        take(recording.agent, WRITES, configuration("ext4", mount_options="data=journal")),
+        taken,
+        take(recording.agent, synced, base=taken.base),
+        take(recording.agent, taken.workload, configuration("ext4", mount_options="data=journal")),
     ):
         predicted, mounted = (explored(recording, each, predicting=way) for way in (True, False))
         assert (predicted.lost, mounted.lost) == (None, None)
@@ -57,8 +67,7 @@ def test_predictions_are_what_mounting_shows(recording: Inhabited) -> None:
         assert predicted.coverage == replace(mounted.coverage, mounted=BUDGET - len(predicted.predicted))
 
 
-def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabited) -> None:
-    taken = taken_once(recording.agent, WRITES)
+def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabited, taken: Taken) -> None:
     composer = taken.plan.composer
     looking = session(recording.agent, taken, watched=composer.sectors.tolist())
     payload = composer.payload_since(0)
@@ -77,7 +86,7 @@ def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[bytes], Accesses
 
 
 def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
-    recording: Inhabited, monkeypatch: pytest.MonkeyPatch
+    recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drop(trace: bytes) -> Accesses:
         lines = trace.splitlines(keepends=True)
@@ -85,18 +94,20 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
         return accesses(b"".join(lines[:lost] + lines[lost + 1 :]))
 
     monkeypatch.setattr(sessions, "accesses", drop)
-    observed = explored(recording, taken_once(recording.agent, WRITES))
+    observed = explored(recording, taken)
     assert observed.lost == "the guest was lost: the trace of what recovery read is not complete"
     assert {outcome for _state, outcome in observed.states} == {None}
 
 
-def test_reads_that_nobody_saw_are_caught_by_the_control(recording: Inhabited, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_that_nobody_saw_are_caught_by_the_control(
+    recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unseen(found: Accesses) -> Accesses:
         kept: tuple[Access, ...] = tuple(bio for bio in found.bios if not bio.reads or bio.sector < 64)
         return replace(found, bios=kept)
 
     monkeypatch.setattr(sessions, "accesses", spoilt(unseen))
-    observed = explored(recording, taken_once(recording.agent, WRITES))
+    observed = explored(recording, taken)
     assert observed.lost is not None
     assert "a control of the predictions failed" in observed.lost
     assert not observed.predicted
