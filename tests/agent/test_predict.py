@@ -27,7 +27,7 @@ pytestmark = pytest.mark.vm
 
 BUDGET = 120
 OWN = parse("mkdir /own")
-"""Makes the base one of these tests' own: the guest has the last base that was made of a setup, and no two are alike."""
+"""Makes the base one of these tests' own: a guest has the last base that was made of a setup, and no two are alike."""
 
 
 @pytest.fixture(scope="module")

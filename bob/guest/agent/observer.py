@@ -75,6 +75,7 @@ class Session:
         self.reads = reads
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
+        self.looking_out: list[int] = []
         self.before_floor = [
             (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
         ]
@@ -128,10 +129,14 @@ class Session:
             self.new_outcomes.append(encode(found))
         return number
 
-    def look_out(self, first: int, last: int) -> None:
-        """Have the trace tell of lookups of the blocks from ``first`` to ``last`` only."""
-        if LOOKUP in self.trace.events:
-            self.trace.write(f"events/{LOOKUP}/filter", f"b >= {first} && b <= {last}")
+    def look_out(self, blocks: list[int]) -> None:
+        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, if there are any.
+
+        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
+        """
+        if blocks not in ([], self.looking_out) and LOOKUP in self.trace.events:
+            self.trace.write(f"events/{LOOKUP}/filter", f"b >= {blocks[0]} && b <= {blocks[1]}")
+            self.looking_out = blocks
 
     def written(self) -> Runs:
         """What was written to the device since the last call, by recovery, repair or unmount: as many sectors as the
@@ -275,8 +280,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     on lookups of other blocks than ``lookups``, if there are any, (first and last) are not traced.
     """
     scratch = _extended(blob)
-    if lookups:
-        scratch.look_out(*lookups)
+    scratch.look_out(lookups)
     scratch.looker.new_chunks, scratch.new_outcomes = [], []
     scratch.traces, scratch.sectors_read = [], []
     started = time.monotonic()
