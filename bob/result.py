@@ -40,13 +40,15 @@ class States:
 
     ``explored`` counts distinct crash states whose outcome is known; ``legal_writes`` and ``legal_sectors`` are the
     exact numbers of legal states, of whole writes and of torn ones; ``exhaustive`` is ``"writes"``, ``"sectors"`` or
-    None (docs/design.md, section 5).
+    None (docs/design.md, section 5). ``mounted`` is how many of the explored were really mounted; the outcomes of the
+    others were predicted.
     """
 
     explored: int = 0
     legal_writes: int = 0
     legal_sectors: int = 0
     exhaustive: str | None = None
+    mounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ def total(parts: Sequence[States]) -> States:
         legal_writes=sum(part.legal_writes for part in parts),
         legal_sectors=sum(part.legal_sectors for part in parts),
         exhaustive=exhaustive,
+        mounted=sum(part.mounted for part in parts),
     )
 
 
@@ -205,9 +208,11 @@ def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
 
 
 def states_from_json(document: Mapping[str, Any]) -> States:
-    """The states in a plain document, where counts may be strings of digits."""
+    """The states in a plain document, where counts may be strings of digits. One without ``mounted`` is older than
+    predictions: all of its states were mounted."""
     counts = {name: int(document[name]) for name in ("explored", "legal_writes", "legal_sectors")}
-    return States(**counts, exhaustive=document["exhaustive"])
+    mounted = int(document.get("mounted", counts["explored"]))
+    return States(**counts, exhaustive=document["exhaustive"], mounted=mounted)
 
 
 def plain(value: Any) -> Any:

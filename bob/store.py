@@ -35,12 +35,17 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen of a workload: each explored state with its outcome (None: never known, ``lost`` says why)."""
+    """What was seen of a workload: each explored state with its outcome (None: never known, ``lost`` says why).
+
+    ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
+    read in others.
+    """
 
     states: tuple[tuple[CrashState, int | None], ...]
     findings: Findings
     coverage: States
     lost: str | None = None
+    predicted: frozenset[int] = frozenset()
 
 
 class RunDirectory:
@@ -147,6 +152,7 @@ class RunDirectory:
             "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),
             "coverage": {name: None if value is None else str(value) for name, value in asdict(coverage).items()},
             "lost": observed.lost,
+            "predicted": sorted(observed.predicted),
         }
         write_whole(folder / "observed.json", json.dumps(document).encode())
 
@@ -176,6 +182,7 @@ class RunDirectory:
                 findings=findings,
                 coverage=states_from_json(document["coverage"]),
                 lost=document["lost"],
+                predicted=frozenset(document.get("predicted", ())),
             )
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:

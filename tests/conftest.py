@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import signal
 
+from hypothesis import settings
+
+
+settings.register_profile("bob", deadline=None)  # how long an example takes says nothing where guests run beside it
+settings.load_profile("bob")
+
 
 def pytest_configure() -> None:
     """No signal is ignored here, nor in what tests start: a shell without job control, and nohup, start jobs so."""

@@ -94,7 +94,7 @@ OUT_OF_ORDER = outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 TORN = outcome(("/a", 11, [2], 4096))
 UNMOUNTABLE = outcome(error="Structure needs cleaning: EXT4-fs (loop): bad geometry", tree=False)
 HALF = contents(1, 0, 256) + contents(128, 256, 3840)
-COVERAGE = States(6, 14, 2**70, None)
+COVERAGE = States(6, 14, 2**70, None, 4)
 
 
 def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observed:

@@ -34,7 +34,8 @@ from bob.guest.agent import look, observer, recorder
 from bob.guest.agent import main as agent
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
-from bob.observe.explore import BATCH
+from bob.observe.explore import WINDOW
+from bob.observe.rounds import AUDIT_EVERY, CONTROL_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
@@ -371,7 +372,8 @@ def test_the_numbers_that_the_pages_name() -> None:
     assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]
     assert f"by default {DEFAULT_BUDGET} crash states per workload" in pages["how-it-works.md"]
     assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
-    assert f"After each batch ({BATCH} states)" in pages["how-it-works.md"]
+    assert f"After every {AUDIT_EVERY} mounts" in pages["how-it-works.md"]
+    assert f"one in {CONTROL_EVERY}, at least one for each {WINDOW} states" in pages["how-it-works.md"]
 
 
 def test_the_readme_has_one_table() -> None:

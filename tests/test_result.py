@@ -32,7 +32,7 @@ TEXT = st.text(max_size=20)
 MAYBE = st.none() | TEXT
 COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.integers(0, 2**300))
 LEVEL = st.sampled_from([None, "writes", "sectors"])
-STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL)
+STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT)
 WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, st.integers(0, 10**6), MAYBE)
 PROPERTIES = st.builds(
     PropertyResult,
@@ -104,7 +104,7 @@ def test_counts_beyond_what_json_readers_have_are_digits(count: int) -> None:
     assert told == (count if count <= 2**53 else str(count))
     assert states_from_json(
         {"explored": "1", "legal_writes": told, "legal_sectors": told, "exhaustive": None}
-    ) == States(1, count, count, None)
+    ) == States(1, count, count, None, mounted=1), "before there were predictions, all were mounted"
 
 
 def test_a_later_bob_may_add_fields() -> None:

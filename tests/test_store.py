@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -74,10 +75,12 @@ def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:
 def test_observations_read_back_the_same(run: RunDirectory) -> None:
     folder = kept(run)
     seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
+    seen = replace(seen, predicted=frozenset({1, 2}))
     run.save_observed(folder, seen)
     again = run.observed(folder)
     assert run.is_observed(folder)
     assert (again.states, again.coverage, again.lost) == (seen.states, seen.coverage, seen.lost)
+    assert again.predicted == {1, 2}
     assert again.coverage.legal_sectors == 2**70
     assert list(again.findings.observations()) == list(seen.findings.observations())
 

@@ -74,6 +74,19 @@ class Composer:
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
+    @property
+    def sectors(self) -> NDArray[np.int64]:
+        """The sectors that differ between states, ascending: all that the writes above the floor touch."""
+        return self._sectors
+
+    def contents(self, state: CrashState) -> NDArray[np.int32]:
+        """A number for the content of each of ``sectors``: equal in two states exactly if the contents are.
+
+        Shape: that of ``sectors``.
+        """
+        vector = self._compose(state)  # first: it may add to the payload
+        return self._payload.contents.take(vector)
+
     def delta(self, state: CrashState) -> tuple[Run, ...]:
         """What turns the ground (the base with ``floor_delta`` on it) into ``state``; sectors ascend, none twice."""
         vector = self._compose(state)

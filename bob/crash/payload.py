@@ -26,6 +26,7 @@ class Payload:
         self._data = bytearray()
         self._placed: dict[bytes, int] = {}
         self._digests = np.zeros((1024, 2), dtype=np.uint64)
+        self._contents = np.zeros(1024, dtype=np.int32)
 
     @property
     def sectors(self) -> int:
@@ -37,6 +38,12 @@ class Payload:
         """Shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the base", row n + 1 for sector n."""
         return self._digests
 
+    @property
+    def contents(self) -> NDArray[np.int32]:
+        """Shape (at least sectors + 1): row 0, zero, stands for "as in the base"; row n + 1 has m + 1, where m is the
+        first sector with the content of sector n. So two sectors have equal numbers exactly if their contents are."""
+        return self._contents
+
     def place(self, data: bytes) -> int:
         """The payload sector at which ``data``, a whole number of sectors, begins; placed now unless it was before."""
         if data in self._placed:
@@ -45,9 +52,10 @@ class Payload:
         self._data += data
         while len(self._digests) <= self.sectors:
             self._digests = np.concatenate([self._digests, np.zeros_like(self._digests)])
+            self._contents = np.concatenate([self._contents, np.zeros_like(self._contents)])
         for number in range(at, self.sectors):
             content = self.sector(number)
-            self._placed.setdefault(content, number)
+            self._contents[number + 1] = self._placed.setdefault(content, number) + 1
             digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
             self._digests[number + 1] = np.frombuffer(digest, dtype=np.uint64)
         return at

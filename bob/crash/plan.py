@@ -41,7 +41,7 @@ class Plan:
 
     def nothing_explored(self) -> States:
         """The coverage of a trace of which no outcome is known."""
-        return States(0, count_writes(self.points), count_sectors(self.points), None)
+        return States(0, count_writes(self.points), count_sectors(self.points))
 
 
 def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:

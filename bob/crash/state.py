@@ -91,6 +91,12 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
             raise MalformedError(f"write {index} has {units} atomic units and cannot be torn as {list(ranges)}")
 
 
+def departure(state: CrashState) -> tuple[int, int]:
+    """How hard a state is to explain: torn writes first, then how many separate runs of writes were kept."""
+    runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
+    return len(state.torn), runs
+
+
 def address(trace: Trace, write: Write) -> int:
     """The sector of ``write`` in the image of the trace: its devices, laid end to end."""
     return sum(trace.device_sectors[: write.device]) + write.sector

@@ -12,9 +12,9 @@ from bob import witness
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.crash.state import CrashState
+from bob.crash.state import CrashState, departure
 from bob.judge.rules import Property, Question
-from bob.judge.verdicts import Bench, cell, departure
+from bob.judge.verdicts import Bench, cell
 from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
 from bob.store import Observed
 from bob.trace.base import Base
@@ -80,7 +80,8 @@ class Column:
             self.refuse(workload, _broke(broken))
             return
         self._unmountable += len(bench.unmountable)
-        for state, outcome in bench.unmountable[: self._first_unmountable is None]:
+        easiest = sorted(bench.unmountable, key=lambda pair: departure(pair[0]))
+        for state, outcome in easiest[: self._first_unmountable is None]:
             error = observations[outcome].error or ""
             self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
         for prop in self._properties:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bob.crash.state import CrashState
+from bob.crash.state import CrashState, departure
 from bob.judge.presence import Oracle, Presence
 from bob.judge.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.observe.observation import Observation
@@ -133,12 +133,6 @@ class Bench:
 _THERE = (Presence.FULL, Presence.PARTIAL)
 _MISSING = (Presence.NONE, Presence.PARTIAL)
 _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NONE: "not there"}
-
-
-def departure(state: CrashState) -> tuple[int, int]:
-    """How hard a state is to explain: torn writes first, then how many separate runs of writes were kept."""
-    runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
-    return len(state.torn), runs
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:

@@ -13,13 +13,15 @@ from bob.errors import UsageError
 from bob.guest.agent_client import Agent, AgentBroken
 from bob.guest.loss import GuestLost
 from bob.observe.observation import Findings
+from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
 from bob.result import States
 from bob.store import Observed
 from bob.trace.base import Base
 
-BATCH = 50
-"""Crash states per request: few round trips, but a progress display that moves."""
+WINDOW = 200
+"""Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
+controls that it needs."""
 
 
 def explore(
@@ -31,32 +33,44 @@ def explore(
     budget: int,
     seed: int,
     observed: Callable[[int], None],
+    predicting: bool = True,
 ) -> Observed:
-    """Observe up to ``budget`` crash states of ``plan`` in the agent's guest.
+    """Find the outcomes of up to ``budget`` crash states of ``plan``, by mounting them in the agent's guest.
 
-    ``observed`` is told how many more states were dealt with. A guest that is lost on the way, or an agent that fails
-    or refuses there, leaves the states that it had, and all that would have come, without an outcome: the loss is in
-    the answer, and never retried away.
+    ``observed`` is told how many more states were dealt with. Where not ``predicting``, each state is mounted; the
+    outcomes are the same. A guest that is lost on the way, or an agent that fails or refuses there, leaves the states
+    of which nothing is to be believed yet, and all that would have come, without an outcome; a prediction that turns
+    out wrong so leaves all that were predicted. The loss is in the answer, and never retried away.
     """
     searching = plan.search(budget, seed)
-    states: list[tuple[CrashState, int | None]] = []
-    session = None
+    states: list[CrashState] = []
+    findings, rounds, lost = Findings(), None, None
     try:
-        session = Session(agent, configuration, base, plan.composer.floor_delta(), plan.composer.payload_since(0))
-        while batch := [candidate.state for candidate in islice(searching, BATCH)]:
-            deltas = [plan.composer.delta(state) for state in batch]
-            states.extend((state, None) for state in batch)
-            outcomes = session.observe(deltas, plan.composer.payload_since(0))
-            states[-len(batch) :] = zip(batch, outcomes, strict=True)
-            observed(len(batch))
+        floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
+        watched = plan.composer.sectors.tolist() if predicting else None
+        session = Session(agent, configuration, base, floor, payload, watched=watched)
+        findings = session.findings
+        rounds = Rounds(session, plan, seed, observed, predicting=predicting)
+        while window := [candidate.state for candidate in islice(searching, WINDOW)]:
+            states += window
+            rounds.observe(window)
     except (GuestLost, AgentBroken, UsageError) as loss:
-        findings = session.findings if session is not None else Findings()
-        return Observed(tuple(states), findings, _coverage(plan, searching, states), f"the guest was lost: {loss}")
-    return Observed(tuple(states), session.findings, _coverage(plan, searching, states))
+        lost = f"the guest was lost: {loss}"
+    except Mispredicted as wrong:
+        lost = str(wrong)
+    outcomes = rounds.outcomes if rounds is not None else {}
+    predicted = outcomes.keys() - rounds.mounted if rounds is not None else set()
+    return Observed(
+        tuple((state, outcomes.get(number)) for number, state in enumerate(states)),
+        findings,
+        _coverage(plan, searching, states, len(outcomes), len(outcomes) - len(predicted)),
+        lost,
+        frozenset(predicted),
+    )
 
 
-def _coverage(plan: Plan, searching: Search, states: Sequence[tuple[CrashState, int | None]]) -> States:
-    known = sum(outcome is not None for _state, outcome in states)
+def _coverage(plan: Plan, searching: Search, states: Sequence[CrashState], known: int, mounted: int) -> States:
     coverage = searching.coverage
     complete = known == len(states) and known > 0
-    return States(known, coverage.legal_writes, coverage.legal_sectors, coverage.exhaustive if complete else None)
+    exhaustive = coverage.exhaustive if complete else None
+    return States(known, coverage.legal_writes, coverage.legal_sectors, exhaustive, mounted)

@@ -76,6 +76,11 @@ class Findings:
         nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
         return Observation(found["error"] is None, found["error"], nodes, found["repaired"])
 
+    def repaired(self, outcome: int) -> bool:
+        """Whether outcome number ``outcome`` is one of a state that was repaired."""
+        repaired: bool = json.loads(self.found[outcome])["repaired"]
+        return repaired
+
     def observations(self) -> Sequence[Observation]:
         """All outcomes; each is put together when it is asked for, since together they may not fit into memory."""
         return _Observations(self)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bob.config import Configuration
 from bob.crash.image import Run
-from bob.guest.agent_client import Agent
+from bob.guest.agent_client import Agent, AgentBroken
+from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.observation import Findings
 from bob.record.base import put_base
 from bob.trace.base import Base
@@ -17,16 +19,36 @@ STATE_TIMEOUT = 60.0
 """How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
+    mount or repair until the unmount was done, in order (empty in a session that does not trace reads)."""
+
+    outcome: int
+    accesses: tuple[Access, ...]
+
+
 class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
+    ``watched`` are the sectors of which somebody wants to know whether they were read, and None where nobody does:
+    then the guest does not trace reads.
     """
 
     def __init__(
-        self, agent: Agent, configuration: Configuration, base: Base, floor: Sequence[Run], payload: bytes
+        self,
+        agent: Agent,
+        configuration: Configuration,
+        base: Base,
+        floor: Sequence[Run],
+        payload: bytes,
+        *,
+        watched: Sequence[int] | None = None,
     ) -> None:
         self._agent = agent
+        self._watched = None if watched is None else frozenset(watched)
+        self._ahead: set[int] = set()
         self.findings = Findings()
         self._sent = len(payload)
         put_base(agent, base)
@@ -44,6 +66,7 @@ class Session:
             base=base.name,
             recovery=recovery,
             floor=_flat(floor),
+            reads=watched is not None,
             payload=len(packed),
             blob=packed,
         )
@@ -53,17 +76,39 @@ class Session:
 
         Raises GuestLost when the guest does not come back with all of them.
         """
+        return [mounted.outcome for mounted in self.mount(deltas, payload)]
+
+    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+        """As :meth:`observe`, with what each state's device was read and written.
+
+        Without ``audit`` the scratch image is not compared with its base at the end, which costs as much as some
+        mounts: then the answer is to be believed only when a later request with ``audit`` succeeds. Raises AgentBroken
+        where the trace does not have all the reads that the device has counted.
+        """
         new = payload[self._sent :]
         self._sent = len(payload)
         header, blob = self._agent.ask(
             "observe",
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
+            audit=audit,
+            lookups=[min(self._ahead), max(self._ahead)] if self._ahead else [],
             blob=zlib.compress(new, 1) if new else b"",
         )
-        self.findings.add(header["new_outcomes"], header["chunks"], zlib.decompress(blob))
-        numbers: list[int] = header["outcomes"]
-        return numbers
+        contents = zlib.decompress(blob)
+        position = sum(header["chunks"])
+        self.findings.add(header["new_outcomes"], header["chunks"], contents[:position])
+        traced: list[Accesses] = []
+        for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
+            traced.append(accesses(contents[position : position + length]))
+            position += length
+            if traced[-1].sectors_read != sectors:
+                raise AgentBroken("the trace of what recovery read is not complete")
+        if self._watched is None:
+            return [Mounted(outcome, ()) for outcome in header["outcomes"]]
+        for trace in traced:
+            self._ahead.update(block for block, sectors in trace.ahead.items() if not self._watched.isdisjoint(sectors))
+        return [Mounted(outcome, trace.bios) for outcome, trace in zip(header["outcomes"], traced, strict=True)]
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:

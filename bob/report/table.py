@@ -19,7 +19,7 @@ from rich.text import Text
 from bob.report.counts import explored, plural
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
-from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+from bob.result import ConfigurationResult, PropertyResult, Result, Verdict, total
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 ALL_WHOLE_MEANS = "all whole: no legal crash state without torn writes is missing."
@@ -196,7 +196,17 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     cache = "volatile write cache" if result.write_cache == "volatile" else "no write cache"
     yield "device", f"{cache}, writes of {result.atomic_write_bytes:,} bytes are atomic"
     took = _took(result.run.started, result.run.finished)
-    yield "explored", f"budget {result.run.budget:,} crash states per workload, seed {result.run.seed}{took}"
+    asked = f"budget {result.run.budget:,} crash states per workload, seed {result.run.seed}{took}"
+    yield "explored", asked + _mounted(result)
+
+
+def _mounted(result: Result) -> str:
+    """How many of the explored states were mounted, where not all were. A state counts in each cell that judges it."""
+    states = total([cell.states for column in result.configurations for cell in column.properties])
+    if not 0 < states.mounted < states.explored:
+        return ""
+    share = max(1, round(100 * states.mounted / states.explored))
+    return f"; {share} % of the states were mounted, the rest predicted from what recovery read"
 
 
 def _took(started: str, finished: str) -> str:

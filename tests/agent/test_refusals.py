@@ -150,5 +150,5 @@ def test_what_nobody_can_ask_is_the_hosts_mistake(recording: Inhabited) -> None:
     with pytest.raises(AgentBroken, match="TypeError"):
         recording.agent.ask("record", timeout=60, base="x")
     with pytest.raises(UsageError, match="nothing was prepared to be observed"):
-        recording.agent.ask("observe", timeout=60, states=[])
+        recording.agent.ask("observe", timeout=60, states=[], audit=True, lookups=[])
     assert_usable(recording)

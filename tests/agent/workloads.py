@@ -84,10 +84,11 @@ def taken_once(agent: Agent, workload: Workload) -> Taken:
     return _taken[workload]
 
 
-def session(agent: Agent, taken: Taken) -> Session:
+def session(agent: Agent, taken: Taken, *, watched: Sequence[int] | None = None) -> Session:
     """Prepare to observe the states of ``taken``."""
     composer = taken.plan.composer
-    return Session(agent, taken.configuration, taken.base, composer.floor_delta(), composer.payload_since(0))
+    payload = composer.payload_since(0)
+    return Session(agent, taken.configuration, taken.base, composer.floor_delta(), payload, watched=watched)
 
 
 def observe(agent: Agent, taken: Taken, states: Sequence[CrashState]) -> list[Observation]:

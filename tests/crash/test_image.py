@@ -50,6 +50,25 @@ def some(states: list[tuple[CrashState, frozenset[Unit]]], most: int) -> list[tu
 
 @settings(max_examples=80, deadline=None)
 @given(cases())
+def test_numbers_of_contents_are_equal_where_the_contents_are(case: Case) -> None:
+    points = growth_points(case.trace, case.model)
+    composer = composer_of(case, points)
+    numbers, images = [], []
+    for state, _units in some(list(states_of(case, points)), 40):
+        numbers.append(composer.contents(state).tolist())
+        image = bytearray(case.base)
+        composer.apply(state, image)
+        images.append([bytes(image[sector * 512 : (sector + 1) * 512]) for sector in composer.sectors.tolist()])
+        outside = set(range(len(image) // 512)).difference(composer.sectors.tolist())
+        ground = patched(case.base, composer.floor_delta(), composer.payload_since(0))
+        assert all(image[s * 512 : (s + 1) * 512] == ground[s * 512 : (s + 1) * 512] for s in outside)
+    for place in range(len(composer.sectors)):
+        found = [(number[place], image[place]) for number, image in zip(numbers, images, strict=True)]
+        assert len(set(found)) == len({number for number, _image in found}) == len({image for _number, image in found})
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases())
 def test_every_legal_state_has_its_contents_and_its_key(case: Case) -> None:
     points = growth_points(case.trace, case.model)
     composer = composer_of(case, points)

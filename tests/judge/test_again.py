@@ -137,3 +137,17 @@ def test_runs_that_cannot_be_judged(tmp_path: Path, missing: str) -> None:
     run = started(tmp_path, **{missing: None})
     with pytest.raises(StoreError):
         judge_again(run.path)
+
+
+def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path) -> None:
+    # It is one of those that were mounted: which of them are predicted is up to the order of the search.
+    run = started(tmp_path)
+    torn = CrashState(1, torn=((3, ((0, 1),)),))
+    seen = samples.observed(
+        (torn, 1), (CrashState(1), 0), (samples.LAST, 1), found=[samples.NOTHING, samples.UNMOUNTABLE]
+    )
+    run.save_observed(keep(run, 0, WORKLOADS[0]), seen)
+    unmountable = judge_again(run.path).configurations[0].unmountable
+    assert (unmountable.states, unmountable.witness) == (2, "witnesses/unmountable.json")
+    witness = json.loads((run.path / "witnesses" / "unmountable.json").read_text())
+    assert witness["crash"]["state"] == samples.LAST.to_json()

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bob.crash.state import CrashState
-from bob.judge.verdicts import Bench, Judged, cell, departure, inodes_of_things
+from bob.crash.state import CrashState, departure
+from bob.judge.verdicts import Bench, Judged, cell, inodes_of_things
 from bob.observe.observation import Observation
 from bob.probe_files import shipped_probes
 from bob.result import States, Verdict, WorkloadResult

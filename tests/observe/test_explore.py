@@ -1,4 +1,4 @@
-"""Exploring with an agent that is made up: what is sent, what is known after a loss, and what is claimed."""
+"""Exploring with an agent that is made up: what is sent, what is predicted, what is known after a loss and claimed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 import samples_of_runs as samples
 
 from bob.crash.plan import Plan, writes_of_operations
+from bob.crash.state import departure
 from bob.errors import BobError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
-from bob.observe import explore as module
+from bob.observe import explore as windows
+from bob.observe import rounds
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Observation
 from bob.result import States
@@ -23,8 +25,18 @@ from bob.trace.model import SECTOR_BYTES
 LOSS = GuestLost(Loss(Cause.VANISHED, ""), "QEMU is gone")
 
 
+COMMIT, JOURNAL, DATA = 22, (20, 21), 8
+"""What writes 3, 2 and 1 of the trace change."""
+
+
 class FakeAgent:
-    """Builds each state from what it was sent; its first 32 sectors are its outcome. Fails at request ``fails``."""
+    """Builds each state from what it was sent, and fails at request ``fails``.
+
+    Its recovery reads the commit block; only if that is there also the journal; and then the data. What it read is the
+    outcome. With ``forgets`` it does not tell that it read that sector, with ``lies`` its device does not count it.
+    """
+
+    forgets = lies = -1
 
     def __init__(self, fails: int = 10**9, failure: BobError = LOSS) -> None:
         self.left = fails
@@ -32,6 +44,7 @@ class FakeAgent:
         self.requests: list[str] = []
         self.states: list[bytes] = []
         self.outcomes: list[bytes] = []
+        self.audits: list[bool] = []
         self.bases: set[str] = set()
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
@@ -52,28 +65,40 @@ class FakeAgent:
         return {}, b""
 
     def observe_prepare(
-        self, blob: bytes, base: str, recovery: dict[str, Any], floor: list[int], payload: int
+        self, blob: bytes, base: str, recovery: dict[str, Any], floor: list[int], reads: bool, payload: int
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
         self.payload = zlib.decompress(blob[:payload])
+        self.reads = reads
         self.image = bytearray(samples.BASE.image())
         self.put(self.image, floor)
         return {}, b""
 
-    def observe(self, blob: bytes, states: list[list[int]]) -> tuple[dict[str, Any], bytes]:
+    def observe(
+        self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]
+    ) -> tuple[dict[str, Any], bytes]:
+        assert lookups == []
         self.payload += zlib.decompress(blob) if blob else b""
+        self.audits.append(audit)
         numbers, known, new = [], len(self.outcomes), b""
+        traces: list[bytes] = []
+        counts: list[int] = []
         for runs in states:
             image = bytearray(self.image)
             self.put(image, runs)
             self.states.append(bytes(image))
-            seen = bytes(image[: 32 * SECTOR_BYTES])
-            if seen not in self.outcomes:
-                self.outcomes.append(seen)
+            seen = bytearray(32 * SECTOR_BYTES)
+            read = self.recover(image, seen)
+            traces.append(
+                b"".join(b"block_bio_queue: 7,0 R %d + 1 [x]\n" % sector for sector in read if sector != self.forgets)
+            )
+            counts.append(sum(sector != self.lies for sector in read))
+            if bytes(seen) not in self.outcomes:
+                self.outcomes.append(bytes(seen))
                 new += seen
-            numbers.append(self.outcomes.index(seen))
+            numbers.append(self.outcomes.index(bytes(seen)))
         found = [
             json.dumps(
                 {
@@ -85,7 +110,21 @@ class FakeAgent:
             for number in range(known, len(self.outcomes))
         ]
         header = {"outcomes": numbers, "new_outcomes": found, "chunks": [32 * SECTOR_BYTES] * len(found)}
-        return header, zlib.compress(new)
+        if not self.reads:
+            return {**header, "traces": [], "sectors_read": []}, zlib.compress(new)
+        header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts}
+        return header, zlib.compress(new + b"".join(traces))
+
+    def recover(self, image: bytearray, seen: bytearray) -> list[int]:
+        """The sectors that are read, which are ``seen`` then."""
+        read = [COMMIT]
+        if image[COMMIT * SECTOR_BYTES] == ord("c"):
+            read += JOURNAL
+        read.append(DATA)
+        for sector in read:
+            place = slice(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES)
+            seen[place] = image[place]
+        return read
 
     def put(self, image: bytearray, runs: list[int]) -> None:
         for sector, source, count in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
@@ -94,12 +133,7 @@ class FakeAgent:
             image[sector * SECTOR_BYTES : (sector + count) * SECTOR_BYTES] = data
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH", 3)
-
-
-def explored(agent: FakeAgent, budget: int = 100) -> tuple[Observed, list[int], Plan]:
+def explored(agent: FakeAgent, budget: int = 100, predicting: bool = False) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
         agent,  # type: ignore[arg-type]
@@ -109,8 +143,17 @@ def explored(agent: FakeAgent, budget: int = 100) -> tuple[Observed, list[int], 
         budget=budget,
         seed=1,
         observed=told.append,
+        predicting=predicting,
     )
     return seen, told, plan
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three states to a window, a request, and an audit."""
+    monkeypatch.setattr(windows, "WINDOW", 3)
+    monkeypatch.setattr(rounds, "BATCH", 3)
+    monkeypatch.setattr(rounds, "AUDIT_EVERY", 3)
 
 
 def test_everything_is_explored() -> None:
@@ -118,8 +161,8 @@ def test_everything_is_explored() -> None:
     seen, told, plan = explored(agent)
     # The overwrite (1 sector) and the journal (2) become durable first, then the commit (1): 2^2 - 1 + 2^1 - 1 + 1
     # whole states, with tears 2^3 - 1 + 2^1 - 1 + 1.
-    assert seen.coverage == States(9, 5, 9, "sectors")
-    assert seen.lost is None
+    assert seen.coverage == States(9, 5, 9, "sectors", 9)
+    assert (seen.lost, seen.predicted) == (None, frozenset())
     assert len({state for state, _outcome in seen.states}) == 9
     assert sum(told) == 9
     assert len(set(agent.states)) == 9
@@ -129,30 +172,100 @@ def test_everything_is_explored() -> None:
             wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
         assert image == bytes(wanted)
         assert outcome is not None
-        assert seen.findings.observation(outcome).tree["/x"].content == image[: 32 * SECTOR_BYTES]  # type: ignore[index]
+        found = seen.findings.observation(outcome).tree["/x"].content  # type: ignore[index]
+        for sector in (COMMIT, DATA):
+            place = slice(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES)
+            assert found[place] == image[place]
+
+
+def in_words(seen: Observed) -> list[object]:
+    return [
+        (state, outcome if outcome is None else seen.findings.observation(outcome)) for state, outcome in seen.states
+    ]
+
+
+def test_what_is_predicted_is_what_would_have_been_seen() -> None:
+    agent = FakeAgent()
+    seen, told, _plan = explored(agent, predicting=True)
+    without, _told, _plan = explored(FakeAgent())
+    assert in_words(seen) == in_words(without)
+    # With the commit, without it and the data, without it and with the data; and one control in 6 that are left.
+    assert seen.coverage == States(9, 5, 9, "sectors", len(agent.states))
+    assert 3 <= len(agent.states) <= 3 + 3 + 1
+    assert len(seen.predicted) == 9 - len(agent.states)
+    assert sum(told) == 9
+    assert agent.audits[-1]
+    assert sum(agent.audits) == 1
+    mounted = {number for number in range(9) if number not in seen.predicted}
+    for outcome in {outcome for _state, outcome in seen.states}:
+        alike = [number for number, (_state, other) in enumerate(seen.states) if other == outcome]
+        assert min(alike, key=lambda number: departure(seen.states[number][0])) in mounted, "what a witness is made of"
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    assert in_words(explored(FakeAgent(), predicting=True)[0]) == in_words(explored(FakeAgent(), predicting=True)[0])
+    assert explored(FakeAgent(), predicting=True)[0].predicted == explored(FakeAgent(), predicting=True)[0].predicted
+
+
+@pytest.mark.parametrize("sector", [COMMIT, JOURNAL[0], DATA])
+def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: int) -> None:
+    agent = FakeAgent()
+    agent.forgets = sector
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert seen.lost == "the guest was lost: the trace of what recovery read is not complete"
+    assert {outcome for _state, outcome in seen.states} == {None}
+
+
+def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -> None:
+    agent, honest = FakeAgent(), in_words(explored(FakeAgent())[0])
+    agent.forgets = agent.lies = DATA
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert seen.lost is not None
+    assert seen.lost.startswith("a control of the predictions failed: by what recovery read, crash state ")
+    assert seen.predicted == frozenset()
+    assert seen.coverage.explored == seen.coverage.mounted == len(set(agent.states)) < 9
+    assert seen.coverage.exhaustive is None
+    for (state, found), wanted in zip(in_words(seen), honest, strict=True):  # type: ignore[misc]
+        assert found is None or (state, found) == wanted
 
 
 def test_a_budget_that_ends_is_no_claim() -> None:
     seen, _told, _plan = explored(FakeAgent(), budget=4)
-    assert (seen.coverage, len(seen.states), seen.lost) == (States(4, 5, 9, None), 4, None)
+    assert (seen.coverage, len(seen.states), seen.lost) == (States(4, 5, 9, None, 4), 4, None)
 
 
 @pytest.mark.parametrize("failure", [LOSS, AgentBroken("the agent failed at observe: it broke"), UsageError("refused")])
-@pytest.mark.parametrize("fails", range(7))
+@pytest.mark.parametrize("fails", range(6))
+@pytest.mark.usefixtures("few")
 def test_a_loss_leaves_what_was_known(failure: BobError, fails: int) -> None:
     whole, _told, _plan = explored(FakeAgent())
     seen, told, _plan = explored(FakeAgent(fails, failure))
-    batches = max(0, fails - 3)  # has_base, put_base and observe_prepare come first
+    requests = max(0, fails - 3)  # has_base, put_base and observe_prepare come first
     known = [(state, outcome) for state, outcome in seen.states if outcome is not None]
-    if fails < 6:
-        assert seen.lost == f"the guest was lost: {failure}"
-        assert len(known) == 3 * batches == sum(told) == seen.coverage.explored
-        assert seen.coverage.exhaustive is None
-        assert seen.coverage.legal_sectors == 9
+    assert seen.lost == f"the guest was lost: {failure}"
+    assert len(known) == 3 * requests == sum(told) == seen.coverage.explored
+    assert seen.coverage.exhaustive is None
+    assert seen.coverage.legal_sectors == 9
     assert list(whole.states[: len(known)]) == known
     for _state, outcome in known:
         assert outcome is not None
         assert outcome < len(seen.findings.found)
+
+
+@pytest.mark.parametrize("fails", range(8))
+@pytest.mark.usefixtures("few")
+def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
+    agent = FakeAgent(fails)
+    whole, _told, _plan = explored(FakeAgent(), predicting=True)
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert seen.lost == f"the guest was lost: {LOSS}"
+    assert len(whole.predicted) > 2
+    for number in seen.predicted:  # the request that has a window's controls is its last
+        first = number - number % 3
+        assert [outcome is not None for _state, outcome in seen.states[first : first + 3]] == [True] * 3
+        assert number in whole.predicted
+    for (state, outcome), wanted in zip(seen.states, whole.states, strict=False):
+        assert (state, outcome) == wanted or outcome is None
 
 
 def test_writes_are_known_by_what_they_carry() -> None:

@@ -85,9 +85,9 @@ def _like(name: str, verdict: Verdict | None) -> PropertyResult:
 
 def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
     """All thirteen cells, one of each kind at least."""
-    some, all_whole = States(812, 4096, 2**88, None), States(2400, 212, 2**61, "writes")
+    some, all_whole = States(812, 4096, 2**88, None, 203), States(2400, 212, 2**61, "writes", 900)
     cells = {
-        "single-sector-overwrite": cell("single-sector-overwrite", Verdict.HOLDS, States(64, 16, 64, "sectors")),
+        "single-sector-overwrite": cell("single-sector-overwrite", Verdict.HOLDS, States(64, 16, 64, "sectors", 64)),
         "single-sector-append": cell("single-sector-append", Verdict.HOLDS, all_whole),
         "single-block-overwrite": cell(
             "single-block-overwrite",

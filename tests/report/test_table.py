@@ -47,6 +47,14 @@ def test_as_it_looks(width: int) -> None:
     assert text == picture.read_text()
 
 
+def test_where_all_was_mounted_nothing_is_said_of_predictions() -> None:
+    column = result().configurations[0]
+    cells = tuple(replace(cell, states=States(8, 8, 8, None, 8)) for cell in column.properties)
+    assert "predicted" not in printed(replace(result(), configurations=(replace(column, properties=cells),)), 120)
+    older = with_cells(Verdict.HOLDS)
+    assert "predicted" not in printed(older, 120)
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_nothing_is_wider_than_the_terminal_but_commands(width: int) -> None:
     wide = [line for line in printed(result(), width).splitlines() if len(line) > width]

@@ -4,7 +4,11 @@ The scratch image is the medium's working copy under one loop device. A state is
 unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
 not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
 device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
-and at the end of each request the whole image is compared with the base. If one fails, nothing of the request counts.
+and the whole image is compared with the base whenever the host asks for this audit. If one fails, nothing since the
+last good audit counts.
+
+Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
+Its text goes to the host as it is, with what the device has counted: emulation makes Python dear, so the host parses.
 """
 
 from __future__ import annotations
@@ -25,12 +29,25 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
-from bob.guest.agent.tracing import Instance, kernel_device
+from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
 TRACE_KIB = 4096
-WRITE_EVENT = re.compile(rb"^block_bio_queue: \S+ \S+ (\d+) \+ (\d+)", re.MULTILINE)
-SECTORS_WRITTEN = 6
-"""The field of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+WRITE_EVENT = re.compile(rb"block_bio_queue: \S+ [^R]\S* (\d+) \+ (\d+)")
+"""A write of any kind: write zeroes, for one, has no letter of its own."""
+SECTORS_READ, SECTORS_WRITTEN = 2, 6
+"""The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+AHEAD = "bob/ahead"
+LOOKUP = "bob/lookup"
+PROBES = (
+    f"p:{AHEAD} __bh_read_batch n=$arg1:u32 wait=$arg4:u8 size=+32(+0($arg2)):u32 "
+    + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
+    f"p:{LOOKUP} __find_get_block b=$arg2:u64",
+)
+"""What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
+struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+ANOTHER_LOOKUP = (6, 15)
+"""From this Linux on there is a second function that looks buffers up (__find_get_block_nonatomic in fs/buffer.c), so
+that not all lookups would be seen. (Up to 6.0 there is no __bh_read_batch.) Then all that is read counts as used."""
 GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
@@ -39,9 +56,13 @@ Outcome = tuple[str | None, bool, Tree | None]
 
 
 class Session:
-    """The scratch device of one workload: base with floor, payload, and what the host was told of outcomes so far."""
+    """The scratch device of one workload: base with floor, payload, and what the host was told of outcomes so far.
 
-    def __init__(self, base: str, recovery: dict[str, Any], payload: bytes, floor: list[int]) -> None:
+    With ``reads``, ``traces`` has the text of what each state read and wrote, and ``sectors_read`` how many sectors the
+    device says it read for it: both of the states that the host was not told of yet.
+    """
+
+    def __init__(self, base: str, recovery: dict[str, Any], payload: bytes, floor: list[int], reads: bool) -> None:
         self.medium = medium.medium_with(base)
         self.payload = memoryview(payload)
         self.check: list[str] = recovery["check"]
@@ -51,6 +72,10 @@ class Session:
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT)
+        self.reads = reads
+        self.traces: list[bytes] = []
+        self.sectors_read: list[int] = []
+        self.looking_out: list[int] = []
         self.before_floor = [
             (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
         ]
@@ -58,10 +83,12 @@ class Session:
         self.medium.pristine.copy(self.medium.work, targets(floor))
         with ExitStack() as stack:
             self.loop = stack.enter_context(Loop(self.medium.work_path, volatile=False))
-            # All but reads: write zeroes, for one, has no letter of its own.
-            events = {
-                "block/block_bio_queue": f'dev == {kernel_device(self.loop.device)} && nr_sector > 0 && !(rwbs ~ "R*")'
-            }
+            condition = f"dev == {kernel_device(self.loop.device)} && nr_sector > 0"
+            if not reads:
+                condition += ' && !(rwbs ~ "R*")'
+            events = {"block/block_bio_queue": condition}
+            if reads and kernel_version() < ANOTHER_LOOKUP and make_probes(PROBES):
+                events |= {AHEAD: "0", LOOKUP: "0"}  # without a filter
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
@@ -69,7 +96,7 @@ class Session:
             stack.callback(self.kernel.close)
             self.loop.release_holder()
             self.resources = stack.pop_all()
-        self.sectors = self.sectors_written()
+        self.counted = self.count()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
         self.mount = Mount(self.loop.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
 
@@ -91,7 +118,7 @@ class Session:
 
     def outcome(self, runs: list[int]) -> int:
         """Build, recover and observe one state; the number of its outcome."""
-        if self.sectors_written() != self.sectors:
+        if self.count()[1] != self.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
         found = self.recover_and_look()
@@ -102,27 +129,39 @@ class Session:
             self.new_outcomes.append(encode(found))
         return number
 
+    def look_out(self, blocks: list[int]) -> None:
+        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, if there are any.
+
+        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
+        """
+        if blocks not in ([], self.looking_out) and LOOKUP in self.trace.events:
+            self.trace.write(f"events/{LOOKUP}/filter", f"b >= {blocks[0]} && b <= {blocks[1]}")
+            self.looking_out = blocks
+
     def written(self) -> Runs:
         """What was written to the device since the last call, by recovery, repair or unmount: as many sectors as the
         device itself has counted."""
-        written: Runs = []
-        before, self.sectors = self.sectors, self.sectors_written()
-        missing = self.sectors - before
-        while missing > 0:
-            try:
-                piece = os.read(self.pipe, 65536)  # whole lines, as many as fit in a page
-            except BlockingIOError:
-                break
-            found = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(piece)]
-            missing -= sum([count for _sector, count in found])
-            written += found
-        if missing:
+        pieces: list[bytes] = []
+        try:
+            while True:
+                pieces.append(os.read(self.pipe, 65536))  # whole lines, as many as fit in a page
+        except BlockingIOError:  # that was all: the last unmount has waited for what was under way
+            pass
+        text = b"".join(pieces)
+        read, written = self.counted
+        self.counted = self.count()
+        runs = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(text)]
+        if sum([count for _sector, count in runs]) != self.counted[1] - written:
             raise RuntimeError("the trace of what recovery wrote is not complete")
-        return written
+        if self.reads:
+            self.traces.append(text)
+            self.sectors_read.append(self.counted[0] - read)
+        return runs
 
-    def sectors_written(self) -> int:
-        """What the device itself has counted."""
-        return int(os.pread(self.stat, 4096, 0).split()[SECTORS_WRITTEN])
+    def count(self) -> tuple[int, int]:
+        """How many sectors were read and written, as the device itself has counted."""
+        fields = os.pread(self.stat, 4096, 0).split()
+        return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
 
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds."""
@@ -169,6 +208,12 @@ class Descriptor:
         os.close(self.fd)
 
 
+def kernel_version() -> tuple[int, int]:
+    """Such as (6, 1)."""
+    major, minor = re.findall(r"\d+", os.uname().release)[:2]
+    return int(major), int(minor)
+
+
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
     """(sector, payload sector, sectors) of a flat list."""
     return zip(runs[::3], runs[1::3], runs[2::3], strict=True)
@@ -213,34 +258,44 @@ def end_session() -> None:
         ended.close()
 
 
-def observe_prepare(base: str, recovery: dict[str, Any], floor: list[int], payload: int, blob: bytes) -> Reply:
+def observe_prepare(
+    base: str, recovery: dict[str, Any], floor: list[int], reads: bool, payload: int, blob: bytes
+) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
-    ``blob`` is ``payload`` bytes of zlib-compressed sectors.
+    ``blob`` is ``payload`` bytes of zlib-compressed sectors. ``reads`` says that the host wants to know what is read.
     """
     global session
-    session = Session(base, recovery, zlib.decompress(blob[:payload]), floor)
+    session = Session(base, recovery, zlib.decompress(blob[:payload]), floor, reads)
     return {}, b""
 
 
-def observe(states: list[list[int]], blob: bytes) -> Reply:
+def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
     """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
 
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
-    and the lengths of the chunks in the reply's zlib-compressed blob.
+    and the lengths of the chunks in the reply's zlib-compressed blob. After the chunks the blob has the trace of each
+    state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
+    device has counted as read. Without ``audit`` all of this is to be believed after the next good audit only. From now
+    on lookups of other blocks than ``lookups``, if there are any, (first and last) are not traced.
     """
     scratch = _extended(blob)
+    scratch.look_out(lookups)
     scratch.looker.new_chunks, scratch.new_outcomes = [], []
+    scratch.traces, scratch.sectors_read = [], []
     started = time.monotonic()
     numbers = [scratch.outcome(runs) for runs in states]
-    scratch.audit()
+    if audit:
+        scratch.audit()
     header = {
         "outcomes": numbers,
         "new_outcomes": scratch.new_outcomes,
         "chunks": [len(chunk) for chunk in scratch.looker.new_chunks],
+        "traces": [len(trace) for trace in scratch.traces],
+        "sectors_read": scratch.sectors_read,
         "seconds": time.monotonic() - started,
     }
-    return header, zlib.compress(b"".join(scratch.looker.new_chunks), 1)
+    return header, zlib.compress(b"".join([*scratch.looker.new_chunks, *scratch.traces]), 1)
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:

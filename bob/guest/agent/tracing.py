@@ -78,6 +78,24 @@ class Instance:
         return sum(int(n) for n in re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)", statistics, re.M))
 
 
+def make_probes(probes: tuple[str, ...]) -> bool:
+    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), unless they are there; False where the
+    kernel has no such functions, or no such events."""
+    try:
+        for probe in probes:
+            name = probe.partition(" ")[0].partition(":")[2]
+            if not os.path.isdir(f"{TRACING}/events/{name}"):
+                # By os.open: what Python opens to append it seeks in, and this file does not let anybody.
+                fd = os.open(f"{TRACING}/kprobe_events", os.O_WRONLY | os.O_APPEND)
+                try:
+                    os.write(fd, probe.encode())
+                finally:
+                    os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
 def clear_instances() -> None:
     """Remove the trace buffers of an agent before this one."""
     with suppress(FileNotFoundError):

@@ -1,0 +1,140 @@
+"""What predicting outcomes saves: ``python bench/prediction.py RUN [EVERY [BUDGET]]``.
+
+Takes recordings from the run directory RUN (every EVERYth workload, 8; BUDGET crash states of each, 100), and explores
+each of them twice in one guest: with each state mounted, and with predictions. Prints for each workload how many states
+were mounted, then, both ways: wall-clock seconds; seconds of processor time of QEMU (for a host that is busy with other
+things); milliseconds of it for each state that was mounted; and requests. Says so where the outcomes were not the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bob.config import configuration
+from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.plan import Plan
+from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock, GuestSpec
+from bob.image import ensure
+from bob.observe.explore import explore
+from bob.record.check import checked
+from bob.store import Observed, RunDirectory
+
+
+@dataclass
+class Cost:
+    """What exploring a workload took: wall-clock seconds, seconds of QEMU's processor time, requests, mounts."""
+
+    wall: float = 0.0
+    processor: float = 0.0
+    requests: int = 0
+    mounts: int = 0
+
+    def add(self, other: Cost) -> None:
+        """Add what another workload took."""
+        self.wall, self.processor = self.wall + other.wall, self.processor + other.processor
+        self.requests, self.mounts = self.requests + other.requests, self.mounts + other.mounts
+
+
+@contextmanager
+def metered(agent: Agent, qemu: int, cost: Cost) -> Iterator[None]:
+    """Add to ``cost`` what the agent does meanwhile, in the QEMU with this process id."""
+    ask = agent.ask
+
+    def asked(do: str, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        header, blob = ask(do, **arguments)
+        if do == "observe":
+            cost.requests += 1
+            cost.mounts += len(header["outcomes"])
+        return header, blob
+
+    agent.ask = asked  # type: ignore[method-assign]
+    started, used = time.monotonic(), processor_seconds(qemu)
+    try:
+        yield
+    finally:
+        cost.wall += time.monotonic() - started
+        cost.processor += processor_seconds(qemu) - used
+        agent.ask = ask  # type: ignore[method-assign]
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process (proc_pid_stat(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def seen(observed: Observed) -> list[object]:
+    """What is judged: each state with what was found in it. Which of the unmountable are repaired is left out."""
+    found: list[object] = []
+    for state, outcome in observed.states:
+        observation = None if outcome is None else observed.findings.observation(outcome)
+        tree = observation.tree if observation is not None and observation.mounted else None
+        found.append((state, observation and observation.error, tree))
+    return found
+
+
+def ignore(_states: int) -> None:
+    """Progress is not shown."""
+
+
+def remark(without: Observed, predicted: Observed) -> str:
+    """What is wrong with two explorations of one workload, if anything is."""
+    if lost := without.lost or predicted.lost:
+        return f"  LOST: {lost}"
+    return "" if seen(without) == seen(predicted) else "  DIFFERENT outcomes"
+
+
+def main() -> None:
+    """Run and print."""
+    run = RunDirectory(Path(sys.argv[1]))
+    every = int(sys.argv[2]) if len(sys.argv) > 2 else 8
+    budget = int(sys.argv[3]) if len(sys.argv) > 3 else 100
+    asked = run.about()["request"]
+    made = configuration(asked["fs"], asked["mkfs_options"], asked["mount_options"], asked["device"])
+    model = DeviceModel(WriteCache(asked["write_cache"]), asked["atomic_write_bytes"])
+    totals = Cost(), Cost()
+    explored = 0
+    print("mounted of explored   wall s         processor s    ratio  ms a mount   requests")
+    spec = GuestSpec(ensure(asked["image"], print), Clock.REAL)
+    with Hypervisor.open() as hypervisor, hypervisor.guest(spec) as guest:
+        guest.shell.push(agent_file(), REMOTE_FILE)
+        agent = Agent(guest.shell.open_channel(START))
+        for folder in [folder for folder in run.workloads() if run.refusal(folder) is None][::every]:
+            _workload, base_name, recording = run.recording(folder)
+            base = run.base(base_name)
+            trace = checked(recording, base)
+            results, costs = [], (Cost(), Cost())
+            for predicting, cost, total in zip((False, True), costs, totals, strict=True):
+                plan = Plan(trace, base, model)
+                with metered(agent, guest.qemu_pid, cost):
+                    results.append(
+                        explore(agent, made, base, plan, budget=budget, seed=1, observed=ignore, predicting=predicting)
+                    )
+                total.add(cost)
+            explored += len(results[1].states)
+            row(*costs, len(results[1].states), folder.name, remark(*results))
+    row(*totals, explored, "all", "")
+
+
+def row(without: Cost, cost: Cost, explored: int, name: str, remark: str) -> None:
+    """One line of the table."""
+    print(
+        f"{cost.mounts:7,} of {explored:6,}   {without.wall:5.1f} -> {cost.wall:5.1f}"
+        f"  {without.processor:5.1f} -> {cost.processor:5.1f}  {without.processor / cost.processor:4.1f}"
+        f"  {1000 * without.processor / without.mounts:4.1f} -> {1000 * cost.processor / cost.mounts:4.1f}"
+        f"   {without.requests:3} -> {cost.requests:3}  {name}{remark}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Predicts the outcome of a crash state from what recovery read in others.
+
+Recovery, repair and the look at the tree are a deterministic program that knows of the device only what it reads. So a
+state in which everything has the content that was read when another state was mounted takes the same course, and has
+the same outcome: it need not be mounted.
+
+What makes this sound, and what only makes fewer predictions:
+
+- *All* reads count between the writing of the state and the end of its unmount: checks and repairs before a mount,
+  the recovery, the look. They all reach the device as bios, since nothing is cached for it: the last close of a block
+  device drops its page cache. The session holds the trace against the device's own count of sectors for each state.
+- A sector that recovery wrote before it read it is left out: its content is a function of what was read before. The
+  order is that in which bios are queued. The kernel does not read from the device what it is still writing there: it
+  holds the page, or has waited. A read that is queued before a write of its sector counts, whichever comes first.
+- Readahead reads more than is used, and jbd2 eight blocks at a time as it scans: more sectors must agree then.
+- Accesses come in bios of many sectors. Each sector counts on its own, so that those that no state changes, those that
+  were written, and the parts of a torn write are told apart.
+- Sectors that are the same in all states of the workload need no comparing; the others are compared by content, not by
+  the write that it came from.
+- A state that was *repaired* is none to predict from: only the first state with a refusal is repaired, and one that is
+  like it would be refused and not repaired.
+
+That recovery is deterministic is an assumption. It is checked: states that were predicted are mounted after all, see
+:mod:`bob.observe.rounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bob.observe.accesses import Access
+
+Contents = NDArray[np.int32]
+"""A number for the content of each sector that differs between states (``Composer.contents``)."""
+Places = NDArray[np.intp]
+"""Which of these sectors, as indexes."""
+
+
+class Contradiction(Exception):
+    """Two states agree in all that was read of one of them, and have different outcomes (``one`` and ``other``)."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"outcome {one} and outcome {other}")
+        self.one, self.other = one, other
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """What is known of the states that agree in everything that was read on the way here.
+
+    ``places`` are read next, and ``by_content`` says how it goes on. Where there is an ``outcome`` nothing is read any
+    more that could differ. A node with neither was never passed.
+    """
+
+    places: Places | None = None
+    by_content: dict[bytes, Node] = field(default_factory=dict)
+    outcome: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where what is known of a state ends: no state with its ``content`` at what is read at ``node`` was mounted.
+
+    Of two states with equal gaps, one may well predict the other once it is mounted. Of two with different ones, none
+    does.
+    """
+
+    node: Node
+    content: bytes
+
+
+class Known:
+    """The mounted states of a workload, as a tree of what they read, in the order in which they read it.
+
+    The order only gives the tree its shape: a state may have read in another order, or less than another one at the
+    same node. ``find`` costs some microseconds for each read on the way, however many states there are.
+    """
+
+    def __init__(self) -> None:
+        self._root = Node()
+
+    def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
+        """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
+        node = self._root if gap is None else gap.node
+        while node.outcome is None:
+            content = b"" if node.places is None else contents[node.places].tobytes()
+            child = node.by_content.get(content)
+            if child is None:
+                return Gap(node, content)
+            node = child
+        return node.outcome
+
+    def add(self, contents: Contents, read: Sequence[Places], outcome: int) -> None:
+        """Take in a mounted state: what it ``read``, in order and none of it twice, and its outcome.
+
+        Raises Contradiction if another outcome was already known of a state like it.
+        """
+        node = self._root
+        left = list(read)
+        while node.outcome is None:
+            if node.places is None:
+                if not left:
+                    node.outcome = outcome
+                    break
+                node.places, *left = left
+            else:
+                # Where this state did not read what others read here, it is known for this content only: fewer
+                # predictions, and none that is wrong.
+                left = _without(left, node.places)
+            node = node.by_content.setdefault(contents[node.places].tobytes(), Node())
+        if node.outcome != outcome:
+            raise Contradiction(node.outcome, outcome)
+
+
+def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Places]:
+    """Which of ``sectors`` (ascending) each access read, without those that were written or read before.
+
+    In the order in which they were used, in which recovery makes up its mind; that decides nothing but the shape of the
+    tree in ``Known``. Accesses that read none of them are left out.
+    """
+    if not accesses:
+        return []
+    starts = np.array([access.sector for access in accesses], dtype=np.int64)
+    ends = starts + np.array([access.sectors for access in accesses], dtype=np.int64)
+    first, stop = np.searchsorted(sectors, starts), np.searchsorted(sectors, ends)
+    done = np.zeros(len(sectors), dtype=np.bool_)
+    read: list[tuple[int, Places]] = []
+    for number in np.flatnonzero(first < stop).tolist():
+        span = slice(int(first[number]), int(stop[number]))
+        if accesses[number].reads:
+            fresh = np.flatnonzero(~done[span]) + span.start
+            if len(fresh):
+                read.append((accesses[number].used, fresh))
+        done[span] = True
+    return [places for _used, places in sorted(read, key=lambda pair: pair[0])]
+
+
+def _without(left: Sequence[Places], taken: Places) -> list[Places]:
+    """``left`` without the places ``taken``, in their order."""
+    if left and np.array_equal(left[0], taken):  # nearly always: recovery goes the same way
+        return list(left[1:])
+    remaining = [places[~np.isin(places, taken)] for places in left]
+    return [places for places in remaining if len(places)]

@@ -1,0 +1,114 @@
+"""Predicting outcomes on a real kernel: they are those of mounting every state, and a trace with gaps is noticed.
+
+In a guest in virtual time, which can observe too: these tests need no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bob.config import configuration
+from bob.crash.plan import Plan
+from bob.guest.spec import Clock
+from bob.observe import session as sessions
+from bob.observe.accesses import Access, Accesses, accesses
+from bob.observe.explore import explore
+from bob.observe.observation import Node
+from bob.store import Observed
+from bob.workload.language import parse
+
+from .conftest import Guests, Inhabited
+from .workloads import FSYNC, WRITES, Taken, session, take, workload
+
+pytestmark = pytest.mark.vm
+
+BUDGET = 120
+OWN = parse("mkdir /own")
+"""Makes the base one of these tests' own: a guest has the last base that was made of a setup, and no two are alike."""
+
+
+@pytest.fixture(scope="module")
+def taken(guests: Guests) -> Taken:
+    return take(guests.get(Clock.VIRTUAL).agent, replace(WRITES, setup=WRITES.setup + OWN))
+
+
+def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Observed:
+    plan = Plan(taken.trace, taken.base, taken.plan.composer.model)
+    return explore(
+        agent.agent, taken.configuration, taken.base, plan, budget=BUDGET, seed=1, observed=int, predicting=predicting
+    )
+
+
+def seen(observed: Observed) -> list[tuple[object, str | None, dict[str, Node] | None]]:
+    """What is judged. Of the states that do not mount one of each kind is repaired, and which one is no matter."""
+    found = []
+    for state, outcome in observed.states:
+        assert outcome is not None
+        observation = observed.findings.observation(outcome)
+        found.append((state, observation.error, dict(observation.tree or {}) if observation.mounted else None))
+    return found
+
+
+def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken) -> None:
+    synced = replace(workload("write /d/a 4096 4096; append /b 4096", FSYNC), setup=taken.workload.setup)
+    for each in (
+        taken,
+        take(recording.agent, synced, base=taken.base),
+        take(recording.agent, taken.workload, configuration("ext4", mount_options="data=journal")),
+    ):
+        predicted, mounted = (explored(recording, each, predicting=way) for way in (True, False))
+        assert (predicted.lost, mounted.lost) == (None, None)
+        assert seen(predicted) == seen(mounted)
+        assert not mounted.predicted
+        assert len(predicted.predicted) > BUDGET // 4
+        assert predicted.coverage == replace(mounted.coverage, mounted=BUDGET - len(predicted.predicted))
+
+
+def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabited, taken: Taken) -> None:
+    composer = taken.plan.composer
+    looking = session(recording.agent, taken, watched=composer.sectors.tolist())
+    payload = composer.payload_since(0)
+    [first] = looking.mount([composer.delta(taken.first)], payload)
+    [last] = looking.mount([composer.delta(taken.last)], payload)
+    journal = [write for write in taken.trace.writes if write.task.startswith("jbd2")]
+    begin = taken.trace.start.time
+    commit_and_before = {write.sector for write in journal if write.submitted.time > begin}
+    read = [{access.sector for access in each.accesses if access.reads} for each in (first, last)]
+    assert len(commit_and_before & read[0]) < len(commit_and_before) // 2
+    assert any(not access.reads for access in last.accesses), "the journal is replayed"
+
+
+def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[bytes], Accesses]:
+    return lambda trace: change(accesses(trace))
+
+
+def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
+    recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drop(trace: bytes) -> Accesses:
+        lines = trace.splitlines(keepends=True)
+        lost = next(number for number, line in enumerate(lines) if b" R " in line)
+        return accesses(b"".join(lines[:lost] + lines[lost + 1 :]))
+
+    monkeypatch.setattr(sessions, "accesses", drop)
+    observed = explored(recording, taken)
+    assert observed.lost == "the guest was lost: the trace of what recovery read is not complete"
+    assert {outcome for _state, outcome in observed.states} == {None}
+
+
+def test_reads_that_nobody_saw_are_caught_by_the_control(
+    recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unseen(found: Accesses) -> Accesses:
+        kept: tuple[Access, ...] = tuple(bio for bio in found.bios if not bio.reads or bio.sector < 64)
+        return replace(found, bios=kept)
+
+    monkeypatch.setattr(sessions, "accesses", spoilt(unseen))
+    observed = explored(recording, taken)
+    assert observed.lost is not None
+    assert "a control of the predictions failed" in observed.lost
+    assert not observed.predicted
+    assert 0 < observed.coverage.explored < BUDGET
