@@ -6,7 +6,6 @@ import signal
 
 from hypothesis import settings
 
-
 settings.register_profile("bob", deadline=None)  # how long an example takes says nothing where guests run beside it
 settings.load_profile("bob")
 

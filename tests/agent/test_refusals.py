@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 def config(mkfs: str | tuple[str, ...] = "", mount: str = "", device: int = 0, driver: str = "ext4") -> Configuration:
     """ext4, but not quite: more options of mkfs, or another mkfs."""
     fs = replace(EXT4.fs, driver=driver, mkfs=EXT4.fs.mkfs if isinstance(mkfs, str) else mkfs)
-    return Configuration(fs, mkfs if isinstance(mkfs, str) else "", mount, device)
+    return Configuration("made", fs, mkfs if isinstance(mkfs, str) else "", mount, device)
 
 
 def request(**changes: Any) -> dict[str, Any]:
