@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.errors import UsageError
+from bob.errors import StoreError, UsageError
+from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import ensure
+from bob.image import Image, ensure
 from bob.judge.presence import Oracle
 from bob.judge.rules import violation
 from bob.judge.verdicts import inodes_of_things
@@ -17,6 +19,7 @@ from bob.observe.session import Session
 from bob.pipeline import agent_in
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
+from bob.record.base import drop_base
 from bob.request import DEFAULT_IMAGE
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness, read
@@ -35,29 +38,57 @@ class Replayed:
     evidence: str
 
 
-def replay(path: Path, *, image: str | None, connect: str | None, times: int, progress: Progress) -> Replayed:
-    """Build the crash state of the witness in ``path`` ``times`` times, mount it each time and judge what is there.
+def replay(
+    paths: Sequence[Path], *, image: str | None, connect: str | None, times: int, progress: Progress
+) -> Iterator[Replayed]:
+    """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
-    Raises MalformedError for what is no witness, UsageError where the image's kernel is not the witness's.
+    A path may be a run directory: all witnesses in it. One guest serves for all of them. Raises, before anything is
+    started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, and
+    StoreError for a directory without witnesses.
     """
-    witness = read(path)
+    witnesses = [(path, read(path)) for path in found(paths)]
     built = ensure(image or DEFAULT_IMAGE, progress.step)
-    if built.kernel_release != witness.kernel:
-        raise UsageError(
-            f"the witness is of kernel {witness.kernel}, the image has {built.kernel_release}",
-            hint="name an image with that kernel by --image",
-        )
+    for path, witness in witnesses:
+        if built.kernel_release != witness.kernel:
+            raise UsageError(
+                f"the witness {path.name} is of kernel {witness.kernel}, the image has {built.kernel_release}",
+                hint="name an image with that kernel by --image",
+            )
+    return _replayed(witnesses, built, connect, times, progress)
+
+
+def _replayed(
+    witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, times: int, progress: Progress
+) -> Iterator[Replayed]:
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.REAL) as agent:
+        for path, witness in witnesses:
+            yield _replay(agent, path, witness, times)
+
+
+def found(paths: Sequence[Path]) -> list[Path]:
+    """The witnesses' files: ``paths`` themselves, and of run directories all that are in them."""
+    files: list[Path] = []
+    for path in paths:
+        within = sorted(path.glob("**/witnesses/*.json")) if path.is_dir() else [path]
+        if not within:
+            raise StoreError(f"{path} has no witnesses", hint="a run has some where a property fails")
+        files += within
+    return files
+
+
+def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
     payload = b"".join(data for _sector, data in witness.runs)
     delta, position = [], 0
     for sector, data in witness.runs:
         count = len(data) // SECTOR_BYTES
         delta.append((sector, position, count))
         position += count
-    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.REAL) as agent:
-        session = Session(agent, witness.configuration, witness.base, [], payload)
-        # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
-        outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
-        observations = [session.findings.observation(outcome) for outcome in outcomes]
+    drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
+    session = Session(agent, witness.configuration, witness.base, [], payload)
+    # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
+    outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
+    observations = [session.findings.observation(outcome) for outcome in outcomes]
     shown = [broken(witness, observation) for observation in observations]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")

@@ -13,10 +13,10 @@ import samples_of_runs as samples
 from bob import witness
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
-from bob.errors import MalformedError
+from bob.errors import MalformedError, StoreError
 from bob.judge.column import Column
 from bob.probe_files import shipped_probes
-from bob.replay import broken, lines
+from bob.replay import broken, found, lines
 from bob.result import Verdict
 from bob.trace.model import SECTOR_BYTES
 
@@ -244,3 +244,14 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         witness.read(tmp_path / "gone")
     with pytest.raises(MalformedError, match="cannot read"):
         witness.read(tmp_path)
+
+
+def test_the_witnesses_of_a_run(tmp_path: Path) -> None:
+    for name in ("one/witnesses/b.json", "one/witnesses/a.json", "witnesses/c.json", "other.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    within = [tmp_path / name for name in ("one/witnesses/a.json", "one/witnesses/b.json", "witnesses/c.json")]
+    assert found([tmp_path / "other.json", tmp_path]) == [tmp_path / "other.json", *within]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="has no witnesses"):
+        found([tmp_path / "empty"])

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("witness", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "witnesses", metavar="WITNESS...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
 @click.option("--times", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="How often.")
 @click.option(
     "--image", type=Known("guest image", image_names), help="Another guest image; its kernel must be the witness's."
@@ -32,17 +34,24 @@ if TYPE_CHECKING:
 @json_option
 @quiet_option
 def replay(
-    witness: Path, times: int, image: str | None, connect: str | None, json_file: Path | None, quiet: bool
+    witnesses: tuple[Path, ...],
+    times: int,
+    image: str | None,
+    connect: str | None,
+    json_file: Path | None,
+    quiet: bool,
 ) -> Exit:
     """Show on a real kernel that WITNESS does violate its property.
 
     Builds the crash state of the witness in a guest, mounts it, looks at what is there, and judges it. A witness is a
-    file of its own: it can be sent to someone else, with nothing of the run that found it.
+    file of its own: it can be sent to someone else, with nothing of the run that found it. Of a run directory, all
+    witnesses are replayed.
 
     \b
     Examples:
       bob replay bob-runs/20261121T230021-1f2e3d/witnesses/append-any.json
       bob replay --times 10 append-any.json
+      bob replay --quiet bob-runs/20261121T230021-1f2e3d
 
     \b
     Exit codes:
@@ -52,22 +61,43 @@ def replay(
     """
     from bob.replay import replay as run_replay  # libvirt and paramiko take a while to load
 
+    done: list[Replayed] = []
     with watching(quiet=quiet) as progress:
-        replayed = run_replay(witness, image=image, connect=connect, times=times, progress=progress)
+        for replayed in run_replay(witnesses, image=image, connect=connect, times=times, progress=progress):
+            done.append(replayed)
+            progress.step(f"{replayed.witness}: {_count(replayed)}")
     if json_file is not None:
-        write_json(json_file, {"schema": "bob.replay/1", **asdict(replayed)})
+        documents = [{"schema": "bob.replay/1", **asdict(replayed)} for replayed in done]
+        write_json(json_file, documents[0] if len(documents) == 1 else documents)
     if not is_stdout(json_file):
-        _print(console(), replayed)
-    return Exit.DONE if replayed.confirmed == replayed.times else Exit.DIFFERENT
+        _print(console(), done)
+    return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
 
 
-def _print(screen: Console, replayed: Replayed) -> None:
-    """What is there, then what that means."""
+def _print(screen: Console, done: list[Replayed]) -> None:
+    """Of one witness, what is there and what that means; of several, a line each."""
+    if len(done) == 1:
+        _print_whole(screen, done[0])
+        return
+    for replayed in done:
+        screen.print(Text(f"{replayed.witness}: {_count(replayed)}", _style(replayed)), soft_wrap=True)
+    shown = sum(replayed.confirmed == replayed.times for replayed in done)
+    screen.print(f"{shown} of {len(done)} witnesses show their violation every time")
+
+
+def _print_whole(screen: Console, replayed: Replayed) -> None:
     screen.print(Text("after the crash and the mount", "bob.heading"))
     for line in replayed.observation_lines:
         screen.print(Trimmed(Padding(Text(line), (0, 0, 0, 2))))
     screen.print()
-    mark = "bob.fails" if replayed.confirmed else "bob.unknown"
     if replayed.confirmed:
-        screen.print(Trimmed(Text.assemble(("× ", mark), replayed.evidence)))
-    screen.print(Text(f"the violation shows in {replayed.confirmed} of {plural(replayed.times, 'mount')}", mark))
+        screen.print(Trimmed(Text.assemble(("× ", _style(replayed)), replayed.evidence)))
+    screen.print(Text(_count(replayed), _style(replayed)))
+
+
+def _count(replayed: Replayed) -> str:
+    return f"the violation shows in {replayed.confirmed} of {plural(replayed.times, 'mount')}"
+
+
+def _style(replayed: Replayed) -> str:
+    return "bob.fails" if replayed.confirmed else "bob.unknown"

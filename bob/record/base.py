@@ -58,3 +58,8 @@ def put_base(agent: Agent, base: Base) -> None:
             cell=STALE_CELL.decode(),
             blob=base.packed,
         )
+
+
+def drop_base(agent: Agent, base: Base) -> None:
+    """Have the agent's guest forget a base, if it has one of that name."""
+    agent.ask("drop_base", timeout=BASE_TIMEOUT, base=base.name)

@@ -92,16 +92,35 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
         "observation_lines": ("mounted", "/a: file, 4,096 B: data of operation 2 (4,096 B)"),
         "evidence": "operation 3 is there, operation 2 is not",
     }
-    work.replayed = SimpleNamespace(**answer)
+    work.replayed = [SimpleNamespace(**answer)]
     monkeypatch.setattr("bob.cli.replay.asdict", vars)
 
     ended = bob("replay", "w.json", "--json", "r.json", "--quiet")
 
-    ((witness, more),) = work.asked
+    ((witnesses, more),) = work.asked
     assert ended.code == code
-    assert witness == Path("w.json")
+    assert witnesses == (Path("w.json"),)
     assert {**more, "progress": None} == {"image": None, "connect": None, "times": 3, "progress": None}
     assert "\n  /a: file, 4,096 B: data of operation 2 (4,096 B)\n" in ended.out
     assert ("× operation 3 is there, operation 2 is not\n" in ended.out) == (confirmed > 0)
     assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts\n")
     assert json.loads(Path("r.json").read_text())["confirmed"] == confirmed
+
+
+def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bob.cli.replay.asdict", vars)
+    work.replayed = [
+        SimpleNamespace(witness=name, confirmed=confirmed, times=3, observation_lines=(), evidence="x")
+        for name, confirmed in (("a.json", 3), ("b.json", 2))
+    ]
+    Path("run").mkdir()
+
+    ended = bob("replay", "run", "--json", "r.json", "--quiet")
+
+    assert ended.code == 1
+    assert ended.out == (
+        "a.json: the violation shows in 3 of 3 mounts\n"
+        "b.json: the violation shows in 2 of 3 mounts\n"
+        "1 of 2 witnesses show their violation every time\n"
+    )
+    assert [one["confirmed"] for one in json.loads(Path("r.json").read_text())] == [3, 2]

@@ -72,8 +72,10 @@ def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(t
 
     witness = found["single-block-overwrite"].witness
     assert witness is not None
-    again = replay(tmp_path / "run" / witness, image=None, connect=None, times=5, progress=Silent())
-    assert again.confirmed == 5
+    both = [tmp_path / "run" / witness, tmp_path / "run"]
+    once, again = replay(both, image=None, connect=None, times=5, progress=Silent())
+    assert once == again
+    assert once.confirmed == 5
 
     assert cells(judge_again(tmp_path / "run")) == found
 

@@ -50,7 +50,8 @@ def test_every_kind_of_file_system(tmp_path: Path) -> None:
     assert "mkfs.xfs" in (cell(columns["too small"]).reason or "")
     witness = cell(columns["ext2"]).witness
     assert witness is not None
-    assert replay(run / witness, image=None, connect=None, times=3, progress=Silent()).confirmed == 3
+    [again] = replay([run / witness], image=None, connect=None, times=3, progress=Silent())
+    assert again.confirmed == 3
 
 
 def table(result: Result) -> list[ConfigurationResult]:
