@@ -13,7 +13,7 @@ from bob.probe_files import shipped_probes
 from bob.prober import RUNS, Prober, new_identity, now, prober, request_of, start, unfinished
 from bob.progress import Progress
 from bob.request import ProbeRequest
-from bob.result import ConfigurationResult, PropertyResult, Result, Run, States, Verdict, to_json
+from bob.result import Result
 from bob.store import RunDirectory
 
 
@@ -42,49 +42,21 @@ def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result,
     """
     directory = MatrixDirectory(path)
     columns = [(run, request_of(run, connect)) for run in directory.columns()]
-    left = [unfinished(run) for run, _request in columns]
     done: list[tuple[Path, Result]] = []
-    with prober(columns[0][1].image, connect, progress) as machine:
-        progress.planned(sum(left), sum(left) * columns[0][1].budget)
-        for number, (run, request) in enumerate(columns, 1):
-            if left[number - 1]:
-                progress.step(f"{request.configuration.name}: configuration {number} of {len(columns)}")
-            done.append((run.path, _column(machine, run, request, progress)))
+    with prober(columns, progress) as machine:
+        for place, (run, request) in enumerate(columns):
+            if unfinished(run):
+                progress.step(f"{request.configuration.name}: configuration {place + 1} of {len(columns)}")
+            done.append((run.path, _result(machine, place, run, request, progress)))
             directory.save_result(done)
     return directory.save_result(done, finished=now()), path
 
 
-def _column(machine: Prober, run: RunDirectory, request: ProbeRequest, progress: Progress) -> Result:
+def _result(machine: Prober, place: int, run: RunDirectory, request: ProbeRequest, progress: Progress) -> Result:
     try:
-        return machine.probe(run, request)
+        return machine.result(place)
     except UsageError as refusal:
         progress.step(f"{request.configuration.name} is skipped: {refusal}")
         left = unfinished(run)
         progress.skipped(left, left * request.budget)
-        return _skipped(machine, run, request, str(refusal))
-
-
-def _skipped(machine: Prober, run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
-    """The result of a configuration that could not be tested."""
-    about, made, environment = run.about(), request.configuration, machine.environment(request)
-    properties = [probe.property for probe in shipped_probes(request.properties)]
-    cells = [PropertyResult(prop.name, prop.family, Verdict.SKIPPED, States(), reason=reason) for prop in properties]
-    column = ConfigurationResult(
-        name=made.name,
-        fs=made.fs.name,
-        mkfs_options=made.mkfs_options,
-        mount_options=made.mount_options,
-        effective_mount_options="",
-        properties=tuple(cells),
-        mkfs_version=environment.mkfs_version,
-    )
-    result = Result(
-        run=Run(about["id"], about["started"], now(), about["bob"], request.seed, request.budget),
-        environment=environment,
-        write_cache=request.write_cache,
-        atomic_write_bytes=request.atomic_write_bytes,
-        configurations=(column,),
-    )
-    run.save_result(to_json(result))
-    run.note(finished=result.run.finished)
-    return result
+        return machine.skipped(place, str(refusal))

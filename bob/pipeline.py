@@ -1,17 +1,18 @@
 """Guests side by side: one records, in virtual time where waiting is free; others observe what was recorded.
 
-Two guests at a time, since each takes a processor of its own: a recorder and an observer, and when all is recorded
-two observers. Results can be had in the order of the workloads, whoever was ready first. What a run directory has
-already, since it was stopped and is gone on with, is not done again.
+Two guests at a time, since each takes a processor of its own. Of two workers one records a configuration's workloads
+while the other observes; when all are recorded both observe; and when little is left to be observed, one goes on to
+record the next configuration. What a run directory has already, since it was stopped and is gone on with, is not done
+again.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bob.config import Configuration
@@ -34,21 +35,29 @@ from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.operations import Operation, Workload
 
+WORKERS = 2
+FEW = 6
+"""With so few workloads left to observe, the next configuration is recorded: it takes a guest and a mkfs until there
+is something of it to be observed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the pipeline works on; ``budget`` is in crash states per workload."""
+    """A configuration's workloads, in the order of its run directory; ``budget`` is in crash states per workload."""
 
     configuration: Configuration
     model: DeviceModel
     budget: int
     seed: int
+    run: RunDirectory
+    workloads: tuple[Workload, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A recording that passed its check; ``number`` is its workload's in the run."""
 
+    task: Task
     number: int
     folder: Path
     workload: Workload
@@ -61,7 +70,6 @@ class Recorded:
 class Refused:
     """A workload that could not be recorded, and why."""
 
-    number: int
     workload: Workload
     reason: str
 
@@ -73,10 +81,16 @@ class Explored:
     recorded: Recorded
     observed: Observed
 
-    @property
-    def number(self) -> int:
-        """Its workload's number in the run."""
-        return self.recorded.number
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
+
+    task: Task
+    left: dict[int, Workload]
+    results: dict[int, Explored | Refused] = field(default_factory=dict)
+    bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
+    refusal: UsageError | None = None
 
 
 @contextmanager
@@ -98,36 +112,19 @@ class Pipeline:
     Leaving ``with`` early ends the guests and the threads.
     """
 
-    def __init__(
-        self,
-        hypervisor: Hypervisor,
-        image: Image,
-        task: Task,
-        run: RunDirectory,
-        workloads: Sequence[Workload],
-        progress: Progress,
-    ) -> None:
+    def __init__(self, hypervisor: Hypervisor, image: Image, tasks: Sequence[Task], progress: Progress) -> None:
         self._hypervisor = hypervisor
         self._image = image
-        self._task = task
-        self._run = run
-        self._left = {
-            number: workload
-            for number, workload in enumerate(workloads)
-            if not run.is_done(run.folder(number, workload))
-        }
-        """What is to be done, by its number in the run."""
         self._progress = progress
-        # Not bounded: a recording guest that waits would burn its processor, since its clock never stands still.
-        self._recorded: queue.Queue[Recorded | None] = queue.Queue()
-        self._results: queue.Queue[Explored | Refused | BaseException] = queue.Queue()
-        self._early: dict[int, Explored | Refused] = {}
-        self._stopped = threading.Event()
-        self._bases: dict[tuple[Operation, ...], Base] = {}
-        self._threads = (
-            threading.Thread(target=self._guarded, args=(self._record_then_observe,), name="recorder"),
-            threading.Thread(target=self._guarded, args=(self._observe_all,), name="observer"),
-        )
+        self._work = [_Work(task, _left(task)) for task in tasks]
+        # All of what follows changes under this condition only.
+        self._changed = threading.Condition()
+        self._unrecorded = deque(work for work in self._work if work.left)
+        self._recording = False
+        self._recorded: deque[tuple[_Work, Recorded]] = deque()
+        self._failure: BaseException | None = None
+        self._stopped = False
+        self._threads = [threading.Thread(target=self._guarded, name=f"worker {n}") for n in range(1, WORKERS + 1)]
 
     def __enter__(self) -> Pipeline:
         for thread in self._threads:
@@ -135,101 +132,47 @@ class Pipeline:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._recorded.put(None)
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
-    def result(self, number: int) -> Explored | Refused | None:
-        """What came of workload ``number``, once; None if it was done before. A failure in any thread is raised."""
-        if number not in self._left:
+    def result(self, task: int, number: int) -> Explored | Refused | None:
+        """What came of workload ``number`` of a task, once; None if it was done before.
+
+        Raises the UsageError by which mkfs or the kernel refused the task's configuration, and whatever failed in a
+        thread.
+        """
+        work = self._work[task]
+        if number not in work.left:
             return None
-        while number not in self._early:
-            result = self._results.get()
-            if isinstance(result, BaseException):
-                raise result
-            self._early[result.number] = result
-        return self._early.pop(number)
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure or work.refusal or number in work.results)
+            if failure := self._failure or work.refusal:
+                raise failure
+            return work.results.pop(number)
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _guarded(self) -> None:
         try:
-            work()
+            self._run()
         except BaseException as failure:
-            self._results.put(failure)
+            with self._changed:
+                self._failure = self._failure or failure
+                self._stopped = True
+                self._changed.notify_all()
 
-    def _record_then_observe(self) -> None:
-        numbers: Sequence[int] = ()
-        for number, workload in self._left.items():
-            if self._run.is_recorded(self._run.folder(number, workload)):
-                self._take(number, workload)
-            else:
-                numbers = (*numbers, number)
-        while numbers and not self._stopped.is_set():
-            numbers = self._record_all(numbers)
-        self._recorded.put(None)
-        self._observe_all()
-
-    def _take(self, number: int, workload: Workload) -> None:
-        """Take a recording that the run has already."""
-        folder = self._run.folder(number, workload)
-        _workload, name, recording = self._run.recording(folder)
-        base = self._run.base(name)
-        plan = Plan(checked(recording, base), base, self._task.model)
-        self._progress.recorded(workload.title)
-        self._recorded.put(Recorded(number, folder, workload, base, recording, plan))
-
-    def _record_all(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Record these workloads in one guest; those to go on with when that guest is lost."""
-        with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
-            for place, number in enumerate(numbers):
-                if self._stopped.is_set():
-                    break
-                workload = self._left[number]
-                try:
-                    self._record(agent, number, workload, self._base(agent, workload))
-                except (GuestLost, AgentBroken) as loss:
-                    self._refuse(number, workload, f"the guest was lost while recording: {loss}")
-                    return numbers[place + 1 :]
-        return ()
-
-    def _base(self, agent: Agent, workload: Workload) -> Base:
-        """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
-        setup, name = workload.setup, base_name(self._task.configuration, workload.setup)
-        if setup not in self._bases and self._run.has_base(name):
-            self._bases[setup] = self._run.base(name)
-        if (base := self._bases.get(setup)) is not None:
-            put_base(agent, base)
-            return base
-        base = self._bases[setup] = make_base(agent, self._task.configuration, setup)
-        self._run.save_base(base)
-        return base
-
-    def _record(self, agent: Agent, number: int, workload: Workload, base: Base) -> None:
-        try:
-            recording = record(agent, self._task.configuration, base, workload, virtual=True)
-            plan = Plan(checked(recording, base), base, self._task.model)
-        except UsageError as refusal:
-            self._refuse(number, workload, f"the guest refused it: {refusal}")
-            return
-        except (RecordingError, MalformedError) as refusal:
-            self._refuse(number, workload, f"the recording was refused: {refusal}")
-            return
-        folder = self._run.folder(number, workload)
-        self._run.save_recording(folder, workload, base, recording)
-        self._progress.recorded(workload.title)
-        self._recorded.put(Recorded(number, folder, workload, base, recording, plan))
-
-    def _refuse(self, number: int, workload: Workload, reason: str) -> None:
-        self._run.save_refusal(self._run.folder(number, workload), workload, reason)
-        self._progress.step(f"not recorded: {workload.title}: {reason}")
-        self._progress.finished(workload.title, self._task.budget)
-        self._results.put(Refused(number, workload, reason))
-
-    def _observe_all(self) -> None:
-        """Observe recordings until there are no more; a lost guest is replaced for the next one."""
+    def _run(self) -> None:
+        """Record or observe, whatever is to be done, until there is no more."""
         with ExitStack() as guest:
             agent: Agent | None = None
-            while (recorded := self._recorded.get()) is not None and not self._stopped.is_set():
+            while (job := self._next()) is not None:
+                if isinstance(job, _Work):
+                    agent = None
+                    guest.close()  # no more guests than workers
+                    self._record_all(job)
+                    continue
+                work, recorded = job
                 try:
                     if agent is None:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
@@ -240,24 +183,133 @@ class Pipeline:
                 if observed.lost is not None:
                     agent = None
                     guest.close()
-                self._run.save_observed(recorded.folder, observed)
-                self._progress.finished(recorded.workload.title, self._task.budget - len(observed.states))
-                self._results.put(Explored(recorded, observed))
-            self._recorded.put(None)  # for the other observer
+                recorded.task.run.save_observed(recorded.folder, observed)
+                unused = recorded.task.budget - len(observed.states)
+                self._done(work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
+
+    def _next(self) -> _Work | tuple[_Work, Recorded] | None:
+        """What to do next: a task to be recorded, or a recording to be observed; None when all is done."""
+        with self._changed:
+            while not self._stopped:
+                if self._unrecorded and not self._recording and len(self._recorded) <= FEW:
+                    self._recording = True
+                    return self._unrecorded.popleft()
+                if self._recorded:
+                    return self._recorded.popleft()
+                if not self._recording:
+                    return None
+                self._changed.wait()
+        return None
+
+    def _done(self, work: _Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
+        self._progress.finished(workload.title, unused)
+        with self._changed:
+            work.results[number] = result
+            self._changed.notify_all()
+
+    def _record_all(self, work: _Work) -> None:
+        """Record what is left of a task, in a new guest when one is lost."""
+        try:
+            numbers = self._take_all(work)
+            while numbers and not self._stopped:
+                numbers = self._record_some(work, numbers)
+        except UsageError as refusal:
+            with self._changed:
+                work.refusal = refusal
+        finally:
+            with self._changed:
+                self._recording = False
+                self._changed.notify_all()
+
+    def _take_all(self, work: _Work) -> Sequence[int]:
+        """Take the recordings that the run has already; the numbers of the workloads of which it has none."""
+        task, numbers = work.task, []
+        for number, workload in work.left.items():
+            folder = task.run.folder(number, workload)
+            if not task.run.is_recorded(folder):
+                numbers.append(number)
+                continue
+            _workload, name, recording = task.run.recording(folder)
+            base = task.run.base(name)
+            plan = Plan(checked(recording, base), base, task.model)
+            self._take(work, Recorded(task, number, folder, workload, base, recording, plan))
+        return numbers
+
+    def _record_some(self, work: _Work, numbers: Sequence[int]) -> Sequence[int]:
+        """Record these workloads in one guest; those to go on with when that guest is lost."""
+        with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
+            for place, number in enumerate(numbers):
+                if self._stopped:
+                    break
+                try:
+                    self._record(agent, work, number)
+                except (GuestLost, AgentBroken) as loss:
+                    self._refuse(work, number, f"the guest was lost while recording: {loss}")
+                    return numbers[place + 1 :]
+        return ()
+
+    def _record(self, agent: Agent, work: _Work, number: int) -> None:
+        task, workload = work.task, work.left[number]
+        base = self._base(agent, work, workload)
+        try:
+            recording = record(agent, task.configuration, base, workload, virtual=True)
+            plan = Plan(checked(recording, base), base, task.model)
+        except UsageError as refusal:
+            self._refuse(work, number, f"the guest refused it: {refusal}")
+            return
+        except (RecordingError, MalformedError) as refusal:
+            self._refuse(work, number, f"the recording was refused: {refusal}")
+            return
+        folder = task.run.folder(number, workload)
+        task.run.save_recording(folder, workload, base, recording)
+        self._take(work, Recorded(task, number, folder, workload, base, recording, plan))
+
+    def _base(self, agent: Agent, work: _Work, workload: Workload) -> Base:
+        """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
+        run, setup = work.task.run, workload.setup
+        name = base_name(work.task.configuration, setup)
+        if setup not in work.bases and run.has_base(name):
+            work.bases[setup] = run.base(name)
+        if (base := work.bases.get(setup)) is not None:
+            put_base(agent, base)
+            return base
+        base = work.bases[setup] = make_base(agent, work.task.configuration, setup)
+        run.save_base(base)
+        return base
+
+    def _take(self, work: _Work, recorded: Recorded) -> None:
+        self._progress.recorded(recorded.workload.title)
+        with self._changed:
+            self._recorded.append((work, recorded))
+            self._changed.notify_all()
+
+    def _refuse(self, work: _Work, number: int, reason: str) -> None:
+        task, workload = work.task, work.left[number]
+        task.run.save_refusal(task.run.folder(number, workload), workload, reason)
+        self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {reason}")
+        self._done(work, number, workload, task.budget, Refused(workload, reason))
 
     def _observe(self, agent: Agent, recorded: Recorded) -> Observed:
-        title = recorded.workload.title
+        title, task = recorded.workload.title, recorded.task
         return explore(
             agent,
-            self._task.configuration,
+            task.configuration,
             recorded.base,
             recorded.plan,
-            budget=self._task.budget,
-            seed=self._task.seed,
+            budget=task.budget,
+            seed=task.seed,
             observed=lambda states: self._tell(title, states),
         )
 
     def _tell(self, title: str, states: int) -> None:
-        if self._stopped.is_set():
+        if self._stopped:
             raise _Stopped
         self._progress.observed(title, states)
+
+
+def _left(task: Task) -> dict[int, Workload]:
+    """What is to be done of a task, by its number in the run."""
+    numbered = enumerate(task.workloads)
+    return {
+        number: workload for number, workload in numbered if not task.run.is_done(task.run.folder(number, workload))
+    }

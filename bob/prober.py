@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import bob
 from bob.errors import StoreError, UsageError
@@ -20,7 +21,17 @@ from bob.pipeline import Explored, Pipeline, Task
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.request import ProbeRequest, request_from_json, request_to_json
-from bob.result import Environment, Result, Run, from_json, to_json
+from bob.result import (
+    ConfigurationResult,
+    Environment,
+    PropertyResult,
+    Result,
+    Run,
+    States,
+    Verdict,
+    from_json,
+    to_json,
+)
 from bob.store import RunDirectory, workload_from_json, workload_to_json
 from bob.workload.operations import Workload
 
@@ -48,10 +59,8 @@ def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result,
 
 
 def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
-    left = unfinished(run)
-    with prober(request.image, request.connect, progress) as machine:
-        progress.planned(left, left * request.budget)
-        return machine.probe(run, request), run.path
+    with prober([(run, request)], progress) as machine:
+        return machine.result(0), run.path
 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
@@ -84,74 +93,116 @@ def unfinished(run: RunDirectory) -> int:
 
 
 class Prober:
-    """An image and a hypervisor to probe with, for any number of configurations one after the other."""
+    """What is being probed, on one machine; ask for the results in their order."""
 
-    def __init__(self, hypervisor: Hypervisor, image: Image, progress: Progress) -> None:
-        self._hypervisor = hypervisor
-        self._image = image
+    def __init__(
+        self,
+        columns: Sequence[tuple[RunDirectory, ProbeRequest]],
+        environments: Sequence[Environment],
+        pipeline: Pipeline,
+        progress: Progress,
+    ) -> None:
+        self._columns = columns
+        self._environments = environments
+        self._pipeline = pipeline
         self._progress = progress
 
-    def probe(self, run: RunDirectory, request: ProbeRequest) -> Result:
-        """Do what is left to do of ``run``, and judge all of it.
+    def result(self, place: int) -> Result:
+        """The result of the column at ``place``, kept in its run directory.
 
         Raises UsageError in the machine's own words when mkfs or the kernel refuse the configuration.
         """
-        about = run.about()
+        run, request = self._columns[place]
+        about, environment = run.about(), self._environments[place]
         if "finished" in about:
             return from_json(run.result())
-        environment = self.environment(request)
-        if about.setdefault("environment", asdict(environment)) != asdict(environment):
-            raise StoreError(f"{run.path} was made on another machine or image", hint="probe anew, with --out")
-        run.note(environment=asdict(environment))
-        workloads = [workload_from_json(document) for document in about["workloads"]]
         properties = [probe.property for probe in shipped_probes(request.properties)]
         column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
-        task = Task(request.configuration, request.model, request.budget, request.seed)
-        with Pipeline(self._hypervisor, self._image, task, run, workloads, self._progress) as pipeline:
-            for number, workload in enumerate(workloads):
-                if (item := pipeline.result(number)) is None:
-                    add_kept(column, run, number, workload, request.model)
-                elif isinstance(item, Explored):
-                    recorded = item.recorded
-                    column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
-                else:
-                    column.refuse(item.workload, item.reason)
-        finished = now()
+        for number, workload in enumerate(map(workload_from_json, about["workloads"])):
+            if (item := self._pipeline.result(place, number)) is None:
+                add_kept(column, run, number, workload, request.model)
+            elif isinstance(item, Explored):
+                recorded = item.recorded
+                column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
+            else:
+                column.refuse(item.workload, item.reason)
         cells = column.cells()
         for cell in cells:
             self._progress.judged(cell)
+        return self._keep(place, column.result(cells))
+
+    def skipped(self, place: int, reason: str) -> Result:
+        """The result of a column that could not be tested, kept like any other."""
+        _run, request = self._columns[place]
+        made = request.configuration
+        properties = [probe.property for probe in shipped_probes(request.properties)]
+        cells = [PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason) for one in properties]
+        column = ConfigurationResult(
+            name=made.name,
+            fs=made.fs.name,
+            mkfs_options=made.mkfs_options,
+            mount_options=made.mount_options,
+            effective_mount_options="",
+            properties=tuple(cells),
+            mkfs_version=self._environments[place].mkfs_version,
+        )
+        return self._keep(place, column)
+
+    def _keep(self, place: int, column: ConfigurationResult) -> Result:
+        run, request = self._columns[place]
+        about, finished = run.about(), now()
         result = Result(
             run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
-            environment=environment,
+            environment=self._environments[place],
             write_cache=request.write_cache,
             atomic_write_bytes=request.atomic_write_bytes,
-            configurations=(column.result(cells),),
+            configurations=(column,),
         )
         run.save_result(to_json(result))
         run.note(finished=finished)
         return result
 
-    def environment(self, request: ProbeRequest) -> Environment:
-        """What ``request`` is measured on."""
-        accelerator = self._hypervisor.choice(GuestSpec(self._image, Clock.REAL)).accelerator
-        package = request.configuration.fs.package
-        return Environment(
-            kernel=self._image.kernel_release,
-            image=f"{self._image.name} ({self._image.key})",
-            accelerator=accelerator.value,
-            clock=Clock.VIRTUAL.value,
-            qemu=self._hypervisor.versions.qemu,
-            libvirt=self._hypervisor.versions.libvirt,
-            mkfs_version=f"{package} {self._image.tools.get(package, '(unknown version)')}",
-        )
-
 
 @contextmanager
-def prober(image: str, connect: str | None, progress: Progress) -> Iterator[Prober]:
-    """A prober in the guest image called ``image`` (built if need be), on the libvirt connection ``connect``."""
-    built = ensure(image, progress.step)
-    with Hypervisor.open(connect, progress.step) as hypervisor:
-        yield Prober(hypervisor, built, progress)
+def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress) -> Iterator[Prober]:
+    """Probes what is left to do of ``columns``, all with the image and the connection of the first, while it is open.
+
+    Raises StoreError where a run was begun on another machine or image.
+    """
+    first = columns[0][1]
+    image = ensure(first.image, progress.step)
+    with Hypervisor.open(first.connect, progress.step) as hypervisor:
+        environments = [_environment(hypervisor, image, request) for _run, request in columns]
+        for (run, _request), environment in zip(columns, environments, strict=True):
+            if run.about().get("environment", asdict(environment)) != asdict(environment):
+                raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
+        tasks = [_begun(run, request, asdict(one)) for (run, request), one in zip(columns, environments, strict=True)]
+        left = [unfinished(run) for run, _request in columns]
+        states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
+        progress.planned(sum(left), states)
+        with Pipeline(hypervisor, image, tasks, progress) as pipeline:
+            yield Prober(columns, environments, pipeline, progress)
+
+
+def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]) -> Task:
+    run.note(environment=environment)
+    workloads = tuple(map(workload_from_json, run.about()["workloads"]))
+    return Task(request.configuration, request.model, request.budget, request.seed, run, workloads)
+
+
+def _environment(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:
+    """What ``request`` is measured on."""
+    accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator
+    package = request.configuration.fs.package
+    return Environment(
+        kernel=image.kernel_release,
+        image=f"{image.name} ({image.key})",
+        accelerator=accelerator.value,
+        clock=Clock.VIRTUAL.value,
+        qemu=hypervisor.versions.qemu,
+        libvirt=hypervisor.versions.libvirt,
+        mkfs_version=f"{package} {image.tools.get(package, '(unknown version)')}",
+    )
 
 
 def distinct(workloads: Iterable[Workload]) -> list[Workload]:

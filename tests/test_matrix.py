@@ -1,79 +1,76 @@
-"""A matrix's control flow, with a machine that is made up: order, what is skipped, and going on after a stop."""
+"""A matrix's control flow, with guests that are made up: order, what is skipped, and going on after a stop."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import samples_of_runs as samples
 
 from bob import matrix as module
+from bob import prober
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet, configuration, load_set
 from bob.errors import GuestError, StoreError, UsageError
+from bob.guest.spec import Accelerator
+from bob.judge import again
 from bob.judge.again import judge_again
+from bob.pipeline import Explored, Recorded, Task
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.request import ProbeRequest
-from bob.result import (
-    ConfigurationResult,
-    Environment,
-    PropertyResult,
-    Result,
-    Run,
-    States,
-    Unmountable,
-    Verdict,
-    from_json,
-    to_json,
-)
-from bob.store import RunDirectory, workload_from_json
+from bob.result import Verdict, to_json
+from bob.store import RunDirectory
 
-ENVIRONMENT = Environment(**samples.ENVIRONMENT)
 CHOSEN = ConfigurationSet(
     "three", "", (configuration("ext2"), configuration("xfs"), configuration("ext4", "-O ^a/b", "data=ordered"))
 )
-REQUEST = ProbeRequest(CHOSEN.configurations[0], ("append-any", "directory-op"))
+NAMES = [made.name for made in CHOSEN.configurations]
+REQUEST = ProbeRequest(CHOSEN.configurations[0], ("trunc-append-any", "overwrite-any"))
+SEEN = samples.observed(
+    (samples.FIRST, 0),
+    (samples.LAST, 1),
+    (samples.CrashState(1), 2),
+    (samples.CrashState(0), 3),
+    found=[samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE],
+)
 
 
 @dataclass
 class Machine(Silent):
-    """Probes at once, what it is not told to fail at; also watches what is told."""
+    """Stands in the place of all that takes a guest; it fails at the third workload of the configurations in ``fails``,
+    and watches what is told."""
 
     fails: dict[str, BaseException] = field(default_factory=dict)
-    probed: list[str] = field(default_factory=list)
+    done: list[tuple[str, int]] = field(default_factory=list)
     plan: list[tuple[int, int]] = field(default_factory=list)
+    tasks: Sequence[Task] = ()
 
-    def environment(self, request: ProbeRequest) -> Environment:
-        return replace(ENVIRONMENT, mkfs_version=request.configuration.fs.package)
+    @contextmanager
+    def pipeline(
+        self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object
+    ) -> Iterator[Machine]:
+        self.tasks = tasks
+        yield self
 
-    def probe(self, run: RunDirectory, request: ProbeRequest) -> Result:
-        about, name = run.about(), request.configuration.name
-        if "finished" in about:
-            return from_json(run.result())
-        if name in self.fails:
+    def result(self, place: int, number: int) -> Explored | None:
+        task = self.tasks[place]
+        folder, name = task.run.folder(number, task.workloads[number]), task.configuration.name
+        if task.run.is_done(folder):
+            return None
+        if name in self.fails and (number == 2 or isinstance(self.fails[name], UsageError)):
             raise self.fails.pop(name)
-        self.probed.append(name)
-        cell = PropertyResult("append-any", "ordering", Verdict.FAILS, States(), witness="witnesses/append-any.json")
-        column = ConfigurationResult(
-            name, request.configuration.fs.name, "", "", "rw", (cell,), Unmountable(1, "witnesses/unmountable.json")
-        )
-        result = Result(
-            Run(about["id"], about["started"], "now", about["bob"], request.seed, request.budget),
-            self.environment(request),
-            "volatile",
-            512,
-            (column,),
-        )
-        run.save_result(to_json(result))
-        for number, workload in enumerate(map(workload_from_json, about["workloads"])):
-            run.save_refusal(run.folder(number, workload), workload, "a test")
-        run.note(finished="now", environment=samples.ENVIRONMENT)
-        return result
+        self.done.append((name, number))
+        recorded = Recorded(task, number, folder, samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan())
+        task.run.save_base(samples.BASE)
+        task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
+        task.run.save_observed(folder, SEEN)
+        return Explored(recorded, SEEN)
 
     def planned(self, workloads: int, states: int) -> None:
         self.plan.append((workloads, states))
@@ -81,27 +78,44 @@ class Machine(Silent):
     def skipped(self, workloads: int, states: int) -> None:
         self.plan.append((-workloads, -states))
 
+    @property
+    def probed(self) -> list[str]:
+        """The configurations of which something was done, in order."""
+        return list(dict.fromkeys(name for name, _number in self.done))
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
 
-    @contextmanager
-    def prober(_image: str, _connect: str | None, _progress: object) -> Iterator[Machine]:
-        yield made
+    class Hypervisor(SimpleNamespace):
+        @classmethod
+        @contextmanager
+        def open(cls, _connect: object, _step: object) -> Iterator[Hypervisor]:
+            versions = SimpleNamespace(qemu="7.2", libvirt="9.0")
+            yield cls(versions=versions, choice=lambda _spec: SimpleNamespace(accelerator=Accelerator.TCG))
 
-    monkeypatch.setattr(module, "prober", prober)
+    image = SimpleNamespace(
+        name="debian-bookworm", key="k", kernel_release="6.1", tools={"e2fsprogs": "1", "xfsprogs": "2"}
+    )
+    monkeypatch.setattr(prober, "ensure", lambda _name, _step: image)
+    monkeypatch.setattr(prober, "Hypervisor", Hypervisor)
+    monkeypatch.setattr(prober, "Pipeline", made.pipeline)
+    monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
+    monkeypatch.setattr(again, "checked", lambda _recording, _base: samples.TRACE)
     return made
 
 
 def test_columns_come_in_the_order_of_the_set(machine: Machine, tmp_path: Path) -> None:
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
-    assert [column.name for column in result.configurations] == ["ext2", "xfs", "ext4 -O ^a/b data=ordered"]
-    assert machine.probed == [column.name for column in result.configurations]
+    assert [column.name for column in result.configurations] == NAMES
+    assert machine.probed == NAMES
     assert [folder.name for folder in MatrixDirectory(run).folders] == ["ext2", "xfs", "ext4--O-^a-b-data=ordered"]
-    assert result.configurations[1].properties[0].witness == "xfs/witnesses/append-any.json"
+    assert result.configurations[1].properties[0].witness == "xfs/witnesses/overwrite-any.json"
     assert result.configurations[1].unmountable.witness == "xfs/witnesses/unmountable.json"
-    assert result.environment.mkfs_version == "e2fsprogs, xfsprogs"
+    assert (run / "xfs/witnesses/overwrite-any.json").is_file()
+    assert result.environment.mkfs_version == "e2fsprogs 1, xfsprogs 2"
+    assert [column.mkfs_version for column in result.configurations] == ["e2fsprogs 1", "xfsprogs 2", "e2fsprogs 1"]
     assert read_result(run) == result
     assert result.run.finished
     workloads, states = machine.plan[0]
@@ -114,49 +128,65 @@ def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
     cells = result.configurations[1].properties
     assert {(cell.verdict, cell.reason) for cell in cells} == {(Verdict.SKIPPED, "mkfs.xfs failed (1): too small")}
-    assert [cell.name for cell in cells] == ["directory-op", "append-any"]
-    assert machine.probed == ["ext2", "ext4 -O ^a/b data=ordered"]
+    assert [cell.name for cell in cells] == ["overwrite-any", "trunc-append-any"]
+    assert machine.probed == [NAMES[0], NAMES[2]]
     (planned, _), (given_up, _) = machine.plan
     assert planned == -3 * given_up
     again, _ = module.resume(run, None, machine)
     assert to_json(again)["configurations"] == to_json(result)["configurations"]
-    assert len(machine.probed) == 2
+    assert machine.probed == [NAMES[0], NAMES[2]]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), GuestError("no guest boots")])
 def test_a_matrix_that_was_stopped_goes_on(machine: Machine, tmp_path: Path, stop: BaseException) -> None:
     whole, _ = module.matrix(CHOSEN, REQUEST, tmp_path / "whole", Silent())
-    machine.probed.clear()
+    once = list(machine.done)
+    machine.done.clear()
     machine.fails["xfs"] = stop
     with pytest.raises(type(stop)):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
     partly = read_result(tmp_path / "run")
-    assert [column.name for column in partly.configurations] == ["ext2"]
+    assert [column.name for column in partly.configurations] == NAMES[:1]
     assert partly.run.finished == ""
     result, _ = module.resume(tmp_path / "run", None, machine)
     assert result.configurations == whole.configurations
-    assert machine.probed == ["ext2", "xfs", "ext4 -O ^a/b data=ordered"]
-    assert machine.plan[1][0] * 3 == machine.plan[0][0] * 2
+    assert machine.done == once, "nothing is done twice"
+    assert machine.plan[1][0] == machine.plan[0][0] * 2 // 3 - 2
 
 
-def test_it_can_be_judged_again(machine: Machine, tmp_path: Path) -> None:
+def test_a_matrix_that_was_stopped_can_be_judged(machine: Machine, tmp_path: Path) -> None:
     machine.fails["xfs"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     result = judge_again(tmp_path / "run")
-    assert [column.name for column in result.configurations] == ["ext2"]
-    assert {(cell.verdict, cell.reason) for cell in result.configurations[0].properties} == {
-        (Verdict.UNKNOWN, "a test")
-    }
+    assert [column.name for column in result.configurations] == NAMES
+    assert [column.properties[0].verdict for column in result.configurations] == [
+        Verdict.FAILS,
+        Verdict.FAILS,
+        Verdict.UNKNOWN,
+    ]
+    assert result.configurations[2].properties[0].reason == "the run was stopped before this workload was observed"
 
 
-def test_nothing_was_begun(machine: Machine, tmp_path: Path) -> None:
-    machine.fails["ext2"] = KeyboardInterrupt()
+def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def ensure(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prober, "ensure", ensure)
     with pytest.raises(KeyboardInterrupt):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     with pytest.raises(StoreError, match="was never run") as caught:
         judge_again(tmp_path / "run")
     assert "--resume" in (caught.value.hint or "")
+
+
+def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> None:
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
+    column = MatrixDirectory(run).columns()[1]
+    column.note(environment={**column.about()["environment"], "kernel": "6.12"})
+    with pytest.raises(StoreError, match="xfs was begun on another machine or image"):
+        module.resume(run, None, Silent())
+    assert result.environment.kernel == "6.1"
 
 
 def test_what_cannot_be_asked_starts_nothing(machine: Machine, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 import samples_of_runs as samples
 
 from bob import pipeline as module
+from bob.config import Configuration, configuration
 from bob.crash.device import DeviceModel
 from bob.errors import BobError, MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import AgentBroken
@@ -42,10 +43,12 @@ class World:
     ended: list[Clock] = field(default_factory=list)
     made: list[object] = field(default_factory=list)
     put: list[str] = field(default_factory=list)
+    most: int = 0
 
     @contextmanager
     def agent_in(self, _hypervisor: object, _image: object, clock: Clock) -> Iterator[object]:
         self.guests.append(clock)
+        self.most = max(self.most, len(self.guests) - len(self.ended))
         try:
             yield object()
         finally:
@@ -79,16 +82,27 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def pipeline(tmp_path: Path, workloads: list[Workload] = WORKLOADS) -> Pipeline:
-    run = RunDirectory.create(tmp_path / "run", {})
-    task = Task(samples.CONFIGURATION, DeviceModel(), 10, 1)
-    return Pipeline(object(), object(), task, run, workloads, Silent())  # type: ignore[arg-type]
+def task(run: RunDirectory, workloads: Sequence[Workload] = WORKLOADS, fs: str = "ext4") -> Task:
+    made = samples.CONFIGURATION if fs == "ext4" else configuration(fs)
+    return Task(made, DeviceModel(), 10, 1, run, tuple(workloads))
+
+
+def started(*tasks: Task) -> Pipeline:
+    return Pipeline(object(), object(), tasks, Silent())  # type: ignore[arg-type]
+
+
+def pipeline(tmp_path: Path, workloads: Sequence[Workload] = WORKLOADS) -> Pipeline:
+    return started(task(RunDirectory.create(tmp_path / "run", {}), workloads))
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("worker ")]
 
 
 def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[Explored | Refused | None]:
     with pipeline:
-        found = [pipeline.result(number) for number in range(workloads)]
-    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+        found = [pipeline.result(0, number) for number in range(workloads)]
+    assert not workers()
     return found
 
 
@@ -116,7 +130,7 @@ def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> Non
 def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path, loss: BobError) -> None:
     world.recording = at(2, loss)
     found = results(pipeline(tmp_path))
-    assert [item.number for item in found if isinstance(item, Refused)] == [2]
+    assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
     assert f"the guest was lost while recording: {loss}" in str(found[2])
     assert world.guests.count(Clock.VIRTUAL) == 2
     # the new guest is given the base that the old one made: states are built on the one that was recorded on
@@ -177,7 +191,7 @@ def test_a_failure_reaches_the_caller_and_leaves_no_thread(
     world.recording = at(1, failure)
     with pytest.raises(type(failure)):
         results(pipeline(tmp_path))
-    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+    assert not workers()
     assert len(world.guests) == len(world.ended)
 
 
@@ -201,10 +215,10 @@ def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
 
     world.observing = observing
     with pytest.raises(ZeroDivisionError), pipeline(tmp_path, WORKLOADS * 50) as made:
-        made.result(0)
+        made.result(0, 0)
         started.wait(5)
         raise ZeroDivisionError
-    assert not [thread for thread in threading.enumerate() if thread.name in ("recorder", "observer")]
+    assert not workers()
     assert len(world.guests) == len(world.ended)
 
 
@@ -227,12 +241,50 @@ def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) ->
     run.save_refusal(folders[2], WORKLOADS[2], "it was refused")
     folders[3].mkdir()
     (folders[3] / "log").write_bytes(b"half a log")
-    task = Task(samples.CONFIGURATION, DeviceModel(), 10, 1)
-    found = results(Pipeline(object(), object(), task, run, WORKLOADS, Silent()))  # type: ignore[arg-type]
+    found = results(started(task(run)))
     assert [item is None for item in found] == [True, False, True, False, False, False]
     assert recorded == [workload.name for workload in WORKLOADS[3:]]
     assert world.made == []  # the base is the one that the run has, in which nothing is drawn anew
     assert all(run.is_done(folder) for folder in folders)
-    again = results(Pipeline(object(), object(), task, run, WORKLOADS, Silent()))  # type: ignore[arg-type]
+    again = results(started(task(run)))
     assert again == [None] * len(WORKLOADS)
     assert recorded == [workload.name for workload in WORKLOADS[3:]]
+
+
+def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
+    runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two", "three")]
+    with started(*[task(run, fs=fs) for run, fs in zip(runs, ("ext4", "xfs", "ext3"), strict=True)]) as made:
+        for place in range(3):
+            found = [made.result(place, number) for number in range(len(WORKLOADS))]
+            assert all(isinstance(item, Explored) and item.recorded.task.run is runs[place] for item in found)
+    assert not workers()
+    assert world.guests.count(Clock.VIRTUAL) == 3
+    assert world.made == [samples.WORKLOAD.setup] * 3
+    assert all(run.is_done(folder) for run in runs for folder in run.workloads())
+
+
+def test_a_configuration_that_is_refused_leaves_the_others(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_base(agent: object, made: Configuration, setup: object) -> Base:
+        if made.fs.name == "xfs":
+            raise UsageError("mkfs.xfs failed (1)")
+        return world.make_base(agent, made, setup)
+
+    monkeypatch.setattr(module, "make_base", make_base)
+    runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two")]
+    with started(task(runs[0], fs="xfs"), task(runs[1])) as made:
+        for _ in range(2):
+            with pytest.raises(UsageError, match=r"mkfs\.xfs"):
+                made.result(0, 0)
+        assert all(isinstance(made.result(1, number), Explored) for number in range(len(WORKLOADS)))
+    assert not runs[0].workloads()
+
+
+def test_never_more_guests_than_workers(world: World, tmp_path: Path) -> None:
+    runs = [RunDirectory.create(tmp_path / str(number), {}) for number in range(5)]
+    with started(*[task(run) for run in runs]) as made:
+        for place in range(5):
+            for number in range(len(WORKLOADS)):
+                made.result(place, number)
+    assert world.most <= module.WORKERS

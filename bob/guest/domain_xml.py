@@ -77,8 +77,8 @@ _VIRTUAL_TIME = """
 
 
 _EMULATED_CPU = """
-    <!-- Without "enhanced rep movsb" kernel and libc copy eight bytes at a time, not one: under TCG that is dear. libvirt
-         would make another model of "maximum" with a feature less; of two -cpu, QEMU takes the second. -->
+    <!-- With "enhanced rep movsb" kernel and libc copy byte by byte, which is dear under TCG. libvirt would make of
+         "maximum" with a feature less another model; of two -cpu, QEMU takes the second. -->
     <qemu:arg value='-cpu'/>
     <qemu:arg value='max,erms=off'/>"""
 

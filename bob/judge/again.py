@@ -21,17 +21,15 @@ from bob.workload.operations import Workload
 def judge_again(path: Path) -> Result:
     """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
 
-    Of a matrix, every column that was begun. Raises StoreError where something that the run should have kept is not
+    Of a matrix, every column. Raises StoreError where something that the run should have kept is not
     there.
     """
     if not MatrixDirectory.is_one(path):
         return _judge_again(path)
     directory = MatrixDirectory(path)
-    begun = [folder for folder in directory.folders if "environment" in RunDirectory(folder).about()]
-    if not begun:
-        raise StoreError(f"{path} was never run", hint=f"bob matrix --resume {path} goes on with it")
-    results = [(folder, _judge_again(folder)) for folder in begun]
-    return directory.save_result(results, finished=max(result.run.finished for _folder, result in results))
+    results = [(folder, _judge_again(folder)) for folder in directory.folders]
+    times = [result.run.finished for _folder, result in results]
+    return directory.save_result(results, finished=max(times) if all(times) else "")
 
 
 def _judge_again(path: Path) -> Result:
@@ -40,7 +38,9 @@ def _judge_again(path: Path) -> Result:
     if not {"request", "bob", "workloads"} <= set(about):
         raise StoreError(f"{path} was made by another version of bob", hint="probe again")
     if "environment" not in about:
-        raise StoreError(f"{path} was never run", hint="it stopped before its guests were there; resume it")
+        raise StoreError(
+            f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
+        )
     try:
         request = request_from_json(about["request"])
     except (KeyError, TypeError, UsageError):
