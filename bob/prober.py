@@ -106,6 +106,8 @@ class Prober:
         self._environments = environments
         self._pipeline = pipeline
         self._progress = progress
+        # Those of which nothing was done before begin when their turn comes.
+        self._fresh = [not run.workloads() for run, _request in columns]
 
     def result(self, place: int) -> Result:
         """The result of the column at ``place``, kept in its run directory.
@@ -116,6 +118,8 @@ class Prober:
         about, environment = run.about(), self._environments[place]
         if "finished" in about:
             return from_json(run.result())
+        if self._fresh[place]:
+            run.note(started=now())
         properties = [probe.property for probe in shipped_probes(request.properties)]
         column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
         for number, workload in enumerate(map(workload_from_json, about["workloads"])):
@@ -180,8 +184,10 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
-        with Pipeline(hypervisor, image, tasks, progress) as pipeline:
-            yield Prober(columns, environments, pipeline, progress)
+        pipeline = Pipeline(hypervisor, image, tasks, progress)
+        machine = Prober(columns, environments, pipeline, progress)
+        with pipeline:
+            yield machine
 
 
 def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]) -> Task:

@@ -51,12 +51,15 @@ class Machine(Silent):
     plan: list[tuple[int, int]] = field(default_factory=list)
     tasks: Sequence[Task] = ()
 
-    @contextmanager
-    def pipeline(
-        self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object
-    ) -> Iterator[Machine]:
+    def pipeline(self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object) -> Machine:
         self.tasks = tasks
-        yield self
+        return self
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tasks = ()
 
     def result(self, place: int, number: int) -> Explored | None:
         task = self.tasks[place]
