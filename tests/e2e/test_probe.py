@@ -72,10 +72,9 @@ def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(t
 
     witness = found["single-block-overwrite"].witness
     assert witness is not None
-    both = [tmp_path / "run" / witness, tmp_path / "run"]
-    once, again = replay(both, image=None, connect=None, times=5, progress=Silent())
-    assert once == again
-    assert once.confirmed == 5
+    again = list(replay([tmp_path / "run"], image=None, connect=None, times=5, progress=Silent()))
+    assert str(tmp_path / "run" / witness) in [replayed.witness for replayed in again]
+    assert {replayed.confirmed for replayed in again} == {5}
 
     assert cells(judge_again(tmp_path / "run")) == found
 
