@@ -16,10 +16,6 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glob("*/result.json"))
 
 
-def test_there_is_one() -> None:
-    assert REFERENCES
-
-
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_it_is_whole(folder: Path) -> None:
     result = read_result(folder)
