@@ -357,8 +357,8 @@ def test_the_arithmetic_of_the_worked_examples() -> None:
     page = re.sub(r"\s+", " ", text("docs/how-it-works.md"))
     assert "2 + 2 + 2 = 6" in page
     assert (2**16 - 2**8) + (2**16 - 2**8) + 2**8 == 130_816 and "130,816" in page
-    assert (2**8 - 1) + (2 - 1) + 1 == 257 and "257 states" in page
-    assert (2**64 - 1) + (2**8 - 1) + 1 == 18_446_744_073_709_551_871 and "18,446,744,073,709,551,871" in page
+    assert (2**7 - 1) + (2 - 1) + 1 == 129 and "129 states" in page
+    assert (2**56 - 1) + (2**8 - 1) + 1 == 72_057_594_037_928_191 and "72,057,594,037,928,191" in page
 
 
 def test_the_numbers_that_the_pages_name() -> None:
