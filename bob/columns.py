@@ -41,7 +41,8 @@ class MatrixDirectory:
     def create(cls, path: Path, about: Mapping[str, Any], names: Sequence[str]) -> MatrixDirectory:
         """Make the directory ``path`` for columns of these names; StoreError if it holds something already."""
         folders = [_slug(name) for name in names]
-        folders = [slug if folders.count(slug) == 1 else f"{slug}-{n}" for n, slug in enumerate(folders, 1)]
+        if len(set(folders)) < len(folders):
+            folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
         with empty_folder(path):
             write_whole(path / "run.json", json.dumps({**about, "columns": folders}, indent=1).encode())
         return cls(path)
@@ -55,8 +56,10 @@ class MatrixDirectory:
         """The columns' run directories, in the order of the table."""
         return [RunDirectory(folder) for folder in self.folders]
 
-    def save_result(self, results: Sequence[tuple[Path, Result]], finished: str = "") -> Result:
-        """Keep and return the results of columns (by their folders) as one; ``finished`` is empty while some lack."""
+    def save_result(self, results: Sequence[tuple[Path, Result]]) -> Result:
+        """Keep and return the results of columns (by their folders) as one. It is finished when all of them are."""
+        times = [result.run.finished for _folder, result in results]
+        finished = max(times) if len(times) == len(self.folders) and all(times) else ""
         columns = [_within(folder.name, result.configurations[0]) for folder, result in results]
         first = results[0][1]
         tools = dict.fromkeys(result.environment.mkfs_version for _folder, result in results)

@@ -48,8 +48,8 @@ def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result,
             if unfinished(run):
                 progress.step(f"{request.configuration.name}: configuration {place + 1} of {len(columns)}")
             done.append((run.path, _result(machine, place, run, request, progress)))
-            directory.save_result(done)
-    return directory.save_result(done, finished=now()), path
+            result = directory.save_result(done)
+    return result, path
 
 
 def _result(machine: Prober, place: int, run: RunDirectory, request: ProbeRequest, progress: Progress) -> Result:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bob
+from bob.columns import MatrixDirectory
 from bob.errors import StoreError, UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
@@ -54,6 +55,8 @@ def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result,
 
     Raises StoreError for what is no run directory.
     """
+    if MatrixDirectory.is_one(path):
+        raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
     run = RunDirectory(path)
     return _probe_one(run, request_of(run, connect), progress)
 
@@ -87,8 +90,9 @@ def request_of(run: RunDirectory, connect: str | None) -> ProbeRequest:
 
 
 def unfinished(run: RunDirectory) -> int:
-    """How many workloads of a run are still to be done."""
-    planned = map(workload_from_json, run.about()["workloads"])
+    """How many workloads of a run are still to be done: none of one that is finished, or was skipped."""
+    about = run.about()
+    planned = map(workload_from_json, [] if "finished" in about else about["workloads"])
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
@@ -150,6 +154,7 @@ class Prober:
             properties=tuple(cells),
             mkfs_version=self._environments[place].mkfs_version,
         )
+        self._columns[place][0].note(skipped=reason)
         return self._keep(place, column)
 
     def _keep(self, place: int, column: ConfigurationResult) -> Result:
@@ -192,7 +197,8 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
 
 def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]) -> Task:
     run.note(environment=environment)
-    workloads = tuple(map(workload_from_json, run.about()["workloads"]))
+    about = run.about()
+    workloads = tuple(map(workload_from_json, [] if "finished" in about else about["workloads"]))
     return Task(request.configuration, request.model, request.budget, request.seed, run, workloads)
 
 

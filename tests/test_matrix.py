@@ -50,9 +50,10 @@ class Machine(Silent):
     done: list[tuple[str, int]] = field(default_factory=list)
     plan: list[tuple[int, int]] = field(default_factory=list)
     tasks: Sequence[Task] = ()
+    asked: Sequence[Task] = ()
 
     def pipeline(self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object) -> Machine:
-        self.tasks = tasks
+        self.tasks = self.asked = tasks
         return self
 
     def __enter__(self) -> Machine:
@@ -135,7 +136,13 @@ def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     assert machine.probed == [NAMES[0], NAMES[2]]
     (planned, _), (given_up, _) = machine.plan
     assert planned == -3 * given_up
+    judged = judge_again(run)
+    assert judged == result, "what was skipped is skipped, not unknown"
+    machine.plan.clear()
     again, _ = module.resume(run, None, machine)
+    assert machine.plan == [(0, 0)]
+    assert not any(task.workloads for task in machine.asked), "nor is it tried again"
+    assert again == result
     assert to_json(again)["configurations"] == to_json(result)["configurations"]
     assert machine.probed == [NAMES[0], NAMES[2]]
 
@@ -203,6 +210,8 @@ def test_what_cannot_be_asked_starts_nothing(machine: Machine, tmp_path: Path) -
 
 
 def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is the run of a matrix"):
+        prober.resume(MatrixDirectory.create(tmp_path / "matrix", {}, ["ext4"]).path, None, Silent())
     run = RunDirectory.create(tmp_path / "probe", {"id": "x"})
     for path in (run.path, tmp_path / "gone"):
         with pytest.raises(StoreError, match="is no run of a matrix"):
@@ -210,11 +219,11 @@ def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
 
 
 def test_folders_of_names_that_look_alike(tmp_path: Path) -> None:
-    names = ["a/b", "a b", "..", "../x", "ext4"]
+    names = ["a/b", "a b", "a-b-2", "..", "../x", "ext4"]
     folders = MatrixDirectory.create(tmp_path / "run", {}, names).folders
     assert len(set(folders)) == len(names)
     assert all(folder.parent == tmp_path / "run" and folder.name.strip(".") for folder in folders)
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["columns"][-1] == "ext4"
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["columns"][-1] == "ext4-6"
 
 
 def test_the_published_set_fits(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -25,9 +25,6 @@ from bob.cli.options import (
 from bob.config import DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError
 from bob.request import DEFAULT_IMAGE, ProbeRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -128,7 +125,7 @@ def check_resumed(context: click.Context) -> None:
             )
 
 
-def out_folder(out: Path | None, runs: Path) -> None:
+def check_out(out: Path | None, runs: Path) -> None:
     """Raise UsageError if no run directory can be made where one is wanted."""
     if out is None:
         check_new_folder(runs / "new", "--out")

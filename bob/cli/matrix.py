@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.asking import check_resumed, out_folder, probing_options, request, telling_what_is_kept
+from bob.cli.asking import check_out, check_resumed, probing_options, request, telling_what_is_kept
 from bob.cli.display import watching
 from bob.cli.options import ParamType
 from bob.cli.output import deliver
@@ -78,7 +78,7 @@ def matrix(
             assert resume is not None
             result, run = table.resume(resume, asked["connect"], progress)
         else:
-            out_folder(out, RUNS)
+            check_out(out, RUNS)
             result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

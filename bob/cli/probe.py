@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bob.cli.asking import check_resumed, out_folder, probing_options, request, telling_what_is_kept
+from bob.cli.asking import check_out, check_resumed, probing_options, request, telling_what_is_kept
 from bob.cli.display import watching
 from bob.cli.options import Known, Size
 from bob.cli.output import deliver
@@ -69,7 +69,7 @@ def probe(
             assert resume is not None
             result, run = prober.resume(resume, asked["connect"], progress)
         else:
-            out_folder(out, RUNS)
+            check_out(out, RUNS)
             result, run = prober.probe(request(made, asked), out, progress)
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

@@ -13,7 +13,7 @@ from bob.judge.column import Column
 from bob.probe_files import shipped_probes
 from bob.record.check import checked
 from bob.request import request_from_json
-from bob.result import Environment, Result, Run, to_json
+from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store import RunDirectory, workload_from_json
 from bob.workload.operations import Workload
 
@@ -27,9 +27,7 @@ def judge_again(path: Path) -> Result:
     if not MatrixDirectory.is_one(path):
         return _judge_again(path)
     directory = MatrixDirectory(path)
-    results = [(folder, _judge_again(folder)) for folder in directory.folders]
-    times = [result.run.finished for _folder, result in results]
-    return directory.save_result(results, finished=max(times) if all(times) else "")
+    return directory.save_result([(folder, _judge_again(folder)) for folder in directory.folders])
 
 
 def _judge_again(path: Path) -> Result:
@@ -46,6 +44,8 @@ def _judge_again(path: Path) -> Result:
     except (KeyError, TypeError, UsageError):
         raise StoreError(f"{path} was made by another version of bob", hint="probe again") from None
     environment = Environment(**about["environment"])
+    if "skipped" in about:  # there is nothing to judge
+        return from_json(run.result())
     properties = [probe.property for probe in shipped_probes(request.properties)]
     column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
