@@ -17,12 +17,9 @@ class Plan:
     """The crash states of one trace, in the order in which they are tried."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
-        image = base.image()
         self.trace = trace
         self.points = growth_points(trace, model)
-        self.composer = Composer(
-            trace, self.points, model, lambda sector: image[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
-        )
+        self.composer = Composer(trace, self.points, model, base.sector)
 
     def search(self, budget: int, seed: int) -> Search:
         """The search of up to ``budget`` states."""

@@ -109,11 +109,6 @@ def replay(trace: Trace, pieces: Sequence[Piece], image: bytearray | memoryview)
         image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]
 
 
-def replay_all(trace: Trace, image: bytearray | memoryview) -> None:
-    """Write every write of the trace into ``image`` in submission order: what the device holds after the recording."""
-    replay(trace, [Piece(write, 0, len(write.data)) for write in trace.writes], image)
-
-
 def _whole(number: object) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise MalformedError(f"{number!r} in a crash state is not a whole number")

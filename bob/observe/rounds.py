@@ -26,7 +26,7 @@ from bob.observe.session import Mounted, Session
 
 BATCH = 50
 """Crash states per request: few round trips, but a progress display that moves."""
-AUDIT_EVERY = 50
+AUDIT_EVERY = 100
 """Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
 CONTROL_EVERY = 16
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from itertools import chain
 
-from bob.crash.state import replay_all
+from bob.crash.state import address
 from bob.errors import RecordingError
 from bob.trace import differences
 from bob.trace.base import Base
@@ -24,16 +26,27 @@ def checked(recording: Recording, base: Base) -> Trace:
     timeline = parse_timeline(recording.timeline)
     with LogReader(io.BytesIO(recording.log)) as log:
         trace = join(log, timeline, recording.device, base.length // SECTOR_BYTES)
-    replayed, device = bytearray(base.image()), bytearray(base.image())
-    replay_all(trace, replayed)
-    differences.apply(recording.final, device)
-    if replayed != device:
-        sectors = range(0, base.length, SECTOR_BYTES)
-        wrong = [
-            at // SECTOR_BYTES for at in sectors if replayed[at : at + SECTOR_BYTES] != device[at : at + SECTOR_BYTES]
-        ]
+    wrong = disagreeing(trace, base, recording.final)
+    if wrong:
         raise RecordingError(
             f"the replayed log is not what the device holds: {len(wrong)} sectors differ, the first is {wrong[0]}",
             hint="record again; the recorded disk must have one queue (facts: two flushes in flight misorder the log)",
         )
     return trace
+
+
+def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
+    """The sectors in which a device that differs from ``base`` by ``final`` is not what ``trace`` makes of it."""
+    replayed = dict(chain.from_iterable(_sectors(address(trace, write), write.data) for write in trace.writes))
+    device = dict(chain.from_iterable(_sectors(sector, data) for sector, data in differences.runs(final)))
+    return [
+        sector
+        for sector in sorted(replayed.keys() | device.keys())
+        if (replayed.get(sector) or base.sector(sector)) != (device.get(sector) or base.sector(sector))
+    ]
+
+
+def _sectors(first: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The sectors of ``data``, which is at ``first``, one by one."""
+    for offset in range(0, len(data), SECTOR_BYTES):
+        yield first + offset // SECTOR_BYTES, data[offset : offset + SECTOR_BYTES]

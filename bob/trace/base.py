@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from bob.trace import differences
+from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import stale
 
 
@@ -20,12 +21,20 @@ class Base:
     mkfs: str
 
     def image(self) -> bytes:
-        """The whole image, ``length`` bytes; in memory once, however many ask for it."""
-        return _image(self.length, self.packed)
+        """The whole image, ``length`` bytes."""
+        image = bytearray(stale(self.length))
+        differences.apply(self.packed, image)
+        return bytes(image)
+
+    def sector(self, number: int) -> bytes:
+        """The 512 bytes of one sector; of the image only what mkfs and the initial tree wrote is kept for it."""
+        found = _sectors(self.packed).get(number)
+        return STALE_SECTOR if found is None else found
 
 
-@lru_cache(maxsize=4)
-def _image(length: int, packed: bytes) -> bytes:
-    image = bytearray(stale(length))
-    differences.apply(packed, image)
-    return bytes(image)
+STALE_SECTOR = stale(SECTOR_BYTES)
+
+
+@lru_cache(maxsize=8)
+def _sectors(packed: bytes) -> differences.Sectors:
+    return differences.Sectors(packed)

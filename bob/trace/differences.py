@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from bob.trace.model import SECTOR_BYTES
@@ -13,21 +14,50 @@ BLANK = 1 << 31
 """Set in the number of sectors: they are all zeros, and no data follows."""
 
 
+class Sectors:
+    """The sectors of a packed difference, to be asked for one by one: nothing costs what the device is long."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._data = zlib.decompress(packed)
+        self._runs = list(_headers(self._data))
+        self._starts = [sector for sector, _count, _position in self._runs]
+
+    def get(self, sector: int) -> bytes | None:
+        """The 512 bytes of ``sector``; None where there is no difference."""
+        number = bisect_right(self._starts, sector) - 1
+        if number < 0:
+            return None
+        first, count, position = self._runs[number]
+        if sector >= first + count:
+            return None
+        if position is None:
+            return bytes(SECTOR_BYTES)
+        start = position + (sector - first) * SECTOR_BYTES
+        return self._data[start : start + SECTOR_BYTES]
+
+
 def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
     """The runs of a packed difference: first sector, and the data from there."""
     data = zlib.decompress(packed)
-    position = 0
-    while position < len(data):
-        sector, count = RUN.unpack_from(data, position)
-        position += RUN.size
-        if count & BLANK:
-            yield sector, bytes((count & ~BLANK) * SECTOR_BYTES)
-        else:
-            yield sector, data[position : position + count * SECTOR_BYTES]
-            position += count * SECTOR_BYTES
+    for sector, count, position in _headers(data):
+        length = count * SECTOR_BYTES
+        yield sector, bytes(length) if position is None else data[position : position + length]
 
 
 def apply(packed: bytes, image: bytearray) -> None:
     """Write a packed difference into ``image``."""
     for sector, data in runs(packed):
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
+
+
+def _headers(data: bytes) -> Iterator[tuple[int, int, int | None]]:
+    """First sector and number of sectors of each run, and where in ``data`` theirs are; None: they are all zeros."""
+    position = 0
+    while position < len(data):
+        sector, count = RUN.unpack_from(data, position)
+        position += RUN.size
+        if count & BLANK:
+            yield sector, count & ~BLANK, None
+        else:
+            yield sector, count, position
+            position += count * SECTOR_BYTES

@@ -10,13 +10,13 @@ from bob.crash.device import DeviceModel
 from bob.crash.image import Composer
 from bob.crash.legal import growth_points
 from bob.crash.search import search
-from bob.crash.state import check_state, replay_all
+from bob.crash.state import check_state
 from bob.trace.join import join
 from bob.trace.log import LogReader
 from bob.trace.timeline import parse_timeline
 
 from .brute import durable_and_pending
-from .traces import Case, patched
+from .traces import Case, patched, replay_all
 
 RECORDED = Path(__file__).parents[1] / "trace" / "data" / "ext4-linux-6.1"
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel
 from bob.crash.legal import growth_points
-from bob.crash.state import CrashState, check_state, effective, replay_all
+from bob.crash.state import CrashState, check_state, effective
 from bob.errors import MalformedError
 from bob.trace.model import Write
 
 from .brute import Medium, units_of_all
-from .traces import Case, at, cases, content, trace_of
+from .traces import Case, at, cases, content, replay_all, trace_of
 
 indexes = st.lists(st.integers(0, 99), unique=True).map(sorted).map(tuple)
 ranges = (

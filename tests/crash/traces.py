@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.image import Run
+from bob.crash.state import Piece, replay
 from bob.trace.model import Flush, Moment, Trace, Write
 
 DEVICE_SECTORS = (6, 3)
@@ -122,3 +123,8 @@ def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare
         time += 2
         add_write(160 + (commit * (blocks + 1) + blocks) * 8, fua=True)
     return trace_of(writes, flushes, 0, time, (1 << 20,))
+
+
+def replay_all(trace: Trace, image: bytearray | memoryview) -> None:
+    """Write every write of the trace into ``image`` in submission order: what the device holds after the recording."""
+    replay(trace, [Piece(write, 0, len(write.data)) for write in trace.writes], image)

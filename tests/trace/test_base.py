@@ -1,0 +1,53 @@
+"""Base images: asking for one sector says what the whole image says there, and a recording is checked by sectors."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from crash.traces import Case, cases, replay_all
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.crash.device import DeviceModel
+from bob.record.check import disagreeing
+from bob.trace import differences
+from bob.trace.base import Base
+from bob.trace.model import SECTOR_BYTES
+
+BLANK = 1 << 31
+LENGTH = 40 * SECTOR_BYTES
+
+
+@st.composite
+def packed(draw: st.DrawFn) -> bytes:
+    """Runs apart from each other, some of them blank."""
+    edges = sorted(draw(st.sets(st.integers(0, 39), max_size=12)))
+    pieces = []
+    for number, (first, stop) in enumerate(zip(edges[::2], edges[1::2], strict=False)):
+        blank = draw(st.booleans())
+        pieces.append(struct.pack(">QI", first, stop - first | BLANK * blank))
+        pieces += [] if blank else [bytes([65 + number]) * ((stop - first) * SECTOR_BYTES)]
+    return zlib.compress(b"".join(pieces))
+
+
+@given(packed())
+def test_a_sector_is_what_the_image_says(difference: bytes) -> None:
+    base = Base("b", LENGTH, difference, "", "")
+    image = base.image()
+    assert len(image) == LENGTH
+    assert image == b"".join(base.sector(number) for number in range(LENGTH // SECTOR_BYTES))
+
+
+@given(cases([DeviceModel()]), packed(), packed())
+def test_what_the_log_does_not_explain_is_found(case: Case, difference: bytes, final: bytes) -> None:
+    base = Base("b", max(LENGTH, len(case.base)), difference, "", "")
+    replayed, device = bytearray(base.image()), bytearray(base.image())
+    replay_all(case.trace, replayed)
+    differences.apply(final, device)
+    wrong = [
+        number
+        for number in range(base.length // SECTOR_BYTES)
+        if replayed[number * SECTOR_BYTES :][:SECTOR_BYTES] != device[number * SECTOR_BYTES :][:SECTOR_BYTES]
+    ]
+    assert disagreeing(case.trace, base, final) == wrong
