@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
-from bob.crash.state import Torn
+from bob.crash.state import CrashState, Torn
 from bob.trace.model import SECTOR_BYTES, Trace
 
 T = TypeVar("T")
@@ -60,6 +60,14 @@ class View:
 def view(number: int, point: GrowthPoint) -> View:
     """The view of growth point ``number``."""
     return View(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
+
+
+def settled(points: Sequence[View], medium: int, torn: Torn = (), legal_at: int = 0) -> CrashState:
+    """The state with whole writes ``medium``, at the last point where it is legal, given one where it is or before."""
+    number = legal_at
+    while number + 1 < len(points) and not points[number + 1].durable & ~medium:
+        number += 1
+    return CrashState(number, tuple(index for index in points[number].writes if medium >> index & 1), torn)
 
 
 def mask(indexes: Sequence[int] | frozenset[int]) -> int:

@@ -87,6 +87,19 @@ class Composer:
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
+    def layers(self) -> list[tuple[int, ...]]:
+        """For each of ``sectors`` the writes that can show there, in submission order, each as a bit mask.
+
+        What is there is the content of the last of them that landed, or the ground's if none did.
+        """
+        layers: list[tuple[int, ...]] = [()] * len(self._sectors)
+        for place, source, writer in zip(
+            self._place.tolist(), self._source.tolist(), self._writer.tolist(), strict=True
+        ):
+            if source or layers[place]:  # what shows nothing but the ground matters where it hides something else only
+                layers[place] += (1 << writer,)
+        return layers
+
     def delta(self, state: CrashState) -> tuple[Run, ...]:
         """What turns the ground (the base with ``floor_delta`` on it) into ``state``; sectors ascend, none twice."""
         vector = self._compose(state)

@@ -25,6 +25,7 @@ from bob.crash.drafts import (
     interleave,
     parts_lost,
     prefixes,
+    settled,
     single_kept,
     single_lost,
     spread,
@@ -200,7 +201,7 @@ class Search(Iterator[Candidate]):
             medium = self._views[draft.point].durable | draft.kept
             if medium in self._known_whole if not draft.torn else (medium, draft.torn) in self._known_torn:
                 continue
-            state = self._settled(medium, draft)
+            state = settled(self._views, medium, draft.torn, draft.point)
             key = self._composer.key(state)
             fresh = key not in self._keys
             if fresh and len(self._keys) >= self._budget:
@@ -216,14 +217,6 @@ class Search(Iterator[Candidate]):
             if fresh:
                 new, known = new + 1, 0
                 yield Candidate(state, key, stage.name)
-
-    def _settled(self, medium: int, draft: Draft) -> CrashState:
-        """The state with whole writes ``medium`` and the tears of ``draft``, at the last point where it is legal."""
-        number = draft.point
-        while number + 1 < len(self._views) and not self._views[number + 1].durable & ~medium:
-            number += 1
-        kept = tuple(index for index in self._views[number].writes if medium >> index & 1)
-        return CrashState(number, kept, draft.torn)
 
     def _set_aside(self) -> bool:
         """Whether states of whole writes, all of which are to be explored, need what is left of the budget."""

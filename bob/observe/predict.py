@@ -77,15 +77,16 @@ class Known:
     """The mounted states of a workload, as a tree of what they read, in the order in which they read it.
 
     The order only gives the tree its shape: a state may have read in another order, or less than another one at the
-    same node. ``find`` costs some microseconds for each read on the way, however many states there are.
+    same node. ``find`` costs some microseconds for each read on the way, however many states there are. ``root`` is
+    where all states begin.
     """
 
     def __init__(self) -> None:
-        self._root = Node()
+        self.root = Node()
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
         """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
-        node = self._root if gap is None else gap.node
+        node = self.root if gap is None else gap.node
         while node.outcome is None:
             content = b"" if node.places is None else contents[node.places].tobytes()
             child = node.by_content.get(content)
@@ -99,7 +100,7 @@ class Known:
 
         Raises Contradiction if another outcome was already known of a state like it.
         """
-        node = self._root
+        node = self.root
         left = list(read)
         while node.outcome is None:
             if node.places is None:

@@ -1,0 +1,85 @@
+"""Cubes against all legal states, listed by brute force: counts are exact, samples legal, divisions without a rest."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.crash.cubes import Cube, Divider, LegalStates
+from bob.crash.drafts import mask, view
+from bob.crash.image import Composer
+from bob.crash.legal import count_writes, growth_points
+from bob.crash.state import CrashState, check_state
+
+from .brute import legal_writes
+from .traces import Case, cases
+
+masks = st.integers(0, 2**10 - 1)
+
+
+def legal_of(case: Case) -> tuple[LegalStates, set[int]]:
+    points = growth_points(case.trace, case.model)
+    legal = {mask(kept) for kept in legal_writes(case.trace, case.model)}
+    return LegalStates([view(number, point) for number, point in enumerate(points)]), legal
+
+
+def inside(cube: Cube, medium: int) -> bool:
+    return not cube.kept & ~medium and not cube.lost & medium
+
+
+def medium_of(case: Case, state: CrashState) -> int:
+    points = growth_points(case.trace, case.model)
+    check_state(case.trace, case.model, points, state)
+    return mask(points[state.point].durable) | mask(state.kept)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, st.integers())
+def test_a_cube_is_counted_and_sampled_exactly(case: Case, kept: int, lost: int, seed: int) -> None:
+    states, legal = legal_of(case)
+    assert states.count(Cube()) == len(legal) == count_writes(growth_points(case.trace, case.model))
+    cube = Cube(kept, lost)
+    members = {medium for medium in legal if inside(cube, medium)}
+    assert states.count(cube) == len(members)
+    if members:
+        assert medium_of(case, states.some(cube)) in members
+        assert {medium_of(case, states.sample(cube, Random(seed + k))) for k in range(5)} <= members
+
+
+@settings(max_examples=20, deadline=None)
+@given(cases())
+def test_every_state_of_a_cube_is_sampled(case: Case) -> None:
+    states, legal = legal_of(case)
+    if len(legal) <= 8:
+        random = Random(0)
+        assert {medium_of(case, states.sample(Cube(), random)) for _ in range(300)} == legal
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, st.data())
+def test_a_division_has_no_rest_and_one_content_in_each_part(
+    case: Case, kept: int, lost: int, data: st.DataObject
+) -> None:
+    states, legal = legal_of(case)
+    points = growth_points(case.trace, case.model)
+    composer = Composer(case.trace, points, case.model, case.base_sector)
+    every = len(composer.sectors)
+    chosen = data.draw(st.lists(st.integers(0, every - 1), unique=True, max_size=6)) if every else []
+    places = np.array(chosen, dtype=np.intp)
+    cube = Cube(kept, lost)
+    parts = list(Divider(states, composer).divide(cube, places))
+    members = sorted(medium for medium in legal if inside(cube, medium))
+    assert sorted(medium for part in parts for medium in members if inside(part, medium)) == members
+    assert sum(states.count(part) for part in parts) == (len(members) if members else 0)
+    by_medium = {}
+    for number, point in enumerate(points):
+        for medium in members:
+            if not mask(point.durable) & ~medium and not medium & ~(mask(point.durable) | mask(point.pending)):
+                kept_here = tuple(index for index in point.pending if medium >> index & 1)
+                by_medium[medium] = composer.contents(CrashState(number, kept_here))[places].tobytes()
+    for part in parts:
+        assert len({by_medium[medium] for medium in members if inside(part, medium)}) <= 1
+        assert not members or states.count(part)

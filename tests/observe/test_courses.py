@@ -1,0 +1,120 @@
+"""Dividing legal states by the courses of a made-up recovery: against listing, recovering and counting every one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from random import Random
+
+from crash.brute import legal_writes
+from crash.traces import Case, cases, journal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.crash.cubes import LegalStates
+from bob.crash.device import DeviceModel
+from bob.crash.drafts import mask, settled, view
+from bob.crash.image import Composer
+from bob.crash.legal import growth_points
+from bob.crash.state import CrashState
+from bob.observe.accesses import Access
+from bob.observe.courses import Courses
+from bob.observe.predict import Contents, Gap, Known, places_read
+
+
+def recover(program: int, sectors: list[int], contents: Contents, steps: int) -> tuple[int, list[Access]]:
+    """A recovery that is different for each ``program``: each step depends on all that was read before."""
+    device = dict(zip(sectors, contents.tolist(), strict=True))
+    memory = hashlib.sha256(str(program).encode())
+    accesses: list[Access] = []
+    for step in range(steps):
+        chance = Random(memory.digest())
+        sector, count = chance.choice(sectors or [0]), chance.randint(1, 3)
+        accesses.append(Access(chance.random() < 0.8, sector, count, step))
+        if accesses[-1].reads:
+            memory.update(repr([device.get(one, -1) for one in range(sector, sector + count)]).encode())
+        else:
+            device.update((one, -2) for one in range(sector, sector + count))
+    return memory.digest()[0] % 4, accesses
+
+
+class Explorer:
+    """Divides the legal states of a case, mounting where it must."""
+
+    def __init__(self, case: Case, program: int, steps: int) -> None:
+        self.points = growth_points(case.trace, case.model)
+        self.composer = Composer(case.trace, self.points, case.model, case.base_sector)
+        self.views = [view(number, point) for number, point in enumerate(self.points)]
+        self.legal = LegalStates(self.views)
+        self.known = Known()
+        self.courses = Courses(self.known, self.legal, self.composer)
+        self.program, self.steps, self.mounts = program, steps, 0
+
+    def outcome(self, state: CrashState) -> tuple[int, list[Access]]:
+        return recover(self.program, self.composer.sectors.tolist(), self.composer.contents(state), self.steps)
+
+    def mount(self, gap: Gap) -> None:
+        state = self.legal.some(self.courses.open[gap][0])
+        outcome, accesses = self.outcome(state)
+        self.known.add(self.composer.contents(state), places_read(self.composer.sectors, accesses), outcome)
+        self.mounts += 1
+        self.courses.reopen(gap)
+
+    def run(self, most_mounts: int, most_open: int, steps: int) -> None:
+        while not self.courses.is_complete and self.mounts < most_mounts:
+            self.courses.advance(most_open, steps)
+            for gap in list(self.courses.open)[: most_mounts - self.mounts]:
+                self.mount(gap)
+        self.courses.advance(10**9, 10**9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 5), st.integers(1, 20))
+def test_every_state_is_settled_with_its_own_outcome(
+    case: Case, program: int, reads: int, most_open: int, steps: int
+) -> None:
+    explorer = Explorer(case, program, reads)
+    explorer.run(10**6, most_open, steps)
+    assert explorer.courses.is_complete
+    outcomes: Counter[int] = Counter()
+    courses = set()
+    for kept in legal_writes(case.trace, case.model):
+        medium = mask(kept)
+        outcome, accesses = explorer.outcome(settled(explorer.views, medium))
+        outcomes[outcome] += 1
+        state = settled(explorer.views, medium)
+        contents, sectors = explorer.composer.contents(state), explorer.composer.sectors
+        courses.add(b"".join(contents[places].tobytes() for places in places_read(sectors, accesses)))
+        [course] = [
+            course
+            for course in explorer.courses.settled
+            if not course.cube.kept & ~medium and not course.cube.lost & medium
+        ]
+        assert course.outcome == outcome
+    told: Counter[int] = Counter()
+    for course in explorer.courses.settled:
+        told[course.outcome] += course.states
+    assert told == outcomes
+    assert explorer.mounts == len(courses)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(0, 10**6), st.integers(0, 6), st.integers(1, 20))
+def test_what_is_settled_early_is_right_too(case: Case, program: int, most_mounts: int, steps: int) -> None:
+    explorer = Explorer(case, program, 6)
+    explorer.run(most_mounts, 3, steps)
+    legal = legal_writes(case.trace, case.model)
+    assert sum(course.states for course in explorer.courses.settled) <= len(legal)
+    for kept in legal:
+        medium = mask(kept)
+        for course in explorer.courses.settled:
+            if not course.cube.kept & ~medium and not course.cube.lost & medium:
+                assert course.outcome == explorer.outcome(settled(explorer.views, medium))[0]
+
+
+def test_many_states_take_few_mounts() -> None:
+    # 2^40 states and more, of which recovery reads a few sectors
+    trace = journal(3, 40)
+    explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
+    explorer.run(10**6, 50, 1000)
+    assert explorer.courses.is_complete
