@@ -1,9 +1,10 @@
 """What predicting outcomes saves: ``python bench/prediction.py RUN [EVERY [BUDGET]]``.
 
-Takes recordings from the run directory RUN (every EVERYth workload, 8; BUDGET crash states of each, 100), and explores
-each of them twice in one guest: with each state mounted, and with predictions. Prints for each workload how many states
-were mounted, then, both ways: wall-clock seconds; seconds of processor time of QEMU (for a host that is busy with other
-things); milliseconds of it for each state that was mounted; and requests. Says so where the outcomes were not the same.
+Takes recordings from the run directory RUN (every EVERYth workload, 8; a budget of BUDGET, 100), and explores each of
+them twice in one guest: with each single state mounted, and by what recovery reads. Prints for each workload how many
+states were mounted, then, both ways: wall-clock seconds; seconds of processor time of QEMU (for a host that is busy
+with other things); milliseconds of it for each state that was mounted; and requests. Says so where the outcomes of a
+state were not the same.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from typing import Any
 from bob.config import configuration
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
+from bob.crash.state import CrashState
 from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.explore import explore
 from bob.record.check import checked
+from bob.report.counts import compact
 from bob.store import Observed, RunDirectory
 
 
@@ -72,13 +75,13 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def seen(observed: Observed) -> list[object]:
+def seen(observed: Observed) -> dict[CrashState, object]:
     """What is judged: each state with what was found in it. Which of the unmountable are repaired is left out."""
-    found: list[object] = []
-    for state, outcome in observed.states:
+    found: dict[CrashState, object] = {}
+    for state, outcome, _states in observed.states:
         observation = None if outcome is None else observed.findings.observation(outcome)
         tree = observation.tree if observation is not None and observation.mounted else None
-        found.append((state, observation and observation.error, tree))
+        found[state] = observation and observation.error, tree
     return found
 
 
@@ -90,7 +93,8 @@ def remark(without: Observed, predicted: Observed) -> str:
     """What is wrong with two explorations of one workload, if anything is."""
     if lost := without.lost or predicted.lost:
         return f"  LOST: {lost}"
-    return "" if seen(without) == seen(predicted) else "  DIFFERENT outcomes"
+    one, other = seen(without), seen(predicted)
+    return "" if all(one[state] == other[state] for state in one.keys() & other.keys()) else "  DIFFERENT outcomes"
 
 
 def main() -> None:
@@ -120,15 +124,15 @@ def main() -> None:
                         explore(agent, made, base, plan, budget=budget, seed=1, observed=ignore, predicting=predicting)
                     )
                 total.add(cost)
-            explored += len(results[1].states)
-            row(*costs, len(results[1].states), folder.name, remark(*results))
+            explored += results[1].coverage.explored
+            row(*costs, results[1].coverage.explored, folder.name, remark(*results))
     row(*totals, explored, "all", "")
 
 
 def row(without: Cost, cost: Cost, explored: int, name: str, remark: str) -> None:
     """One line of the table."""
     print(
-        f"{cost.mounts:7,} of {explored:6,}   {without.wall:5.1f} -> {cost.wall:5.1f}"
+        f"{cost.mounts:7,} of {compact(explored):>6}   {without.wall:5.1f} -> {cost.wall:5.1f}"
         f"  {without.processor:5.1f} -> {cost.processor:5.1f}  {without.processor / cost.processor:4.1f}"
         f"  {1000 * without.processor / without.mounts:4.1f} -> {1000 * cost.processor / cost.mounts:4.1f}"
         f"   {without.requests:3} -> {cost.requests:3}  {name}{remark}",

@@ -43,12 +43,16 @@ is something of it to be observed."""
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A configuration's workloads, in the order of its run directory; ``budget`` is in crash states per workload."""
+    """A configuration's workloads, in the order of its run directory.
+
+    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked.
+    """
 
     configuration: Configuration
     model: DeviceModel
     budget: int
     seed: int
+    audit: float
     run: RunDirectory
     workloads: tuple[Workload, ...]
 
@@ -91,6 +95,13 @@ class _Work:
     results: dict[int, Explored | Refused] = field(default_factory=dict)
     bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
     refusal: UsageError | None = None
+
+
+@dataclass(slots=True)
+class _Told:
+    """How many single crash states of a workload the progress was told of."""
+
+    states: int = 0
 
 
 @contextmanager
@@ -173,10 +184,11 @@ class Pipeline:
                     self._record_all(job)
                     continue
                 work, recorded = job
+                told = _Told()
                 try:
                     if agent is None:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
-                    observed = self._observe(agent, recorded)
+                    observed = self._observe(agent, recorded, told)
                 except (GuestLost, AgentBroken, UsageError) as loss:
                     nothing = recorded.plan.nothing_explored()
                     observed = Observed((), Findings(), nothing, f"the guest was lost: {loss}")
@@ -184,7 +196,7 @@ class Pipeline:
                     agent = None
                     guest.close()
                 recorded.task.run.save_observed(recorded.folder, observed)
-                unused = recorded.task.budget - len(observed.states)
+                unused = recorded.task.budget - told.states
                 self._done(work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
 
     def _next(self) -> _Work | tuple[_Work, Recorded] | None:
@@ -289,7 +301,7 @@ class Pipeline:
         self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {reason}")
         self._done(work, number, workload, task.budget, Refused(workload, reason))
 
-    def _observe(self, agent: Agent, recorded: Recorded) -> Observed:
+    def _observe(self, agent: Agent, recorded: Recorded, told: _Told) -> Observed:
         title, task = recorded.workload.title, recorded.task
         return explore(
             agent,
@@ -298,12 +310,14 @@ class Pipeline:
             recorded.plan,
             budget=task.budget,
             seed=task.seed,
-            observed=lambda states: self._tell(title, states),
+            audit=task.audit,
+            observed=lambda states: self._tell(title, states, told),
         )
 
-    def _tell(self, title: str, states: int) -> None:
+    def _tell(self, title: str, states: int, told: _Told) -> None:
         if self._stopped:
             raise _Stopped
+        told.states += states
         self._progress.observed(title, states)
 
 

@@ -199,7 +199,7 @@ def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]
     run.note(environment=environment)
     about = run.about()
     workloads = tuple(map(workload_from_json, [] if "finished" in about else about["workloads"]))
-    return Task(request.configuration, request.model, request.budget, request.seed, run, workloads)
+    return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 
 def _environment(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:

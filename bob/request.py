@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bob.config import DEFAULT_BUDGET, Configuration, configuration
+from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.crash.device import DeviceModel, WriteCache
 
 DEFAULT_IMAGE = "debian-bookworm"
@@ -17,7 +17,8 @@ DEFAULT_IMAGE = "debian-bookworm"
 class ProbeRequest:
     """A configuration, properties (none: all), and how deep to look.
 
-    ``budget`` is in crash states per workload; ``atomic_write_bytes`` is what the device writes whole.
+    ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
+    ``atomic_write_bytes`` is what the device writes whole.
     """
 
     configuration: Configuration
@@ -28,6 +29,7 @@ class ProbeRequest:
     seed: int = 1
     write_cache: str = "volatile"
     atomic_write_bytes: int = 512
+    audit: float = DEFAULT_AUDIT
 
     @property
     def model(self) -> DeviceModel:
@@ -45,6 +47,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "seed": request.seed,
         "write_cache": request.write_cache,
         "atomic_write_bytes": request.atomic_write_bytes,
+        "audit": request.audit,
     }
 
 
@@ -59,6 +62,7 @@ def request_from_json(document: Mapping[str, Any], connect: str | None = None) -
         seed=document["seed"],
         write_cache=document["write_cache"],
         atomic_write_bytes=document["atomic_write_bytes"],
+        audit=document.get("audit", DEFAULT_AUDIT),
     )
 
 

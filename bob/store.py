@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
@@ -33,15 +33,27 @@ from bob.workload.language import parse_one, write_one
 from bob.workload.operations import Finish, Workload
 
 
+class Seen(NamedTuple):
+    """A crash state with its ``outcome`` (None: never known), and for how many legal ``states`` it speaks.
+
+    For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
+    them: so the numbers of all that was seen add up to those of the legal states whose outcome is known.
+    """
+
+    state: CrashState
+    outcome: int | None
+    states: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen of a workload: each explored state with its outcome (None: never known, ``lost`` says why).
+    """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
 
     ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
     read in others.
     """
 
-    states: tuple[tuple[CrashState, int | None], ...]
+    states: tuple[Seen, ...]
     findings: Findings
     coverage: States
     lost: str | None = None
@@ -146,7 +158,7 @@ class RunDirectory:
         """Keep what was seen of a workload."""
         coverage = observed.coverage
         document = {
-            "states": [[state.to_json(), outcome] for state, outcome in observed.states],
+            "states": [[seen.state.to_json(), seen.outcome, str(seen.states)] for seen in observed.states],
             "outcomes": observed.findings.found,
             "chunks": [len(chunk) for chunk in observed.findings.chunks],
             "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),
@@ -178,7 +190,9 @@ class RunDirectory:
             findings = Findings()
             findings.add(document["outcomes"], document["chunks"], contents)
             return Observed(
-                states=tuple((CrashState.from_json(state), outcome) for state, outcome in document["states"]),
+                states=tuple(
+                    Seen(CrashState.from_json(one[0]), *one[1:2], *map(int, one[2:])) for one in document["states"]
+                ),
                 findings=findings,
                 coverage=states_from_json(document["coverage"]),
                 lost=document["lost"],

@@ -13,7 +13,7 @@ from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
 from bob.result import States
-from bob.store import Observed
+from bob.store import Observed, Seen
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.recording import Recording
@@ -99,7 +99,9 @@ COVERAGE = States(6, 14, 2**70, None, 4)
 
 def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observed:
     """States with their outcomes, numbers in ``found``."""
-    return Observed(states, Findings(found, [INITIAL, OVERWRITTEN, HALF]), COVERAGE, lost)
+    return Observed(
+        tuple(Seen(*state) for state in states), Findings(found, [INITIAL, OVERWRITTEN, HALF]), COVERAGE, lost
+    )
 
 
 FIRST, LAST = CrashState(0), CrashState(len(plan().points) - 1, plan().points[-1].pending)

@@ -27,15 +27,14 @@ import bob.request
 import bob.result
 import bob.store
 import bob.witness
-from bob.config import DEFAULT_BUDGET, MIB, file_systems
+from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit
 from bob.guest.agent import look, observer, recorder
 from bob.guest.agent import main as agent
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
-from bob.observe.explore import WINDOW
-from bob.observe.rounds import AUDIT_EVERY, CONTROL_EVERY
+from bob.observe.rounds import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
@@ -370,10 +369,10 @@ def test_the_numbers_that_the_pages_name() -> None:
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
     assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
     assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]
-    assert f"by default {DEFAULT_BUDGET} crash states per workload" in pages["how-it-works.md"]
+    assert f"by default about {DEFAULT_BUDGET} mounts per workload" in pages["how-it-works.md"]
     assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
     assert f"After every {AUDIT_EVERY} mounts" in pages["how-it-works.md"]
-    assert f"one in {CONTROL_EVERY}, at least one for each {WINDOW} states" in pages["how-it-works.md"]
+    assert f"by default one in {round(1 / DEFAULT_AUDIT)} of" in pages["how-it-works.md"]
 
 
 def test_the_readme_has_one_table() -> None:

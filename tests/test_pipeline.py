@@ -23,14 +23,14 @@ from bob.observe.observation import Findings
 from bob.pipeline import Explored, Pipeline, Refused, Task
 from bob.progress import Silent
 from bob.record.base import base_name
-from bob.store import Observed, RunDirectory
+from bob.store import Observed, RunDirectory, Seen
 from bob.trace.base import Base
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 
 LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
-OBSERVED = Observed(((samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
 
 
 @dataclass
@@ -84,7 +84,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def task(run: RunDirectory, workloads: Sequence[Workload] = WORKLOADS, fs: str = "ext4") -> Task:
     made = samples.CONFIGURATION if fs == "ext4" else configuration(fs)
-    return Task(made, DeviceModel(), 10, 1, run, tuple(workloads))
+    return Task(made, DeviceModel(), 10, 1, 0.01, run, tuple(workloads))
 
 
 def started(*tasks: Task) -> Pipeline:

@@ -22,7 +22,7 @@ from bob.cli.options import (
     json_option,
     quiet_option,
 )
-from bob.config import DEFAULT_BUDGET, Configuration
+from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError
 from bob.request import DEFAULT_IMAGE, ProbeRequest
 
@@ -62,7 +62,15 @@ _OPTIONS = (
         metavar="N",
         default=DEFAULT_BUDGET,
         show_default=True,
-        help="Crash states per workload, at most.",
+        help="Mounts per workload, about; states that need none are free.",
+    ),
+    click.option(
+        "--audit",
+        type=click.FloatRange(0, 1),
+        metavar="RATE",
+        default=DEFAULT_AUDIT,
+        show_default=True,
+        help="The share of predicted outcomes that is checked by more mounts; at least one per workload.",
     ),
     click.option(
         "--seed", type=int, metavar="N", default=1, show_default=True, help="Chooses the random crash states."
@@ -111,6 +119,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         seed=asked["seed"],
         write_cache=asked["write_cache"],
         atomic_write_bytes=int(asked["atomic_write"]),
+        audit=asked["audit"],
     )
 
 

@@ -9,7 +9,9 @@ from bob.config.file_system import MIB, FileSystem, file_systems
 from bob.errors import UsageError
 
 DEFAULT_BUDGET = 100
-"""Crash states per workload: with it a column takes a few minutes on two processors without KVM."""
+"""Mounts per workload: with it a column takes a few minutes on two processors without KVM."""
+DEFAULT_AUDIT = 0.01
+"""The share of what is predicted that is mounted all the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from bob.crash.drafts import View, settled
+from bob.crash.drafts import View, mask, settled
 from bob.crash.image import Composer
 from bob.crash.state import CrashState
 
@@ -26,6 +26,10 @@ class Cube:
 
     kept: int = 0
     lost: int = 0
+
+    def __contains__(self, medium: int) -> bool:
+        """Whether a legal state with the writes ``medium`` is one of these."""
+        return not self.kept & ~medium and not self.lost & medium
 
 
 class LegalStates:
@@ -38,6 +42,10 @@ class LegalStates:
     def count(self, cube: Cube) -> int:
         """How many states are in ``cube``; of the whole, ``Cube()``, as many as ``count_writes`` says."""
         return sum(self._counts(cube))
+
+    def medium(self, state: CrashState) -> int:
+        """The writes that are on the medium in ``state``, durable ones included."""
+        return self._views[state.point].durable | mask(state.kept)
 
     def some(self, cube: Cube) -> CrashState:
         """A state of ``cube``, which has one, that is easy to explain: with no write after the last that it must have,

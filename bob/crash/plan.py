@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bob.crash.cubes import LegalStates
 from bob.crash.device import DeviceModel
+from bob.crash.drafts import view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import Search, search
@@ -19,13 +21,13 @@ class Plan:
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.trace = trace
         self.points = growth_points(trace, model)
+        self.legal = LegalStates([view(number, point) for number, point in enumerate(self.points)])
         self.composer = Composer(trace, self.points, model, base.sector)
 
-    def search(self, budget: int, seed: int) -> Search:
-        """The search of up to ``budget`` states."""
-        return search(
-            self.trace, self.points, self.composer, budget=budget, seed=seed, focus=writes_of_operations(self.trace)
-        )
+    def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:
+        """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""
+        focus = writes_of_operations(self.trace)
+        return search(self.trace, self.points, self.composer, budget=budget, seed=seed, focus=focus, torn=torn)
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
         """The sectors of ``state`` on top of the base: (first sector, data), the floor first."""

@@ -85,6 +85,11 @@ class Coverage:
         return self.sector_states == self.legal_sectors
 
     @property
+    def exhausted_torn(self) -> bool:
+        """Every legal state with a torn write has the contents of a candidate."""
+        return self.sector_states - self.write_states == self.legal_sectors - self.legal_writes
+
+    @property
     def exhaustive(self) -> Literal["writes", "sectors"] | None:
         """What a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
         if self.exhausted_sectors:
@@ -111,13 +116,15 @@ def search(
     budget: int,
     seed: int,
     focus: Sequence[frozenset[int]] = (),
+    torn: bool | None = None,
 ) -> Search:
     """The search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
 
     ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation that a
-    property asks about, the indexes of the writes that carry its data. The same arguments give the same candidates.
+    property asks about, the indexes of the writes that carry its data. With ``torn`` only states that have torn
+    writes are tried, with False only states that have none. The same arguments give the same candidates.
     """
-    return Search(trace, points, composer, budget=budget, seed=seed, focus=focus)
+    return Search(trace, points, composer, budget=budget, seed=seed, focus=focus, torn=torn)
 
 
 class Search(Iterator[Candidate]):
@@ -132,6 +139,7 @@ class Search(Iterator[Candidate]):
         budget: int,
         seed: int,
         focus: Sequence[frozenset[int]] = (),
+        torn: bool | None = None,
     ) -> None:
         self._composer = composer
         self._budget = budget
@@ -141,7 +149,9 @@ class Search(Iterator[Candidate]):
         self._keys: set[bytes] = set()
         self._known_whole: set[int] = set()
         self._known_torn: set[tuple[int, Torn]] = set()
-        self._stages = self._all_stages(trace, seed, focus)
+        self._only_torn = torn is True
+        stages = self._all_stages(trace, seed, focus)
+        self._stages = [stage for stage in stages if torn in (None, stage.tears)]
         self._candidates = self._run()
 
     def __next__(self) -> Candidate:
@@ -199,6 +209,8 @@ class Search(Iterator[Candidate]):
                 return
             known += 1
             medium = self._views[draft.point].durable | draft.kept
+            if self._only_torn and not draft.torn:
+                continue
             if medium in self._known_whole if not draft.torn else (medium, draft.torn) in self._known_torn:
                 continue
             state = settled(self._views, medium, draft.torn, draft.point)
@@ -221,5 +233,5 @@ class Search(Iterator[Candidate]):
     def _set_aside(self) -> bool:
         """Whether states of whole writes, all of which are to be explored, need what is left of the budget."""
         missing = self._legal_writes - len(self._known_whole)
-        fits = self._legal_writes <= self._budget * 3 // 4
+        fits = self._legal_writes <= self._budget * 3 // 4 and not self._only_torn
         return fits and missing > 0 and self._budget - len(self._keys) <= missing

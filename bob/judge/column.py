@@ -79,11 +79,12 @@ class Column:
         except Exception as broken:
             self.refuse(workload, _broke(broken))
             return
-        self._unmountable += len(bench.unmountable)
-        easiest = sorted(bench.unmountable, key=lambda pair: departure(pair[0]))
-        for state, outcome in easiest[: self._first_unmountable is None]:
-            error = observations[outcome].error or ""
-            self._first_unmountable = Showing((), workload, base, recording, plan, state, None, error)
+        self._unmountable += sum(seen.states for seen in bench.unmountable)
+        if bench.unmountable and self._first_unmountable is None:
+            easiest = min(bench.unmountable, key=lambda seen: departure(seen.state))
+            assert easiest.outcome is not None
+            error = observations[easiest.outcome].error or ""
+            self._first_unmountable = Showing((), workload, base, recording, plan, easiest.state, None, error)
         for prop in self._properties:
             try:
                 judged = bench.judge(prop)

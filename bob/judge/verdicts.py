@@ -10,6 +10,7 @@ from bob.judge.presence import Oracle, Presence
 from bob.judge.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.observe.observation import Observation
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
+from bob.store import Seen
 from bob.workload.history import History, simulate
 from bob.workload.operations import Sync, Workload
 
@@ -34,7 +35,7 @@ class Judged:
 class Bench:
     """A workload with everything that was observed of it, ready to be judged by any number of properties.
 
-    ``states`` has each explored state with its outcome (None: not known), ``observations`` each outcome (large ones:
+    ``states`` has what was seen of each explored state, ``observations`` each outcome (large ones:
     they are looked at one by one). ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by
     name before and after the operations. ``complete`` is the state with every write of the recording.
 
@@ -47,7 +48,7 @@ class Bench:
         self,
         workload: Workload,
         inodes: Sequence[Mapping[str, int]],
-        states: Sequence[tuple[CrashState, int | None]],
+        states: Sequence[Seen],
         observations: Sequence[Observation],
         coverage: States,
         lost: str | None,
@@ -66,7 +67,7 @@ class Bench:
             for number, observation in enumerate(observations)
             if observation.mounted
         }
-        outcomes = dict(states)
+        outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
         self._distrust = self._control(outcomes.get(CrashState(0)), "before the operations", _THERE)
@@ -84,10 +85,9 @@ class Bench:
         return f"a control failed: {when} {reading.damage[0].about}" if reading.damage else None
 
     @property
-    def unmountable(self) -> list[tuple[CrashState, int]]:
-        """The explored states that did not mount, each with its outcome."""
-        known = ((state, outcome) for state, outcome in self._states if outcome is not None)
-        return [(state, outcome) for state, outcome in known if outcome not in self._readings]
+    def unmountable(self) -> list[Seen]:
+        """The explored states that did not mount."""
+        return [seen for seen in self._states if seen.outcome is not None and seen.outcome not in self._readings]
 
     @staticmethod
     def asks(prop: Property, workload: Workload) -> bool:
@@ -100,7 +100,7 @@ class Bench:
         if not asked:
             return None
         broken = {number: question for number in self._readings if (question := self._broken(prop, asked, number))}
-        showing = [(state, outcome) for state, outcome in self._states if outcome in broken]
+        showing = [seen for seen in self._states if seen.outcome in broken]
         verdict, reason = Verdict.HOLDS, None
         if self._distrust is not None:
             verdict, reason, showing = Verdict.UNKNOWN, self._distrust, []
@@ -113,11 +113,16 @@ class Bench:
         elif not self._readings:
             verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
         result = WorkloadResult(
-            self.workload.name, self.workload.finish.name, verdict, self._coverage, len(showing), reason
+            self.workload.name,
+            self.workload.finish.name,
+            verdict,
+            self._coverage,
+            sum(seen.states for seen in showing),
+            reason,
         )
         if not showing:
             return Judged(result)
-        state, outcome = min(showing, key=lambda pair: departure(pair[0]))
+        state, outcome, _states = min(showing, key=lambda seen: departure(seen.state))
         assert outcome is not None
         reading, observation = self._readings[outcome], self._observations[outcome]
         found = violation(prop, broken[outcome], self.history, self.oracle, reading, observation)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
-from bob.config import Configuration
+from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan
-from bob.crash.search import Search
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.agent_client import Agent, AgentBroken
@@ -15,8 +16,7 @@ from bob.guest.loss import GuestLost
 from bob.observe.observation import Findings
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
-from bob.result import States
-from bob.store import Observed
+from bob.store import Observed, Seen
 from bob.trace.base import Base
 
 WINDOW = 200
@@ -33,44 +33,64 @@ def explore(
     budget: int,
     seed: int,
     observed: Callable[[int], None],
+    audit: float = DEFAULT_AUDIT,
     predicting: bool = True,
 ) -> Observed:
-    """Find the outcomes of up to ``budget`` crash states of ``plan``, by mounting them in the agent's guest.
+    """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
 
-    ``observed`` is told how many more states were dealt with. Where not ``predicting``, each state is mounted; the
-    outcomes are the same. A guest that is lost on the way, or an agent that fails or refuses there, leaves the states
-    of which nothing is to be believed yet, and all that would have come, without an outcome; a prediction that turns
-    out wrong so leaves all that were predicted. The loss is in the answer, and never retried away.
+    First come single states of whole writes, up to half of the budget; then, with up to three quarters of it, all legal
+    states of whole writes at once; then single torn states. ``observed`` is told how many more single states were dealt
+    with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
+    ``budget`` single states are mounted, and no others; the outcomes are the same.
+
+    A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
+    be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
+    that were predicted. The loss is in the answer, and never retried away.
     """
-    searching = plan.search(budget, seed)
-    states: list[CrashState] = []
+    half = (budget + 1) // 2
+    whole, torn = (plan.search(half, seed, torn=False), plan.search(budget - half, seed, torn=True))
+    both = plan.search(budget, seed)
     findings, rounds, lost = Findings(), None, None
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
         session = Session(agent, configuration, base, floor, payload, watched=watched)
         findings = session.findings
-        rounds = Rounds(session, plan, seed, observed, predicting=predicting)
-        while window := [candidate.state for candidate in islice(searching, WINDOW)]:
-            states += window
-            rounds.observe(window)
+        rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
+        if predicting:
+            _observe_all(rounds, (candidate.state for candidate in whole))
+            rounds.divide(budget * 3 // 4 - len(rounds.mounted))
+            _observe_all(rounds, (candidate.state for candidate in torn))
+        else:
+            _observe_all(rounds, (candidate.state for candidate in both))
+        rounds.settle()
     except (GuestLost, AgentBroken, UsageError) as loss:
         lost = f"the guest was lost: {loss}"
     except Mispredicted as wrong:
         lost = str(wrong)
-    outcomes = rounds.outcomes if rounds is not None else {}
-    predicted = outcomes.keys() - rounds.mounted if rounds is not None else set()
-    return Observed(
-        tuple((state, outcomes.get(number)) for number, state in enumerate(states)),
-        findings,
-        _coverage(plan, searching, states, len(outcomes), len(outcomes) - len(predicted)),
-        lost,
-        frozenset(predicted),
+    if rounds is None:
+        return Observed((), findings, plan.nothing_explored(), lost)
+    known = tuple(
+        Seen(state, rounds.outcomes.get(number), rounds.counts.get(number, 1))
+        for number, state in enumerate(rounds.states)
     )
+    exhaustive: Literal["writes", "sectors"] | None = None
+    if known and all(seen.outcome is not None for seen in known):
+        if not predicting:
+            exhaustive = both.coverage.exhaustive
+        elif rounds.is_complete:
+            exhaustive = "sectors" if torn.coverage.exhausted_torn else "writes"
+    coverage = replace(
+        plan.nothing_explored(),
+        explored=sum(seen.states for seen in known if seen.outcome is not None),
+        exhaustive=exhaustive,
+        mounted=len(rounds.outcomes.keys() & rounds.mounted),
+    )
+    return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted))
 
 
-def _coverage(plan: Plan, searching: Search, states: Sequence[CrashState], known: int, mounted: int) -> States:
-    coverage = searching.coverage
-    complete = known == len(states) and known > 0
-    exhaustive = coverage.exhaustive if complete else None
-    return States(known, coverage.legal_writes, coverage.legal_sectors, exhaustive, mounted)
+def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
+    while window := list(islice(states, WINDOW)):
+        rounds.observe(window)
+        if len(window) == WINDOW:
+            rounds.settle()

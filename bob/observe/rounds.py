@@ -1,34 +1,44 @@
 """Finds the outcomes of many crash states by mounting few of them.
 
-States are dealt with in rounds: those whose outcome is known from what recovery read in others are predicted
+Single states are dealt with in rounds: those whose outcome is known from what recovery read in others are predicted
 (:mod:`bob.observe.predict`); of the rest, one of each kind that may well predict the others is mounted, all of these in
-one request. So no mount is wasted, and requests are few.
+one request. So no mount is wasted, and requests are few. Then all legal states of whole writes are divided by the
+courses that recovery takes in them (:mod:`bob.observe.courses`), with a mount for each course that is not known.
 
 Two kinds of states that were predicted are mounted after all, before any prediction is believed:
 
 - for each outcome, the state that is easiest to explain: that is the one which a witness is made of, so every witness
   was really mounted;
-- a sample drawn from the seed, one in ``CONTROL_EVERY`` and at least one.
+- a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, and of the
+  courses, each with any one of its states.
 
 If one of these has another outcome than was predicted, no prediction of the workload is believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil
 from random import Random
+from typing import TypeVar
 
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError
+from bob.observe.courses import Course, Courses
 from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
 from bob.observe.session import Mounted, Session
+
+T = TypeVar("T")
 
 BATCH = 50
 """Crash states per request: few round trips, but a progress display that moves."""
 AUDIT_EVERY = 100
 """Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
-CONTROL_EVERY = 16
+MOST_PARTS = 20_000
+"""So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
 
 class Mispredicted(BobError):
@@ -36,27 +46,40 @@ class Mispredicted(BobError):
 
 
 class Rounds:
-    """The outcomes of a workload's states, by their indexes, as they become known.
+    """The outcomes of a workload's ``states``, by their indexes, as they become known.
 
     ``outcomes`` has those that are to be believed: of mounted states after the next good audit, of predicted ones when
-    the controls have passed too. ``mounted`` are the indexes of the states that were mounted. ``told`` is called with
-    how many more states have been dealt with. Where not ``predicting``, all are mounted.
+    they were settled. ``mounted`` are the indexes of the states that were mounted. ``counts`` says for how
+    many legal states each one speaks, where that is not one, and ``is_complete`` whether the legal states of whole
+    writes are all spoken for. ``told`` is called with how many more single states have been dealt with. ``audit`` is
+    the share of what was predicted that is mounted all the same (0 to 1). Where not ``predicting``, all are mounted.
     """
 
     def __init__(
-        self, session: Session, plan: Plan, seed: int, told: Callable[[int], None], *, predicting: bool = True
+        self,
+        session: Session,
+        plan: Plan,
+        seed: int,
+        told: Callable[[int], None],
+        *,
+        audit: float,
+        predicting: bool = True,
     ) -> None:
+        self.states: list[CrashState] = []
         self.outcomes: dict[int, int] = {}
         self.mounted: set[int] = set()
+        self.counts: dict[int, int] = {}
+        self.is_complete = False
         self._session = session
         self._plan = plan
         self._random = Random(f"{seed} controls")
         self._told = told
+        self._audit = audit
         self._predicting = predicting
         self._known = Known()
-        self._states: list[CrashState] = []
         self._found: dict[int, int] = {}
         self._easiest: dict[int, tuple[tuple[int, int], int]] = {}
+        self._checks: set[int] = set()
         self._unaudited = 0
 
     def observe(self, states: Sequence[CrashState]) -> None:
@@ -64,9 +87,8 @@ class Rounds:
 
         Raises Mispredicted, and whatever the session raises; ``outcomes`` then has what is to be believed all the same.
         """
-        first = len(self._states)
-        self._states += states
-        waiting = {number: self._plan.composer.contents(state) for number, state in enumerate(states, first)}
+        window = self._add(states)
+        waiting = {number: self._plan.composer.contents(self.states[number]) for number in window}
         gaps: dict[int, Gap] = {}
         while waiting:
             before = len(waiting)
@@ -74,7 +96,64 @@ class Rounds:
             for number, mounted in self._mount(batch).items():
                 self._learn(number, waiting.pop(number), mounted)
             self._told(before - len(waiting))
-        self._control(range(first, len(self._states)))
+        self._checks.update(self._sample([number for number in window if number not in self.mounted]))
+        self._rank(window)
+
+    def divide(self, mounts: int) -> None:
+        """Find the outcomes of as many legal states of whole writes as ``mounts`` more mounts allow; perhaps of all.
+
+        Raises as :meth:`observe` does.
+        """
+        first = len(self.states)
+        courses = Courses(self._known, self._plan.legal, self._plan.composer)
+        parts = MOST_PARTS
+        while mounts > 0 and parts > 0:
+            parts -= courses.advance(BATCH, parts)
+            gaps = list(courses.open)[: min(BATCH, mounts)]
+            if not gaps:
+                break
+            mounts -= len(gaps)
+            batch = self._add(self._plan.legal.some(courses.open[gap][0]) for gap in gaps)
+            for gap, (number, mounted) in zip(gaps, self._mount(batch).items(), strict=True):
+                self._learn(number, self._plan.composer.contents(self.states[number]), mounted)
+                courses.reopen(gap)
+        courses.advance(sys.maxsize, parts)
+        self._rank(range(first, len(self.states)))
+        self._count(courses.settled)
+        self.is_complete = courses.is_complete
+        self._checks.update(self._any_of(course) for course in self._sample(courses.settled))
+
+    def settle(self) -> None:
+        """Mount some of what was predicted, and compare; then all of it is to be believed.
+
+        Raises as :meth:`observe` does.
+        """
+        chosen = {*self._checks, *(number for _rank, number in self._easiest.values())} - self.mounted
+        for number, mounted in self._mount(sorted(chosen), audit=True).items():
+            if mounted.outcome != self._found[number]:
+                raise self._mispredicted(number, self._found[number], mounted.outcome)
+        self._checks.clear()
+        self.outcomes.update(self._found)
+
+    def _any_of(self, course: Course) -> int:
+        """The index of one of the states of ``course``, taken at random."""
+        state = self._plan.legal.sample(course.cube, self._random)
+        if state in self.states:
+            return self.states.index(state)
+        return self._add_predicted(state, course.outcome)
+
+    def _add_predicted(self, state: CrashState, outcome: int) -> int:
+        """Take in a state of which the course is known, and so is spoken for; its index."""
+        [number] = self._add([state])
+        self._found[number], self.counts[number] = outcome, 0
+        self._rank([number])
+        return number
+
+    def _add(self, states: Iterable[CrashState]) -> range:
+        """Take in more states; their indexes."""
+        first = len(self.states)
+        self.states += states
+        return range(first, len(self.states))
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
         """Predict what can be, and take it out of ``waiting``; then one state of each kind that is left."""
@@ -98,7 +177,7 @@ class Rounds:
             return {}
         audit = audit or self._unaudited >= AUDIT_EVERY
         composer = self._plan.composer
-        deltas = [composer.delta(self._states[number]) for number in batch]
+        deltas = [composer.delta(self.states[number]) for number in batch]
         answers = self._session.mount(deltas, composer.payload_since(0), audit=audit)
         self.mounted.update(batch)
         if audit:
@@ -118,23 +197,49 @@ class Rounds:
         except Contradiction as found:
             raise self._mispredicted(number, found.one, found.other) from None
 
-    def _control(self, window: range) -> None:
-        """Mount some states of ``window`` that were predicted, and compare; then all of it is to be believed."""
-        predicted = [number for number in window if number not in self.mounted]
-        chosen = set(self._random.sample(predicted, -(-len(predicted) // CONTROL_EVERY)))
+    def _sample(self, predicted: Sequence[T]) -> list[T]:
+        """The share of ``predicted`` that is checked; one at least, if there are any."""
+        return self._random.sample(predicted, min(len(predicted), max(1, ceil(self._audit * len(predicted)))))
+
+    def _rank(self, window: Iterable[int]) -> None:
+        """Find those of these states that explain their outcomes best."""
         for number in window:
-            outcome, rank = self._found[number], departure(self._states[number])
+            outcome, rank = self._found[number], departure(self.states[number])
             if outcome not in self._easiest or rank < self._easiest[outcome][0]:
                 self._easiest[outcome] = rank, number
-        chosen.update(number for _rank, number in self._easiest.values() if number not in self.mounted)
-        for number, mounted in self._mount(sorted(chosen), audit=True).items():
-            if mounted.outcome != self._found[number]:
-                raise self._mispredicted(number, self._found[number], mounted.outcome)
-        self.outcomes.update((number, self._found[number]) for number in window)
+
+    def _count(self, settled: Sequence[Course]) -> None:
+        """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all
+        courses that end so."""
+        legal = self._plan.legal
+        media = {number: legal.medium(state) for number, state in enumerate(self.states) if not state.torn}
+        spoken_for: Counter[int] = Counter()
+        for course in settled:
+            spoken_for[course.outcome] += course.states
+            for number, medium in media.items():
+                if medium in course.cube:
+                    self.counts[number] = self._speaks_for_itself(number, course.outcome)
+                    spoken_for[course.outcome] -= self.counts[number]
+        for course in settled:
+            state = legal.some(course.cube)
+            if course.outcome not in self._easiest or departure(state) < self._easiest[course.outcome][0]:
+                self._add_predicted(state, course.outcome)
+        for outcome, count in spoken_for.items():
+            _rank, speaker = self._easiest[outcome]
+            self.counts[speaker] = self.counts.get(speaker, 1) + count
+
+    def _speaks_for_itself(self, number: int, outcome: int) -> int:
+        """1 for a state that was mounted and had another outcome than its course, since it was repaired; else 0."""
+        found = self._found[number]
+        if found != outcome and not self._session.findings.repaired(found):
+            raise self._mispredicted(number, outcome, found)
+        return int(found != outcome)
 
     def _mispredicted(self, number: int, predicted: int, seen: int) -> Mispredicted:
         """Believe no prediction any more; what to say of it."""
         self.outcomes = {known: outcome for known, outcome in self.outcomes.items() if known in self.mounted}
+        self.counts.clear()
+        self.is_complete = False
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"
             for outcome in (predicted, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bob.result import ConfigurationResult, States
+from bob.result import ConfigurationResult, States, total
 
 _LARGEST_IN_DIGITS = 10**6
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -37,18 +37,18 @@ def size(count: int) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """``1 crash state``, ``3 crash states``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    """``1 crash state``, ``3 crash states``, ``2^88 crash states``."""
+    return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
 
 
-def looked_at(column: ConfigurationResult) -> int:
-    """How many crash states of ``column`` were explored.
+def looked_at(column: ConfigurationResult) -> States:
+    """What was explored of ``column``.
 
     A recording that several properties ask about counts once: the sum over the cells would count it in each.
     """
-    asked = [workload for cell in column.properties for workload in cell.workloads]
-    recordings: dict[tuple[str, str], int] = {}
-    for workload in asked:
-        recording = (workload.name, workload.finish)
-        recordings[recording] = max(recordings.get(recording, 0), workload.states.explored)
-    return sum(recordings.values())
+    recordings: dict[tuple[str, str], States] = {}
+    for workload in (workload for cell in column.properties for workload in cell.workloads):
+        before = recordings.setdefault((workload.name, workload.finish), workload.states)
+        if workload.states.explored > before.explored:
+            recordings[workload.name, workload.finish] = workload.states
+    return total(list(recordings.values()))

@@ -177,7 +177,7 @@ def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
         families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
         witness = found.unmountable.witness
         command = witness_command(column.run, witness) if witness else None
-        yield PageColumn(anchor, column, known, families, looked_at(found), command)
+        yield PageColumn(anchor, column, known, families, looked_at(found).explored, command)
 
 
 def _meanings() -> dict[str, str]:
@@ -206,8 +206,8 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters.update(
-        says=_SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, states=explored, in_words=in_words,
-        title=title, foot=foot,
+        says=_SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
+        in_words=in_words, title=title, foot=foot,
     )  # fmt: skip
     return made
 

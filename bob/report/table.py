@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bob.report.counts import explored, plural
+from bob.report.counts import explored, looked_at, plural
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict, total
@@ -196,17 +196,16 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     cache = "volatile write cache" if result.write_cache == "volatile" else "no write cache"
     yield "device", f"{cache}, writes of {result.atomic_write_bytes:,} bytes are atomic"
     took = _took(result.run.started, result.run.finished)
-    asked = f"budget {result.run.budget:,} crash states per workload, seed {result.run.seed}{took}"
+    asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"
     yield "explored", asked + _mounted(result)
 
 
 def _mounted(result: Result) -> str:
-    """How many of the explored states were mounted, where not all were. A state counts in each cell that judges it."""
-    states = total([cell.states for column in result.configurations for cell in column.properties])
+    """How many states were explored by how many mounts, where these are fewer."""
+    states = total([looked_at(column) for column in result.configurations])
     if not 0 < states.mounted < states.explored:
         return ""
-    share = max(1, round(100 * states.mounted / states.explored))
-    return f"; {share} % of the states were mounted, the rest predicted from what recovery read"
+    return f"; {plural(states.explored, 'crash state')} by {plural(states.mounted, 'mount')}"
 
 
 def _took(started: str, finished: str) -> str:

@@ -5,23 +5,27 @@ In a guest in virtual time, which can observe too: these tests need no other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from bob.config import configuration
+from bob.crash.drafts import settled, view
 from bob.crash.plan import Plan
+from bob.crash.sampling import every_state
 from bob.guest.spec import Clock
 from bob.observe import session as sessions
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.explore import explore
-from bob.observe.observation import Node
+from bob.observe.observation import Observation
 from bob.store import Observed
 from bob.workload.language import parse
 
 from .conftest import Guests, Inhabited
-from .workloads import FSYNC, WRITES, Taken, session, take, workload
+from .workloads import FSYNC, WRITES, Taken, observe, session, take, workload
 
 pytestmark = pytest.mark.vm
 
@@ -42,14 +46,9 @@ def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Obse
     )
 
 
-def seen(observed: Observed) -> list[tuple[object, str | None, dict[str, Node] | None]]:
+def shown(observation: Observation) -> object:
     """What is judged. Of the states that do not mount one of each kind is repaired, and which one is no matter."""
-    found = []
-    for state, outcome in observed.states:
-        assert outcome is not None
-        observation = observed.findings.observation(outcome)
-        found.append((state, observation.error, dict(observation.tree or {}) if observation.mounted else None))
-    return found
+    return observation.error, dict(observation.tree or {}) if observation.mounted else None
 
 
 def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken) -> None:
@@ -59,12 +58,34 @@ def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken)
         take(recording.agent, synced, base=taken.base),
         take(recording.agent, taken.workload, configuration("ext4", mount_options="data=journal")),
     ):
-        predicted, mounted = (explored(recording, each, predicting=way) for way in (True, False))
-        assert (predicted.lost, mounted.lost) == (None, None)
-        assert seen(predicted) == seen(mounted)
-        assert not mounted.predicted
-        assert len(predicted.predicted) > BUDGET // 4
-        assert predicted.coverage == replace(mounted.coverage, mounted=BUDGET - len(predicted.predicted))
+        predicted = explored(recording, each)
+        assert predicted.lost is None
+        assert len(predicted.predicted) > len(predicted.states) // 4
+        assert predicted.coverage.mounted == len(predicted.states) - len(predicted.predicted) < 2 * BUDGET
+        for one, mounted in zip(
+            predicted.states, observe(recording.agent, each, [one.state for one in predicted.states]), strict=True
+        ):
+            assert one.outcome is not None
+            assert shown(predicted.findings.observation(one.outcome)) == shown(mounted)
+
+
+def test_every_legal_state_of_whole_writes_is_counted_with_its_outcome(recording: Inhabited, taken: Taken) -> None:
+    synced = replace(workload("create /d/new; append /b 100", FSYNC), setup=taken.workload.setup)
+    each = take(recording.agent, synced, base=taken.base)
+    told = explored(recording, each)
+    assert told.coverage.exhaustive == "writes"
+    views = [view(number, point) for number, point in enumerate(each.plan.points)]
+    drafts = list(every_state(views, [1] * len(each.trace.writes), Random(0)))
+    assert 100 < len(drafts) == told.coverage.legal_writes < 1000
+    assert told.coverage.mounted < len(drafts) // 2
+    states = [settled(views, views[draft.point].durable | draft.kept) for draft in drafts]
+    counted: Counter[str] = Counter()
+    for one in told.states:
+        assert one.outcome is not None
+        if not one.state.torn:
+            counted[repr(shown(told.findings.observation(one.outcome)))] += one.states
+    mounted = Counter(repr(shown(observation)) for observation in observe(recording.agent, each, states))
+    assert +counted == mounted
 
 
 def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabited, taken: Taken) -> None:
@@ -96,7 +117,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
     monkeypatch.setattr(sessions, "accesses", drop)
     observed = explored(recording, taken)
     assert observed.lost == "the guest was lost: the trace of what recovery read is not complete"
-    assert {outcome for _state, outcome in observed.states} == {None}
+    assert {one.outcome for one in observed.states} == {None}
 
 
 def test_reads_that_nobody_saw_are_caught_by_the_control(

@@ -12,6 +12,7 @@ from bob.judge.verdicts import Bench, Judged, cell, inodes_of_things
 from bob.observe.observation import Observation
 from bob.probe_files import shipped_probes
 from bob.result import States, Verdict, WorkloadResult
+from bob.store import Seen
 from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -33,14 +34,14 @@ FIRST, LAST = CrashState(0), CrashState(2, (4, 5))
 
 
 def bench(
-    states: Sequence[tuple[CrashState, int | None]],
+    states: Sequence[tuple[CrashState, int | None] | Seen],
     observations: Sequence[Observation],
     coverage: States = COVERAGE,
     lost: str | None = None,
     workload: Workload = WORKLOAD,
 ) -> Bench:
     known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
-    return Bench(workload, known, states, observations, coverage, lost, LAST)
+    return Bench(workload, known, [Seen(*state) for state in states], observations, coverage, lost, LAST)
 
 
 def judged(*arguments: object, **more: object) -> Judged:
@@ -67,6 +68,16 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert found.evidence.violation.evidence.startswith(
         "operation 2 (create /n) is there, but nothing of the earlier operation 1 (write /a 0 4096) (bytes 0 to 4,096"
     )
+
+
+def test_violations_are_all_legal_states_that_are_spoken_for() -> None:
+    spoken_for = [
+        Seen(CrashState(1, (2, 4)), 2, 2**70),
+        Seen(CrashState(1, (2, 3)), 2, 0),
+        Seen(CrashState(1, ()), 0, 9),
+    ]
+    found = judged([(FIRST, 0), (LAST, 1), *spoken_for], [NOTHING, ALL, OUT_OF_ORDER])
+    assert found.result.violations == 2**70
 
 
 def test_a_property_that_is_not_asked_has_no_verdict() -> None:
@@ -99,7 +110,7 @@ def test_states_that_do_not_mount_are_not_judged(observation: Observation) -> No
     found = seen.judge(ORDER)
     assert found is not None
     assert found.result.verdict is Verdict.HOLDS
-    assert seen.unmountable == states[2:]
+    assert [one[:2] for one in seen.unmountable] == states[2:]
 
 
 def test_nothing_mountable_is_unknown() -> None:

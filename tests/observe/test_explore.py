@@ -163,10 +163,10 @@ def test_everything_is_explored() -> None:
     # whole states, with tears 2^3 - 1 + 2^1 - 1 + 1.
     assert seen.coverage == States(9, 5, 9, "sectors", 9)
     assert (seen.lost, seen.predicted) == (None, frozenset())
-    assert len({state for state, _outcome in seen.states}) == 9
+    assert len({one.state for one in seen.states}) == 9
     assert sum(told) == 9
     assert len(set(agent.states)) == 9
-    for (state, outcome), image in zip(seen.states, agent.states, strict=True):
+    for (state, outcome, _count), image in zip(seen.states, agent.states, strict=True):
         wanted = bytearray(samples.BASE.image())
         for sector, data in plan.runs(state):
             wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
@@ -179,9 +179,7 @@ def test_everything_is_explored() -> None:
 
 
 def in_words(seen: Observed) -> list[object]:
-    return [
-        (state, outcome if outcome is None else seen.findings.observation(outcome)) for state, outcome in seen.states
-    ]
+    return [(one.state, None if one.outcome is None else seen.findings.observation(one.outcome)) for one in seen.states]
 
 
 def test_what_is_predicted_is_what_would_have_been_seen() -> None:
@@ -197,9 +195,11 @@ def test_what_is_predicted_is_what_would_have_been_seen() -> None:
     assert agent.audits[-1]
     assert sum(agent.audits) == 1
     mounted = {number for number in range(9) if number not in seen.predicted}
-    for outcome in {outcome for _state, outcome in seen.states}:
-        alike = [number for number, (_state, other) in enumerate(seen.states) if other == outcome]
-        assert min(alike, key=lambda number: departure(seen.states[number][0])) in mounted, "what a witness is made of"
+    for outcome in {one.outcome for one in seen.states}:
+        alike = [number for number, one in enumerate(seen.states) if one.outcome == outcome]
+        assert min(alike, key=lambda number: departure(seen.states[number].state)) in mounted, (
+            "what a witness is made of"
+        )
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
@@ -213,7 +213,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: i
     agent.forgets = sector
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost == "the guest was lost: the trace of what recovery read is not complete"
-    assert {outcome for _state, outcome in seen.states} == {None}
+    assert {one.outcome for one in seen.states} == {None}
 
 
 def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -> None:
@@ -229,6 +229,28 @@ def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -
         assert found is None or (state, found) == wanted
 
 
+@pytest.mark.parametrize("budget", range(1, 12))
+def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> None:
+    seen, told, _plan = explored(FakeAgent(), budget=budget, predicting=True)
+    assert seen.lost is None
+    assert seen.coverage.explored == sum(one.states for one in seen.states)
+    assert sum(told) <= budget
+    assert all(one.states >= 0 for one in seen.states)
+    alone, _told, _plan = explored(FakeAgent())
+    outcome_of = {one.state: alone.findings.observation(one.outcome or 0) for one in alone.states}
+    assert len(outcome_of) == 9, "every state with contents of its own"
+    for one in seen.states:
+        assert one.outcome is not None
+        assert seen.findings.observation(one.outcome) == outcome_of[one.state]
+    if seen.coverage.exhaustive == "writes":
+        whole = [one for one in alone.states if not one.state.torn]
+        assert len(whole) == seen.coverage.legal_writes
+        torn = sum(bool(one.state.torn) for one in seen.states)
+        assert seen.coverage.explored == len(whole) + torn
+    assert (budget >= 4) == (seen.coverage.exhaustive is not None)
+    assert (budget >= 8) == (seen.coverage.exhaustive == "sectors")
+
+
 def test_a_budget_that_ends_is_no_claim() -> None:
     seen, _told, _plan = explored(FakeAgent(), budget=4)
     assert (seen.coverage, len(seen.states), seen.lost) == (States(4, 5, 9, None, 4), 4, None)
@@ -241,15 +263,15 @@ def test_a_loss_leaves_what_was_known(failure: BobError, fails: int) -> None:
     whole, _told, _plan = explored(FakeAgent())
     seen, told, _plan = explored(FakeAgent(fails, failure))
     requests = max(0, fails - 3)  # has_base, put_base and observe_prepare come first
-    known = [(state, outcome) for state, outcome in seen.states if outcome is not None]
+    known = [one for one in seen.states if one.outcome is not None]
     assert seen.lost == f"the guest was lost: {failure}"
     assert len(known) == 3 * requests == sum(told) == seen.coverage.explored
     assert seen.coverage.exhaustive is None
     assert seen.coverage.legal_sectors == 9
     assert list(whole.states[: len(known)]) == known
-    for _state, outcome in known:
-        assert outcome is not None
-        assert outcome < len(seen.findings.found)
+    for one in known:
+        assert one.outcome is not None
+        assert one.outcome < len(seen.findings.found)
 
 
 @pytest.mark.parametrize("fails", range(8))
@@ -260,12 +282,10 @@ def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost == f"the guest was lost: {LOSS}"
     assert len(whole.predicted) > 2
-    for number in seen.predicted:  # the request that has a window's controls is its last
-        first = number - number % 3
-        assert [outcome is not None for _state, outcome in seen.states[first : first + 3]] == [True] * 3
-        assert number in whole.predicted
-    for (state, outcome), wanted in zip(seen.states, whole.states, strict=False):
-        assert (state, outcome) == wanted or outcome is None
+    for number in seen.predicted:  # a control that passed is one of all that was predicted before
+        assert all(one.outcome is not None for one in seen.states[: number + 1])
+    for one, wanted in zip(seen.states, whole.states, strict=False):
+        assert one[:2] == wanted[:2] or one.outcome is None
 
 
 def test_writes_are_known_by_what_they_carry() -> None:

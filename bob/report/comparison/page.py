@@ -176,7 +176,7 @@ def _environment(result: Result) -> dict[str, str]:
         "mkfs": on.mkfs_version,
         "guest": f"{on.image}, {on.accelerator.upper()}, {on.clock} clock",
         "device": f"{result.write_cache} write cache, writes of {result.atomic_write_bytes:,} bytes are atomic",
-        "explored": f"at most {plural(run.budget, 'crash state')} per workload, seed {run.seed}",
+        "explored": f"budget {plural(run.budget, 'mount')} per workload, seed {run.seed}",
         "when": run.started[:10],
         "bob": run.bob_version,
     }
