@@ -12,6 +12,7 @@ from bob.errors import GuestError
 from bob.guest.console import Console
 
 _TAIL_LINES = 30
+_PANIC_LINES = 60
 
 # What the kernel prints before it gives up: panic(), die(), BUG().
 _PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault")
@@ -35,7 +36,7 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the last lines of its console."""
+    """Why a guest was lost, with the last lines of its console, or of a panic the first."""
 
     cause: Cause
     console_tail: str
@@ -55,7 +56,7 @@ class GuestLost(GuestError):
 
     @property
     def console_tail(self) -> str:
-        """The last lines of its console."""
+        """The last lines of its console, or of a panic the first."""
         return self.loss.console_tail
 
 
@@ -76,12 +77,12 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := guest.running) and time.monotonic() < deadline:
         time.sleep(0.01)
+    if panic := _PANIC.search(text := guest.console.text()):
+        # What it says is above a long call trace: keep that, and the line before, which often says what led to it.
+        first = text[: panic.start()].count("\n")
+        return Loss(Cause.PANICKED, "\n".join(text.splitlines()[max(0, first - 1) :][:_PANIC_LINES]))
     cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
-    if not running:
-        cause = Cause.VANISHED
-    if _PANIC.search(guest.console.text()):
-        cause = Cause.PANICKED
-    return Loss(cause, guest.console.tail(_TAIL_LINES))
+    return Loss(cause if running else Cause.VANISHED, guest.console.tail(_TAIL_LINES))
 
 
 _VERBS = {
@@ -93,5 +94,9 @@ _VERBS = {
 
 
 def _hint(loss: Loss) -> str:
+    if loss.cause is Cause.PANICKED and (
+        said := [line for line in loss.console_tail.splitlines() if _PANIC.search(line)]
+    ):
+        return f"its console says: {said[0].strip()}"
     last = loss.console_tail.rstrip().rpartition("\n")[2].strip()
     return f"the last line on its console: {last}" if last else "its console is empty"

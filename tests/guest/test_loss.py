@@ -48,6 +48,16 @@ def test_causes(
     assert (printed or "2.0") in str(GuestLost(found, "no answer").hint)
 
 
+def test_a_panic_is_told_by_what_the_kernel_said_not_by_where_its_call_trace_ends(tmp_path: Path) -> None:
+    trace = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number in range(100))
+    panic = "[    3.0] Kernel panic - not syncing: sysrq triggered crash"
+    (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] sysrq: Trigger a crash\n{panic}\n{trace}")
+    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    assert found.console_tail.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
+    assert len(found.console_tail.splitlines()) == 60
+    assert GuestLost(found, "no answer").hint == f"its console says: {panic}"
+
+
 def test_no_console_is_an_empty_one(tmp_path: Path) -> None:
     console = Console(tmp_path / "none")
     assert console.tail() == ""
