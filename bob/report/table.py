@@ -197,7 +197,7 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     yield "device", f"{cache}, writes of {result.atomic_write_bytes:,} bytes are atomic"
     took = _took(result.run.started, result.run.finished)
     asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"
-    yield "explored", asked + _mounted(result)
+    yield "explored", asked + _mounted(result) + _exhausted(result)
 
 
 def _mounted(result: Result) -> str:
@@ -206,6 +206,13 @@ def _mounted(result: Result) -> str:
     if not 0 < states.mounted < states.explored:
         return ""
     return f"; {plural(states.explored, 'crash state')} by {plural(states.mounted, 'mount')}"
+
+
+def _exhausted(result: Result) -> str:
+    """How many of the cells that hold do so in every legal state of whole writes."""
+    cells = [cell for column in result.configurations for cell in column.properties if cell.verdict is Verdict.HOLDS]
+    whole = sum(cell.states.exhaustive is not None for cell in cells)
+    return f"; {whole} of {len(cells)} holds cover every state without torn writes" if whole else ""
 
 
 def _took(started: str, finished: str) -> str:

@@ -25,6 +25,7 @@ FIRST_SETUP_NUMBER = 128
 """Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
 
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
+_ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
 _CELL = re.compile(rb"<op([0-9a-f]{2}):([0-9a-f]{6}):([0-9a-f]{2})>")
 
 
@@ -77,6 +78,13 @@ def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
     position = 0
     while position < len(data):
         start = offset + position
+        block = b"" if start % PATTERN_BLOCK_BYTES else data[position : position + PATTERN_BLOCK_BYTES]
+        if name := _uniform(block, start):
+            yield name, PATTERN_BLOCK_BYTES
+            position += PATTERN_BLOCK_BYTES
+            last = _CELL.fullmatch(block[-CELL_BYTES:])
+            before = None if last is None else int(last[1], 16)
+            continue
         piece = data[position : position + min(CELL_BYTES - start % CELL_BYTES, len(data) - position)]
         position += len(piece)
         whole, after = _CELL.fullmatch(piece), _CELL.match(data, position)
@@ -90,6 +98,17 @@ def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
             yield _whole(whole, start), CELL_BYTES
         else:
             yield (_only_data(piece, start) if len(piece) < CELL_BYTES else None) or "unknown", len(piece)
+
+
+def _uniform(block: bytes, offset: int) -> str | None:
+    """The name of a whole block of one kind, as are nearly all of a long file: cell by cell they take seconds."""
+    if len(block) < PATTERN_BLOCK_BYTES:
+        return None
+    first = _CELL.match(block)
+    if first is not None:
+        operation = int(first[1], 16)
+        return _data_of(operation) if block == contents(operation, offset, len(block)) else None
+    return {_ZEROS: "zeros", _STALE: "stale medium"}.get(block)
 
 
 def _split(piece: bytes, offset: int, near: Sequence[int]) -> list[tuple[str, int]]:

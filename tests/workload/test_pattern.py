@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.workload import pattern
 from bob.workload.pattern import (
     CELL_BYTES,
     FIRST_SETUP_NUMBER,
@@ -70,6 +71,17 @@ def made_of(what: str, offset: int, length: int) -> bytes:
     if what == "stale medium":
         return stale(offset + length)[offset:]
     return contents(int(what.split()[1]), offset, length)
+
+
+@given(st.lists(st.tuples(PIECE, st.integers(1, 9000)), max_size=6), st.integers(0, 9000), st.integers(0, 1))
+def test_whole_blocks_are_named_as_their_cells_are(pieces: list[tuple[str, int]], start: int, moved: int) -> None:
+    data = b""
+    for what, length in pieces:
+        data += made_of(what, start + len(data) + moved * 4096, length)
+    told = describe(data, start)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pattern, "_uniform", lambda _block, _offset: None)
+        assert describe(data, start) == told
 
 
 @given(st.lists(st.tuples(PIECE, st.integers(31, 500)), min_size=1, max_size=5), st.integers(0, 5000))
