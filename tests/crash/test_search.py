@@ -45,6 +45,29 @@ def flat(count: int, sectors: int = 1) -> Trace:
     return trace_of(writes, [], 0, 500, (4096,))
 
 
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(0, 60), st.integers(), focuses())
+def test_torn_states_alone_or_none_of_them(case: Case, budget: int, seed: int, focus: list[frozenset[int]]) -> None:
+    points = growth_points(case.trace, case.model)
+    composer = Composer(case.trace, points, case.model, case.base_sector)
+    torn = search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True)
+    whole = search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=False)
+    for state in (candidate.state for candidate in torn):
+        check_state(case.trace, case.model, points, state)
+        assert state.torn
+    assert not any(candidate.state.torn for candidate in whole)
+    # What the claim rests on: no torn state has contents that were not tried.
+    medium = Medium(case.trace, case.model, case.base)
+    tried = set()
+    for candidate in search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True):
+        image = bytearray(case.base)
+        composer.apply(candidate.state, image)
+        tried.add(bytes(image))
+    kept = {units_of_all(case.trace, case.model, kept) for kept in legal_writes(case.trace, case.model)}
+    missing = {medium.content(units) for units in legal_units(case.trace, case.model) - kept} - tried
+    assert torn.coverage.exhausted_torn == (not missing)
+
+
 @settings(max_examples=80, deadline=None)
 @given(cases(), st.integers(0, 60), st.integers(), focuses())
 def test_candidates_are_legal_and_claims_are_exact(
