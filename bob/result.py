@@ -187,7 +187,8 @@ def total(parts: Sequence[States]) -> States:
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found = {**document, "notes": tuple(document.get("notes", ()))}
     found["properties"] = tuple(map(_property, document["properties"]))
-    found["unmountable"] = _made(Unmountable, document["unmountable"])
+    unmountable = document["unmountable"]
+    found["unmountable"] = _made(Unmountable, {**unmountable, "states": int(unmountable["states"])})
     return _made(ConfigurationResult, found)
 
 
@@ -199,7 +200,7 @@ def _property(document: Mapping[str, Any]) -> PropertyResult:
 
 def _workload(document: Mapping[str, Any]) -> WorkloadResult:
     found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
-    return _made(WorkloadResult, found)
+    return _made(WorkloadResult, {**found, "violations": int(document["violations"])})
 
 
 def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:

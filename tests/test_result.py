@@ -33,7 +33,7 @@ MAYBE = st.none() | TEXT
 COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.integers(0, 2**300))
 LEVEL = st.sampled_from([None, "writes", "sectors"])
 STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT)
-WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, st.integers(0, 10**6), MAYBE)
+WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, COUNT, MAYBE)
 PROPERTIES = st.builds(
     PropertyResult,
     TEXT,
@@ -49,7 +49,7 @@ COLUMNS = st.builds(
     ConfigurationResult,
     *[TEXT] * 5,
     st.lists(PROPERTIES, max_size=2).map(tuple),
-    st.builds(Unmountable, st.integers(0, 10**6), MAYBE, MAYBE),
+    st.builds(Unmountable, COUNT, MAYBE, MAYBE),
     st.lists(TEXT, max_size=2).map(tuple),
 )
 RESULTS = st.builds(
