@@ -104,7 +104,7 @@ def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequenc
         columns=columns,
         results=results,
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
-        explored=sum(looked_at(column.configuration).explored for column in columns),
+        mounted=sum(looked_at(column.configuration).mounted for column in columns),
         bob=__version__,
         plural=plural,
         title=title,
