@@ -70,12 +70,13 @@ def explore(
         lost = str(wrong)
     if rounds is None:
         return Observed((), findings, plan.nothing_explored(), lost)
+    # A state speaks for others by predictions, and after a loss the last of these had no control.
+    counts = rounds.counts if lost is None else {}
     known = tuple(
-        Seen(state, rounds.outcomes.get(number), rounds.counts.get(number, 1))
-        for number, state in enumerate(rounds.states)
+        Seen(state, rounds.outcomes.get(number), counts.get(number, 1)) for number, state in enumerate(rounds.states)
     )
     exhaustive: Literal["writes", "sectors"] | None = None
-    if known and all(seen.outcome is not None for seen in known):
+    if lost is None and known:
         if not predicting:
             exhaustive = both.coverage.exhaustive
         elif rounds.is_complete:

@@ -49,10 +49,11 @@ class Rounds:
     """The outcomes of a workload's ``states``, by their indexes, as they become known.
 
     ``outcomes`` has those that are to be believed: of mounted states after the next good audit, of predicted ones when
-    they were settled. ``mounted`` are the indexes of the states that were mounted. ``counts`` says for how
-    many legal states each one speaks, where that is not one, and ``is_complete`` whether the legal states of whole
-    writes are all spoken for. ``told`` is called with how many more single states have been dealt with. ``audit`` is
-    the share of what was predicted that is mounted all the same (0 to 1). Where not ``predicting``, all are mounted.
+    they were settled; until then ``counts`` and ``is_complete`` are not to be believed either. ``mounted`` are the
+    indexes of the states that were mounted. ``counts`` says for how many legal states each one speaks, where that is
+    not one, and ``is_complete`` whether the legal states of whole writes are all spoken for. ``told`` is called with
+    how many more single states have been dealt with. ``audit`` is the share of what was predicted that is mounted all
+    the same (0 to 1). Where not ``predicting``, all are mounted.
     """
 
     def __init__(
@@ -238,8 +239,6 @@ class Rounds:
     def _mispredicted(self, number: int, predicted: int, seen: int) -> Mispredicted:
         """Believe no prediction any more; what to say of it."""
         self.outcomes = {known: outcome for known, outcome in self.outcomes.items() if known in self.mounted}
-        self.counts.clear()
-        self.is_complete = False
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"
             for outcome in (predicted, seen)

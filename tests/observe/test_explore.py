@@ -282,6 +282,8 @@ def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost == f"the guest was lost: {LOSS}"
     assert len(whole.predicted) > 2
+    assert seen.coverage.exhaustive is None
+    assert seen.coverage.explored == sum(one.outcome is not None for one in seen.states), "nobody speaks for others"
     for number in seen.predicted:  # a control that passed is one of all that was predicted before
         assert all(one.outcome is not None for one in seen.states[: number + 1])
     for one, wanted in zip(seen.states, whole.states, strict=False):
