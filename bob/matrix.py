@@ -12,7 +12,7 @@ from bob.errors import UsageError
 from bob.probe_files import shipped_probes
 from bob.prober import RUNS, Prober, new_identity, now, prober, request_of, start, unfinished
 from bob.progress import Progress
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 from bob.result import Result
 from bob.store import RunDirectory
 
@@ -32,16 +32,16 @@ def matrix(
     directory = MatrixDirectory.create(out if out is not None else RUNS / identity, about, names)
     for folder, configuration in zip(directory.folders, chosen.configurations, strict=True):
         start(replace(request, configuration=configuration), folder, identity)
-    return resume(directory.path, request.connect, progress)
+    return resume(directory.path, request.host, progress)
 
 
-def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result, Path]:
+def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the matrix in the run directory ``path``; what is finished is not done again.
 
     Raises StoreError for what is no run of a matrix.
     """
     directory = MatrixDirectory(path)
-    columns = [(run, request_of(run, connect)) for run in directory.columns()]
+    columns = [(run, request_of(run, host)) for run in directory.columns()]
     done: list[tuple[Path, Result]] = []
     with prober(columns, progress) as machine:
         for place, (run, request) in enumerate(columns):

@@ -1,9 +1,12 @@
-"""Guests side by side: one records, in virtual time where waiting is free; others observe what was recorded.
+"""Guests side by side: some record, in virtual time where waiting is free; others observe what was recorded.
 
-Two guests at a time, since each takes a processor of its own. Of two workers one records a configuration's workloads
-while the other observes; when all are recorded both observe; and when little is left to be observed, one goes on to
-record the next configuration. What a run directory has already, since it was stopped and is gone on with, is not done
-again.
+Each worker has a guest, and a guest takes a processor. Up to half of the workers record, each another configuration,
+while the others observe; when a configuration is recorded its worker observes as well; and when little is left to be
+observed, the next configuration is recorded. What a run directory has already, since it was stopped and is gone on
+with, is not done again.
+
+A guest that dies gives its workload back: another one observes it from the beginning, and the result tells. If that
+dies too, it is not the machine's fault, and the workload's outcome stays unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bob.config import Configuration
@@ -35,10 +38,12 @@ from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.operations import Operation, Workload
 
-WORKERS = 2
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded: it takes a guest and a mkfs until there
 is something of it to be observed."""
+HELD = 24
+"""So many recordings wait in memory to be observed, some MB each; more of them are read back from the run directory,
+which takes 10 to 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,17 @@ class _Work:
     refusal: UsageError | None = None
 
 
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A recording that is to be observed: ``recorded``, or in the run directory. ``loss`` says how the guest was lost
+    that tried before."""
+
+    work: _Work
+    number: int
+    recorded: Recorded | None
+    loss: str | None = None
+
+
 @dataclass(slots=True)
 class _Told:
     """How many single crash states of a workload the progress was told of."""
@@ -120,10 +136,12 @@ class _Stopped(Exception):
 class Pipeline:
     """Runs while ``with`` is open; ask for the :meth:`result` of each workload.
 
-    Leaving ``with`` early ends the guests and the threads.
+    ``jobs`` are the guests side by side. Leaving ``with`` early ends the guests and the threads.
     """
 
-    def __init__(self, hypervisor: Hypervisor, image: Image, tasks: Sequence[Task], progress: Progress) -> None:
+    def __init__(
+        self, hypervisor: Hypervisor, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int
+    ) -> None:
         self._hypervisor = hypervisor
         self._image = image
         self._progress = progress
@@ -131,11 +149,12 @@ class Pipeline:
         # All of what follows changes under this condition only.
         self._changed = threading.Condition()
         self._unrecorded = deque(work for work in self._work if work.left)
-        self._recording = False
-        self._recorded: deque[tuple[_Work, Recorded]] = deque()
+        self._recorders = 0
+        self._most_recorders = max(1, jobs // 2)
+        self._recorded: deque[_Waiting] = deque()
         self._failure: BaseException | None = None
         self._stopped = False
-        self._threads = [threading.Thread(target=self._guarded, name=f"worker {n}") for n in range(1, WORKERS + 1)]
+        self._threads = [threading.Thread(target=self._guarded, name=f"worker {n}") for n in range(1, jobs + 1)]
 
     def __enter__(self) -> Pipeline:
         for thread in self._threads:
@@ -183,35 +202,48 @@ class Pipeline:
                     guest.close()  # no more guests than workers
                     self._record_all(job)
                     continue
-                work, recorded = job
+                recorded = job.recorded or _read_back(job.work.task, job.number)
                 told = _Told()
                 try:
                     if agent is None:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     observed = self._observe(agent, recorded, told)
                 except (GuestLost, AgentBroken, UsageError) as loss:
-                    nothing = recorded.plan.nothing_explored()
-                    observed = Observed((), Findings(), nothing, f"the guest was lost: {loss}")
+                    lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
+                    observed = Observed((), Findings(), recorded.plan.nothing_explored(), lost, died=died)
                 if observed.lost is not None:
                     agent = None
                     guest.close()
+                if observed.died and job.loss is None:
+                    self._give_back(job, recorded, observed.lost or "", told)
+                    continue
+                observed = replace(observed, earlier_loss=job.loss)
                 recorded.task.run.save_observed(recorded.folder, observed)
                 unused = recorded.task.budget - told.states
-                self._done(work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
+                self._done(job.work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
 
-    def _next(self) -> _Work | tuple[_Work, Recorded] | None:
+    def _next(self) -> _Work | _Waiting | None:
         """What to do next: a task to be recorded, or a recording to be observed; None when all is done."""
         with self._changed:
             while not self._stopped:
-                if self._unrecorded and not self._recording and len(self._recorded) <= FEW:
-                    self._recording = True
+                if self._unrecorded and self._recorders < self._most_recorders and len(self._recorded) <= FEW:
+                    self._recorders += 1
                     return self._unrecorded.popleft()
                 if self._recorded:
                     return self._recorded.popleft()
-                if not self._recording:
+                if not self._recorders and not self._unrecorded:
                     return None
                 self._changed.wait()
         return None
+
+    def _give_back(self, job: _Waiting, recorded: Recorded, loss: str, told: _Told) -> None:
+        """Have the workload of a guest that died observed by another guest, before all others."""
+        title = recorded.workload.title
+        self._progress.step(f"{title}: {loss}; another guest begins it anew")
+        self._progress.observed(title, -told.states)
+        with self._changed:
+            self._recorded.appendleft(_Waiting(job.work, job.number, recorded, loss))
+            self._changed.notify_all()
 
     def _done(self, work: _Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
         self._progress.finished(workload.title, unused)
@@ -230,7 +262,7 @@ class Pipeline:
                 work.refusal = refusal
         finally:
             with self._changed:
-                self._recording = False
+                self._recorders -= 1
                 self._changed.notify_all()
 
     def _take_all(self, work: _Work) -> Sequence[int]:
@@ -241,10 +273,7 @@ class Pipeline:
             if not task.run.is_recorded(folder):
                 numbers.append(number)
                 continue
-            _workload, name, recording = task.run.recording(folder)
-            base = task.run.base(name)
-            plan = Plan(checked(recording, base), base, task.model)
-            self._take(work, Recorded(task, number, folder, workload, base, recording, plan))
+            self._wait(_Waiting(work, number, None), workload)
         return numbers
 
     def _record_some(self, work: _Work, numbers: Sequence[int]) -> Sequence[int]:
@@ -274,7 +303,8 @@ class Pipeline:
             return
         folder = task.run.folder(number, workload)
         task.run.save_recording(folder, workload, base, recording)
-        self._take(work, Recorded(task, number, folder, workload, base, recording, plan))
+        recorded = Recorded(task, number, folder, workload, base, recording, plan)
+        self._wait(_Waiting(work, number, recorded), workload)
 
     def _base(self, agent: Agent, work: _Work, workload: Workload) -> Base:
         """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
@@ -289,10 +319,13 @@ class Pipeline:
         run.save_base(base)
         return base
 
-    def _take(self, work: _Work, recorded: Recorded) -> None:
-        self._progress.recorded(recorded.workload.title)
+    def _wait(self, waiting: _Waiting, workload: Workload) -> None:
+        """Have a recording, which the run directory has too, wait for a guest that observes."""
+        self._progress.recorded(workload.title)
         with self._changed:
-            self._recorded.append((work, recorded))
+            if len(self._recorded) >= HELD:
+                waiting.recorded = None
+            self._recorded.append(waiting)
             self._changed.notify_all()
 
     def _refuse(self, work: _Work, number: int, reason: str) -> None:
@@ -319,6 +352,14 @@ class Pipeline:
             raise _Stopped
         told.states += states
         self._progress.observed(title, states)
+
+
+def _read_back(task: Task, number: int) -> Recorded:
+    """A recording that the run directory has."""
+    folder = task.run.folder(number, task.workloads[number])
+    workload, name, recording = task.run.recording(folder)
+    base = task.run.base(name)
+    return Recorded(task, number, folder, workload, base, recording, Plan(checked(recording, base), base, task.model))
 
 
 def _left(task: Task) -> dict[int, Workload]:

@@ -13,6 +13,7 @@ from typing import Any
 import bob
 from bob.columns import MatrixDirectory
 from bob.errors import StoreError, UsageError
+from bob.guest.capacity import guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, ensure, load_recipe
@@ -21,7 +22,7 @@ from bob.judge.column import Column
 from bob.pipeline import Explored, Pipeline, Task
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
-from bob.request import ProbeRequest, request_from_json, request_to_json
+from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import (
     ConfigurationResult,
     Environment,
@@ -50,7 +51,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     return _probe_one(run, request, progress)
 
 
-def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result, Path]:
+def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the probe in the run directory ``path``, which was stopped; what is finished is not done again.
 
     Raises StoreError for what is no run directory.
@@ -58,7 +59,7 @@ def resume(path: Path, connect: str | None, progress: Progress) -> tuple[Result,
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
     run = RunDirectory(path)
-    return _probe_one(run, request_of(run, connect), progress)
+    return _probe_one(run, request_of(run, host), progress)
 
 
 def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
@@ -81,10 +82,10 @@ def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     return RunDirectory.create(path, about)
 
 
-def request_of(run: RunDirectory, connect: str | None) -> ProbeRequest:
-    """What a run was asked, to go on with it. Raises StoreError where it does not say."""
+def request_of(run: RunDirectory, host: Host) -> ProbeRequest:
+    """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
     try:
-        return request_from_json(run.about()["request"], connect)
+        return request_from_json(run.about()["request"], host)
     except (KeyError, TypeError, UsageError):
         raise StoreError(f"{run.path} was made by another version of bob", hint="probe again") from None
 
@@ -174,13 +175,13 @@ class Prober:
 
 @contextmanager
 def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress) -> Iterator[Prober]:
-    """Probes what is left to do of ``columns``, all with the image and the connection of the first, while it is open.
+    """Probes what is left to do of ``columns``, all with the image and on the host of the first, while it is open.
 
     Raises StoreError where a run was begun on another machine or image.
     """
     first = columns[0][1]
     image = ensure(first.image, progress.step)
-    with Hypervisor.open(first.connect, progress.step) as hypervisor:
+    with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
         environments = [_environment(hypervisor, image, request) for _run, request in columns]
         for (run, _request), environment in zip(columns, environments, strict=True):
             if run.about().get("environment", asdict(environment)) != asdict(environment):
@@ -189,7 +190,7 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
-        pipeline = Pipeline(hypervisor, image, tasks, progress)
+        pipeline = Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit())
         machine = Prober(columns, environments, pipeline, progress)
         with pipeline:
             yield machine

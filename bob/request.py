@@ -14,6 +14,17 @@ DEFAULT_IMAGE = "debian-bookworm"
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """Where guests run: by which libvirt (None: bob's own), and how many side by side (None: as many as fit)."""
+
+    connect: str | None = None
+    jobs: int | None = None
+
+
+ANYWHERE = Host()
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeRequest:
     """A configuration, properties (none: all), and how deep to look.
 
@@ -24,7 +35,7 @@ class ProbeRequest:
     configuration: Configuration
     properties: tuple[str, ...] = ()
     image: str = DEFAULT_IMAGE
-    connect: str | None = None
+    host: Host = ANYWHERE
     budget: int = DEFAULT_BUDGET
     seed: int = 1
     write_cache: str = "volatile"
@@ -51,13 +62,16 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
     }
 
 
-def request_from_json(document: Mapping[str, Any], connect: str | None = None) -> ProbeRequest:
-    """The request in a plain document. Raises KeyError for one that is not whole, UsageError for one of a later bob."""
+def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
+    """The request in a plain document, for guests on ``host``.
+
+    Raises KeyError for one that is not whole, UsageError for one of a later bob.
+    """
     return ProbeRequest(
         configuration=configuration_from_json(document),
         properties=tuple(document["properties"]),
         image=document["image"],
-        connect=connect,
+        host=host,
         budget=document["budget"],
         seed=document["seed"],
         write_cache=document["write_cache"],

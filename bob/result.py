@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 class States:
     """How much was explored.
 
-    ``explored`` counts distinct crash states whose outcome is known; ``legal_writes`` and ``legal_sectors`` are the
+    ``explored`` counts legal crash states whose outcome is known; ``legal_writes`` and ``legal_sectors`` are the
     exact numbers of legal states, of whole writes and of torn ones; ``exhaustive`` is ``"writes"``, ``"sectors"`` or
     None (docs/design.md, section 5). ``mounted`` is how many of the explored were really mounted; the outcomes of the
     others were predicted.

@@ -50,7 +50,8 @@ class Observed:
     """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
 
     ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
-    read in others.
+    read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
+    ``earlier_loss`` how one was lost before this one came back with everything.
     """
 
     states: tuple[Seen, ...]
@@ -58,6 +59,8 @@ class Observed:
     coverage: States
     lost: str | None = None
     predicted: frozenset[int] = frozenset()
+    died: bool = False
+    earlier_loss: str | None = None
 
 
 class RunDirectory:
@@ -164,6 +167,7 @@ class RunDirectory:
             "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),
             "coverage": {name: None if value is None else str(value) for name, value in asdict(coverage).items()},
             "lost": observed.lost,
+            "earlier_loss": observed.earlier_loss,
             "predicted": sorted(observed.predicted),
         }
         write_whole(folder / "observed.json", json.dumps(document).encode())
@@ -197,6 +201,7 @@ class RunDirectory:
                 coverage=states_from_json(document["coverage"]),
                 lost=document["lost"],
                 predicted=frozenset(document.get("predicted", ())),
+                earlier_loss=document.get("earlier_loss"),
             )
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from bob.judge.again import judge_again
 from bob.pipeline import Explored, Recorded, Task
 from bob.progress import Silent
 from bob.report.saved import read_result
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 from bob.result import Verdict, to_json
 from bob.store import RunDirectory
 
@@ -52,7 +52,9 @@ class Machine(Silent):
     tasks: Sequence[Task] = ()
     asked: Sequence[Task] = ()
 
-    def pipeline(self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object) -> Machine:
+    def pipeline(
+        self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object, _jobs: int
+    ) -> Machine:
         self.tasks = self.asked = tasks
         return self
 
@@ -139,7 +141,7 @@ def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     judged = judge_again(run)
     assert judged == result, "what was skipped is skipped, not unknown"
     machine.plan.clear()
-    again, _ = module.resume(run, None, machine)
+    again, _ = module.resume(run, Host(), machine)
     assert machine.plan == [(0, 0)]
     assert not any(task.workloads for task in machine.asked), "nor is it tried again"
     assert again == result
@@ -158,7 +160,7 @@ def test_a_matrix_that_was_stopped_goes_on(machine: Machine, tmp_path: Path, sto
     partly = read_result(tmp_path / "run")
     assert [column.name for column in partly.configurations] == NAMES[:1]
     assert partly.run.finished == ""
-    result, _ = module.resume(tmp_path / "run", None, machine)
+    result, _ = module.resume(tmp_path / "run", Host(), machine)
     assert result.configurations == whole.configurations
     assert machine.done == once, "nothing is done twice"
     assert machine.plan[1][0] == machine.plan[0][0] * 2 // 3 - 2
@@ -195,7 +197,7 @@ def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> Non
     column = MatrixDirectory(run).columns()[1]
     column.note(environment={**column.about()["environment"], "kernel": "6.12"})
     with pytest.raises(StoreError, match="xfs was begun on another machine or image"):
-        module.resume(run, None, Silent())
+        module.resume(run, Host(), Silent())
     assert result.environment.kernel == "6.1"
 
 
@@ -211,11 +213,11 @@ def test_what_cannot_be_asked_starts_nothing(machine: Machine, tmp_path: Path) -
 
 def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is the run of a matrix"):
-        prober.resume(MatrixDirectory.create(tmp_path / "matrix", {}, ["ext4"]).path, None, Silent())
+        prober.resume(MatrixDirectory.create(tmp_path / "matrix", {}, ["ext4"]).path, Host(), Silent())
     run = RunDirectory.create(tmp_path / "probe", {"id": "x"})
     for path in (run.path, tmp_path / "gone"):
         with pytest.raises(StoreError, match="is no run of a matrix"):
-            module.resume(path, None, Silent())
+            module.resume(path, Host(), Silent())
 
 
 def test_folders_of_names_that_look_alike(tmp_path: Path) -> None:

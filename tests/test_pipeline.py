@@ -87,8 +87,8 @@ def task(run: RunDirectory, workloads: Sequence[Workload] = WORKLOADS, fs: str =
     return Task(made, DeviceModel(), 10, 1, 0.01, run, tuple(workloads))
 
 
-def started(*tasks: Task) -> Pipeline:
-    return Pipeline(object(), object(), tasks, Silent())  # type: ignore[arg-type]
+def started(*tasks: Task, jobs: int = 2) -> Pipeline:
+    return Pipeline(object(), object(), tasks, Silent(), jobs)  # type: ignore[arg-type]
 
 
 def pipeline(tmp_path: Path, workloads: Sequence[Workload] = WORKLOADS) -> Pipeline:
@@ -159,9 +159,9 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
     assert world.guests.count(Clock.VIRTUAL) == 1
 
 
-@pytest.mark.parametrize("loss", [LOSS, AgentBroken("it failed"), UsageError("it refused")])
-def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, loss: BobError) -> None:
-    left = [loss]
+@pytest.mark.parametrize("losses", [[LOSS, LOSS], [AgentBroken("it failed")], [UsageError("it refused")]])
+def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError]) -> None:
+    left, loss = list(losses), losses[0]
 
     def observing(_workload: Workload) -> Observed:
         if left:
@@ -175,6 +175,42 @@ def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, loss: Bo
     assert lost.lost == f"the guest was lost: {loss}"
     assert lost.coverage.explored == 0
     assert lost.coverage.exhaustive is None
+
+
+def test_a_guest_that_dies_gives_its_workload_back(world: World, tmp_path: Path) -> None:
+    left: list[BobError] = [LOSS]
+
+    def observing(_workload: Workload) -> Observed:
+        if left:
+            raise left.pop()
+        return OBSERVED
+
+    world.observing = observing
+    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
+    assert len(found) == len(WORKLOADS)
+    assert [observed.earlier_loss for observed in found if observed.earlier_loss] == [f"the guest was lost: {LOSS}"]
+    assert not any(observed.lost for observed in found)
+    assert world.guests.count(Clock.REAL) >= 2
+    run = RunDirectory(tmp_path / "run")
+    assert [run.observed(folder).earlier_loss for folder in run.workloads()].count(None) == len(WORKLOADS) - 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 5])
+def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
+    runs = [RunDirectory.create(tmp_path / str(number), {}) for number in range(4)]
+    with started(*[task(run) for run in runs], jobs=jobs) as made:
+        for place in range(4):
+            assert all(isinstance(made.result(place, number), Explored) for number in range(len(WORKLOADS)))
+    assert not workers()
+    assert world.most <= jobs
+    assert world.guests.count(Clock.VIRTUAL) == 4
+    assert sorted(world.made, key=str) == [samples.WORKLOAD.setup] * 4
+
+
+def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HELD", 1)
+    found = results(started(task(RunDirectory.create(tmp_path / "run", {})), jobs=1))
+    assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
 
 
 def test_a_loss_on_the_way_ends_that_guest(world: World, tmp_path: Path) -> None:
@@ -279,12 +315,3 @@ def test_a_configuration_that_is_refused_leaves_the_others(
                 made.result(0, 0)
         assert all(isinstance(made.result(1, number), Explored) for number in range(len(WORKLOADS)))
     assert not runs[0].workloads()
-
-
-def test_never_more_guests_than_workers(world: World, tmp_path: Path) -> None:
-    runs = [RunDirectory.create(tmp_path / str(number), {}) for number in range(5)]
-    with started(*[task(run) for run in runs]) as made:
-        for place in range(5):
-            for number in range(len(WORKLOADS)):
-                made.result(place, number)
-    assert world.most <= module.WORKERS

@@ -24,12 +24,12 @@ from bob.cli.options import (
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError
-from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
-_WITH_RESUME = {"resume", "connect", "json_file", "quiet"}
+_WITH_RESUME = {"resume", "connect", "jobs", "json_file", "quiet"}
 """What may be said anew when a run is gone on with."""
 
 
@@ -56,6 +56,12 @@ _OPTIONS = (
         help="The guest image, and with it the kernel.",
     ),
     connect_option,
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Guests side by side. [default: one per processor, as far as memory goes]",
+    ),
     click.option(
         "--budget",
         type=click.IntRange(min=1),
@@ -108,13 +114,18 @@ def probing_options(command: Command) -> Command:
     return command
 
 
+def host(asked: dict[str, Any]) -> Host:
+    """Where the options want guests to run."""
+    return Host(asked["connect"], asked["jobs"])
+
+
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
     """What the options ask of one configuration."""
     return ProbeRequest(
         configuration=configuration,
         properties=tuple(dict.fromkeys(asked["properties"])),
         image=asked["image"],
-        connect=asked["connect"],
+        host=host(asked),
         budget=asked["budget"],
         seed=asked["seed"],
         write_cache=asked["write_cache"],

@@ -105,6 +105,7 @@ def _libvirt() -> Iterator[Check]:
     connection.close()
     yield Check("libvirt", State.OK, f"{versions.libvirt}, inside bob (no daemon), runs QEMU {versions.qemu}")
     yield _accelerator(f"QEMU {versions.qemu}, libvirt {versions.libvirt}")
+    yield _network()
 
 
 def _accelerator(versions: str) -> Check:
@@ -117,6 +118,13 @@ def _accelerator(versions: str) -> Check:
     except BobError as error:
         return Check("accelerator", State.MISSING, error.message, error.hint)
     return Check("accelerator", State.OK, f"{choice.accelerator.value.upper()}: {choice.reason}")
+
+
+def _network() -> Check:
+    from bob.guest.network import choose_network
+
+    choice = choose_network()
+    return Check("network", State.OK, f"{choice.kind.value}: {choice.reason}")
 
 
 class _NotTried(Exception):

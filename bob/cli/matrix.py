@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.asking import check_out, check_resumed, probing_options, request, telling_what_is_kept
+from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
 from bob.cli.display import watching
 from bob.cli.options import ParamType
 from bob.cli.output import deliver
@@ -76,7 +76,7 @@ def matrix(
     with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
         if chosen is None or resume is not None:
             assert resume is not None
-            result, run = table.resume(resume, asked["connect"], progress)
+            result, run = table.resume(resume, host(asked), progress)
         else:
             check_out(out, RUNS)
             result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bob.cli.asking import check_out, check_resumed, probing_options, request, telling_what_is_kept
+from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
 from bob.cli.display import watching
 from bob.cli.options import Known, Size
 from bob.cli.output import deliver
@@ -67,7 +67,7 @@ def probe(
     with telling_what_is_kept("probe", resume or out, RUNS), watching(quiet=quiet) as progress:
         if made is None:
             assert resume is not None
-            result, run = prober.resume(resume, asked["connect"], progress)
+            result, run = prober.resume(resume, host(asked), progress)
         else:
             check_out(out, RUNS)
             result, run = prober.probe(request(made, asked), out, progress)

@@ -47,7 +47,7 @@ class Tally:
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
-        return (self.observed - before) / (now - began) if now > began else 0.0
+        return max(0.0, (self.observed - before) / (now - began)) if now > began else 0.0
 
     @property
     def seconds_left(self) -> float | None:

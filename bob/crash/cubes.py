@@ -8,14 +8,13 @@ legal states would take that course is the count of the cube, exact however larg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bob.crash.drafts import View, mask, settled
 from bob.crash.image import Composer
 from bob.crash.state import CrashState
 
@@ -32,27 +31,33 @@ class Cube:
         return not self.kept & ~medium and not self.lost & medium
 
 
-class LegalStates:
-    """The legal states of whole writes at the growth points ``views``."""
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A growth point: the writes that are durable, pending, and become durable there (bit masks)."""
 
-    def __init__(self, views: Sequence[View]) -> None:
-        self._views = views
-        self._becoming = [sum(1 << index for index in point.becoming) for point in views]
+    durable: int
+    pending: int
+    becoming: int
+
+
+class LegalStates:
+    """The legal states of whole writes at ``points``; ``state`` makes one of the number of a point and the writes that
+    are on the medium."""
+
+    def __init__(self, points: Sequence[Point], state: Callable[[int, int], CrashState]) -> None:
+        self._points = points
+        self._state = state
 
     def count(self, cube: Cube) -> int:
         """How many states are in ``cube``; of the whole, ``Cube()``, as many as ``count_writes`` says."""
         return sum(self._counts(cube))
 
-    def medium(self, state: CrashState) -> int:
-        """The writes that are on the medium in ``state``, durable ones included."""
-        return self._views[state.point].durable | mask(state.kept)
-
     def some(self, cube: Cube) -> CrashState:
         """A state of ``cube``, which has one, that is easy to explain: with no write after the last that it must have,
         and before that one with all that it may have."""
-        point = next(point for point, count in zip(self._views, self._counts(cube), strict=True) if count)
+        point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
-        return settled(self._views, point.durable | cube.kept | (point.pending & below & ~cube.lost))
+        return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def sample(self, cube: Cube, random: Random) -> CrashState:
         """A state of ``cube``, which has one, each as likely as any other."""
@@ -62,24 +67,33 @@ class LegalStates:
         while number >= counts[at]:
             number -= counts[at]
             at += 1
-        point, becoming = self._views[at], self._becoming[at]
+        point = self._points[at]
         free = point.pending & ~cube.kept & ~cube.lost
         while True:  # half of all subsets at least are states of this point and not of the next
             chosen = free & random.getrandbits(free.bit_length() + 1)
             medium = point.durable | cube.kept | chosen
-            if not becoming or becoming & ~medium:
-                return settled(self._views, medium)
+            if not point.becoming or point.becoming & ~medium:
+                return self._settled(medium)
+
+    def _settled(self, medium: int) -> CrashState:
+        """The state with the writes ``medium``, at the last point where it is legal."""
+        number = 0
+        while number + 1 < len(self._points) and not self._points[number + 1].durable & ~medium:
+            number += 1
+        return self._state(number, medium)
 
     def _counts(self, cube: Cube) -> list[int]:
-        return [self._count(point, becoming, cube) for point, becoming in zip(self._views, self._becoming, strict=True)]
+        return [self._count(point, cube) for point in self._points]
 
-    def _count(self, point: View, becoming: int, cube: Cube) -> int:
+    def _count(self, point: Point, cube: Cube) -> int:
         """The states of ``cube`` at this point, less those that come again at the next (as in ``bob.crash.legal``)."""
         if cube.kept & ~(point.durable | point.pending) or cube.lost & (point.durable | cube.kept):
             return 0
         free = point.pending & ~cube.kept & ~cube.lost
         every: int = 1 << free.bit_count()
-        return every if not becoming or becoming & cube.lost else every - (1 << (free & ~becoming).bit_count())
+        if not point.becoming or point.becoming & cube.lost:
+            return every
+        return every - (1 << (free & ~point.becoming).bit_count())
 
 
 class Divider:
@@ -87,7 +101,7 @@ class Divider:
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal
-        self._layers = composer.layers()
+        self._layers = [tuple(1 << layer.write for layer in layers) for layers in composer.layers()]
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:

@@ -15,6 +15,7 @@ from itertools import accumulate, chain, islice
 from operator import or_
 from typing import NamedTuple, TypeVar
 
+from bob.crash.cubes import LegalStates, Point
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState, Torn
@@ -62,12 +63,22 @@ def view(number: int, point: GrowthPoint) -> View:
     return View(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
 
 
+def legal_states(views: Sequence[View]) -> LegalStates:
+    """The legal states of whole writes at the growth points ``views``."""
+    points = [Point(point.durable, point.pending, mask(point.becoming)) for point in views]
+    return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
+
+
 def settled(points: Sequence[View], medium: int, torn: Torn = (), legal_at: int = 0) -> CrashState:
     """The state with whole writes ``medium``, at the last point where it is legal, given one where it is or before."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
-    return CrashState(number, tuple(index for index in points[number].writes if medium >> index & 1), torn)
+    return CrashState(number, _indexes(points[number].writes, medium), torn)
+
+
+def _indexes(writes: Sequence[int], medium: int) -> tuple[int, ...]:
+    return tuple(index for index in writes if medium >> index & 1)
 
 
 def mask(indexes: Sequence[int] | frozenset[int]) -> int:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 Run = tuple[int, int, int]
 """``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
+
+
+class Layer(NamedTuple):
+    """A sector of a write, where it lands: the write's index, the sector's number in it, the number of its content."""
+
+    write: int
+    sector: int
+    content: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,17 +95,19 @@ class Composer:
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
-    def layers(self) -> list[tuple[int, ...]]:
-        """For each of ``sectors`` the writes that can show there, in submission order, each as a bit mask.
+    def layers(self) -> list[tuple[Layer, ...]]:
+        """For each of ``sectors`` what can show there, in submission order.
 
-        What is there is the content of the last of them that landed, or the ground's if none did.
+        What is there is the content of the last of them that landed, or the ground's (0) if none did.
         """
-        layers: list[tuple[int, ...]] = [()] * len(self._sectors)
-        for place, source, writer in zip(
-            self._place.tolist(), self._source.tolist(), self._writer.tolist(), strict=True
+        layers: list[tuple[Layer, ...]] = [()] * len(self._sectors)
+        offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
+        contents = self._payload.contents.take(self._source)
+        for place, *layer in zip(
+            self._place.tolist(), self._writer.tolist(), offsets.tolist(), contents.tolist(), strict=True
         ):
-            if source or layers[place]:  # what shows nothing but the ground matters where it hides something else only
-                layers[place] += (1 << writer,)
+            if layer[-1] or layers[place]:  # what shows nothing but the ground matters only where it hides another
+                layers[place] += (Layer(*layer),)
         return layers
 
     def delta(self, state: CrashState) -> tuple[Run, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bob.crash.cubes import LegalStates
 from bob.crash.device import DeviceModel
-from bob.crash.drafts import view
+from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import Search, search
 from bob.crash.state import CrashState
+from bob.crash.units import Parts
 from bob.result import States
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
@@ -16,12 +16,15 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace, in the order in which they are tried."""
+    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` has the torn ones among them, and
+    :meth:`search` the order in which single ones are tried."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.trace = trace
         self.points = growth_points(trace, model)
-        self.legal = LegalStates([view(number, point) for number, point in enumerate(self.points)])
+        views = [view(number, point) for number, point in enumerate(self.points)]
+        self.legal = legal_states(views)
+        self.parts = Parts(trace, self.points, model)
         self.composer = Composer(trace, self.points, model, base.sector)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:

@@ -85,11 +85,6 @@ class Coverage:
         return self.sector_states == self.legal_sectors
 
     @property
-    def exhausted_torn(self) -> bool:
-        """Every legal state with a torn write has the contents of a candidate."""
-        return self.sector_states - self.write_states == self.legal_sectors - self.legal_writes
-
-    @property
     def exhaustive(self) -> Literal["writes", "sectors"] | None:
         """What a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
         if self.exhausted_sectors:

@@ -1,9 +1,10 @@
 """Guests: virtual machines that bob boots, talks to, loses and ends.
 
 spec         what a guest should be: image, clock, memory, accelerator
-hypervisor   hands out guests, restored from a saved state or booted
+hypervisor   hands out guests, restored from a saved state or booted; capacity: how many fit
 machine      one running guest
 domain_xml   the guest as libvirt and QEMU see it
+network      between bob and one guest, and nobody else
 saved        the saved states; accelerator: KVM or TCG, found out by booting
 shell        SSH: commands, files; stream: a command as raw bytes
 loss         a lost guest, and why; console: what it printed

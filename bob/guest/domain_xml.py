@@ -8,7 +8,8 @@ from pathlib import Path
 from uuid import UUID
 from xml.sax.saxutils import escape
 
-from bob.guest.spec import Accelerator, Clock, GuestSpec
+from bob.guest.network import TAP
+from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
 #: Added to the image's own command line. A kernel that oopsed is lost: it may hold locks, and what it says about a file
 #: system is worth nothing. With the image's panic=-1 it ends at once, and so do the connections to it.
@@ -52,10 +53,10 @@ _DOMAIN = """\
     <memballoon model='none'/>
   </devices>
   <qemu:commandline>
-    <!-- libvirt 9 can forward a port only with passt. restrict: no way out. Port 0: QEMU takes a free one, so that
-         two guests restored from one saved state do not fight over it; the monitor tells which (machine.py). -->
+    <!-- libvirt cannot attach a tap that is in another namespace than it looks in, and libvirt 9 can forward a port
+         only with passt. -->
     <qemu:arg value='-netdev'/>
-    <qemu:arg value='user,id=bob,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22'/>
+    <qemu:arg value='{netdev}'/>
     <!-- libvirt does not know of this card and counts its own up from slot 2. No ROM: nobody boots from it. -->
     <qemu:arg value='-device'/>
     <qemu:arg value='virtio-net-pci,netdev=bob,addr=0x10,romfile='/>{emulated_cpu}{virtual_time}
@@ -83,6 +84,14 @@ _EMULATED_CPU = """
     <qemu:arg value='max,erms=off'/>"""
 
 
+_NETDEV = {
+    NetworkKind.PRIVATE: f"tap,id=bob,ifname={TAP},script=no,downscript=no",
+    # restrict: no way out. Port 0: QEMU takes a free one, so that two guests restored from one saved state do not fight
+    # over it; its monitor tells which.
+    NetworkKind.USER: "user,id=bob,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who a guest is on its host; two guests of one saved state differ in nothing else."""
@@ -95,7 +104,9 @@ class Identity:
         return f"bob-{self.uuid.hex[:8]}"
 
 
-def domain_xml(spec: GuestSpec, accelerator: Accelerator, identity: Identity, console: Path) -> str:
+def domain_xml(
+    spec: GuestSpec, accelerator: Accelerator, network: NetworkKind, identity: Identity, console: Path
+) -> str:
     """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``."""
     virtual = spec.clock is Clock.VIRTUAL
     texts = {
@@ -110,6 +121,7 @@ def domain_xml(spec: GuestSpec, accelerator: Accelerator, identity: Identity, co
         "cpu": "host-passthrough" if accelerator is Accelerator.KVM else "maximum",
         "root": str(spec.image.root),
         "console": str(console),
+        "netdev": _NETDEV[network],
     }
     return _DOMAIN.format(
         **{key: escape(text, {"'": "&apos;"}) for key, text in texts.items()},

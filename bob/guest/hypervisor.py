@@ -14,10 +14,11 @@ from bob.guest.console import Console
 from bob.guest.domain_xml import Identity, domain_xml
 from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect
 from bob.guest.machine import Guest
+from bob.guest.network import choose_network, network
 from bob.guest.reaper import Reaper
 from bob.guest.root import Root
 from bob.guest.saved import BadState, SavedState
-from bob.guest.spec import Accelerator, Clock, GuestSpec
+from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
 #: Seconds until a booted guest says that it is ready: 5 s alone under TCG, many times that on a busy host.
 BOOT_DEADLINE = 300.0
@@ -34,8 +35,16 @@ class Hypervisor:
     A guest ends with its block. Should the process end first, however it ends, the reaper sees to it.
     """
 
-    def __init__(self, connection: Any, versions: Versions, uri: str | None, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        connection: Any,
+        versions: Versions,
+        uri: str | None,
+        network: NetworkKind,
+        progress: Callable[[str], None],
+    ) -> None:
         self.versions = versions
+        self._network = network
         self._connection = connection
         self._uri = uri
         self._progress = progress
@@ -43,14 +52,23 @@ class Hypervisor:
 
     @classmethod
     @contextmanager
-    def open(cls, uri: str | None = None, progress: Callable[[str], None] = lambda _: None) -> Iterator[Self]:
+    def open(
+        cls,
+        uri: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+        *,
+        network: NetworkKind | None = None,
+    ) -> Iterator[Self]:
         """Connect to a libvirt of bob's own inside this process, or to ``uri`` on this machine (qemu:///session, ...).
 
-        ``progress`` is told what takes longer than a second. Raises MissingProgramError or GuestError.
+        ``progress`` is told what takes longer than a second; ``network`` is what guests are to have, if not the best
+        that can be had: a private one, but not where a daemon starts QEMU. Raises MissingProgramError or GuestError.
         """
+        if network is None:
+            network = choose_network().kind if uri is None else NetworkKind.USER
         connection, versions = connect(Root.shared().uri if uri is None else uri)
         try:
-            yield cls(connection, versions, uri, progress)
+            yield cls(connection, versions, uri, network, progress)
         finally:
             with suppress(LibvirtError):
                 connection.close()
@@ -155,10 +173,15 @@ class Hypervisor:
         console = Console(Root.shared().path / f"{identity.name}.console")
         if self._uri is not None:
             stack.enter_context(Reaper.shared().watch_domain(self._uri, str(identity.uuid)))
-        start(domain_xml(spec, accelerator, identity, console.path))
+        try:
+            reached_by = stack.enter_context(network(self._network))
+        except OSError as error:
+            raise GuestError(f"a network for the guest cannot be made: {error.strerror}") from error
+        xml = domain_xml(spec, accelerator, self._network, identity, console.path)
+        reached_by.start(lambda: start(xml))
         domain = self._connection.lookupByUUIDString(str(identity.uuid))
         try:
-            guest = Guest(spec, accelerator, identity, console, domain)
+            guest = Guest(spec, accelerator, reached_by, identity, console, domain)
         except BaseException:
             with suppress(LibvirtError):
                 domain.destroy()
@@ -169,7 +192,7 @@ class Hypervisor:
     def _state(self, spec: GuestSpec) -> SavedState:
         """What a saved state depends on: this build of the image, the definition of the guest, and who runs it."""
         anyone = Identity(uuid.UUID(int=0))
-        definition = domain_xml(spec, self.choice(spec).accelerator, anyone, Path("console"))
+        definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"))
         image = (spec.image.key, spec.image.built, spec.image.host_key)
         return SavedState.of(*image, definition, self.versions.qemu, self.versions.libvirt, *host())
 

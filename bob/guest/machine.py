@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import select
+import threading
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,11 @@ from bob.guest.console import Console
 from bob.guest.domain_xml import Identity
 from bob.guest.driver import LibvirtError, monitor
 from bob.guest.loss import GuestLost, diagnose
+from bob.guest.network import Network
 from bob.guest.shell import Address, Shell
 from bob.guest.spec import Accelerator, GuestSpec
 
 CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
-
-_FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
 
 
 class Guest:
@@ -31,28 +30,35 @@ class Guest:
     """
 
     def __init__(
-        self, spec: GuestSpec, accelerator: Accelerator, identity: Identity, console: Console, domain: Any
+        self,
+        spec: GuestSpec,
+        accelerator: Accelerator,
+        network: Network,
+        identity: Identity,
+        console: Console,
+        domain: Any,
     ) -> None:
         self.spec = spec
         self.accelerator = accelerator
+        self.network = network
         self.identity = identity
         self.console = console
         self._domain = domain
         self._shell: Shell | None = None
         self.qemu_pid = _qemu_of(identity)
         self._pidfd = os.pidfd_open(self.qemu_pid)
+        self._watch = threading.Thread(target=self._hang_up_when_gone, name="guest's end", daemon=True)
+        self._watch.start()
 
     @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
     def address(self) -> Address:
         """Where its SSH server can be reached. Raises GuestLost if QEMU does not say."""
         try:
-            ports = _FORWARD.findall(monitor(self._domain, "info usernet"))
+            host, port = self.network.address(lambda command: monitor(self._domain, command))
         except LibvirtError as error:
             raise self.lost(True, f"QEMU's monitor does not answer ({error})") from error
-        if not ports:
-            raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
         image = self.spec.image
-        return Address("127.0.0.1", int(ports[0]), "root", image.ssh_key, image.host_key)
+        return Address(host, port, "root", image.ssh_key, image.host_key, self.network.dial)
 
     @property
     def shell(self) -> Shell:
@@ -104,8 +110,15 @@ class Guest:
             self._shell.close()
         self.kill()
         if self._pidfd >= 0:
+            self._watch.join()
             os.close(self._pidfd)
             self._pidfd = -1
+
+    def _hang_up_when_gone(self) -> None:
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        poll.poll()
+        self.network.hang_up()
 
 
 def _qemu_of(identity: Identity) -> int:

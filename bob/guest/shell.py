@@ -20,6 +20,7 @@ from bob.errors import GuestError
 from bob.guest.stream import OnLoss, Stream, connection_lost
 
 _RETRY_SECONDS = 0.05
+_DIAL_SECONDS = 5.0  # then it is tried anew, if the machine is alive: what was sent to one that is gone, nobody answers
 
 # Nothing is ever held back: both ends share a host, and with a full window stdout would wait for stderr.
 _WINDOW = 2**31 - 1
@@ -36,13 +37,17 @@ _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it ra
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to log in: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given."""
+    """Where to log in: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given.
+
+    ``dial`` makes a connection to host and port within some seconds; it raises OSError.
+    """
 
     host: str
     port: int
     user: str
     key: Path
     host_key: str | None = None
+    dial: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ class Shell:
 def _log_in(address: Address, end: float) -> paramiko.Transport:
     """One attempt, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
     left = max(0.1, end - time.monotonic())
-    connection = socket.create_connection((address.host, address.port), timeout=left)
+    connection = address.dial((address.host, address.port), min(left, _DIAL_SECONDS))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = paramiko.Transport(connection, default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:

@@ -27,6 +27,13 @@ class Accelerator(Enum):
     TCG = "tcg"
 
 
+class NetworkKind(Enum):
+    """By which network bob talks to a guest, see :mod:`bob.guest.network`."""
+
+    PRIVATE = "private"
+    USER = "user"
+
+
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
     """One guest: its image, its clock, its memory in MiB, and its accelerator (None: whichever boots here).

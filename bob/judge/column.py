@@ -61,6 +61,7 @@ class Column:
         self._unmountable = 0
         self._first_unmountable: Showing | None = None
         self._effective = ""
+        self._losses: list[str] = []
 
     def refuse(self, workload: Workload, reason: str) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
@@ -71,6 +72,8 @@ class Column:
     def add(self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed) -> None:
         """Judge one workload by every property."""
         self._effective = recording.effective_options
+        if observed.earlier_loss is not None:
+            self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest began it anew")
         observations = observed.findings.observations()
         inodes = (recording.inodes_before, recording.inodes_after)
         complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
@@ -118,7 +121,7 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=(made.fs.note,) if made.fs.note else (),
+            notes=(*((made.fs.note,) if made.fs.note else ()), *self._losses),
             mkfs_version=self._environment["mkfs_version"],
         )
 

@@ -39,18 +39,18 @@ def explore(
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
 
     First come single states of whole writes, up to half of the budget; then, with up to three quarters of it, all legal
-    states of whole writes at once; then single torn states. ``observed`` is told how many more single states were dealt
-    with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
-    ``budget`` single states are mounted, and no others; the outcomes are the same.
+    states of whole writes at once, if that is enough for all; then single torn states. ``observed`` is told how many
+    more single states were dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not
+    ``predicting``, up to ``budget`` single states are mounted, and no others; the outcomes are the same.
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
-    that were predicted. The loss is in the answer, and never retried away.
+    that were predicted. The loss is in the answer; who asked may try again.
     """
     half = (budget + 1) // 2
     whole, torn = (plan.search(half, seed, torn=False), plan.search(budget - half, seed, torn=True))
     both = plan.search(budget, seed)
-    findings, rounds, lost = Findings(), None, None
+    findings, rounds, lost, died = Findings(), None, None, False
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
@@ -61,33 +61,32 @@ def explore(
             _observe_all(rounds, (candidate.state for candidate in whole))
             rounds.divide(budget * 3 // 4 - len(rounds.mounted))
             _observe_all(rounds, (candidate.state for candidate in torn))
+            rounds.count()
         else:
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()
     except (GuestLost, AgentBroken, UsageError) as loss:
-        lost = f"the guest was lost: {loss}"
+        lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
     except Mispredicted as wrong:
         lost = str(wrong)
     if rounds is None:
-        return Observed((), findings, plan.nothing_explored(), lost)
+        return Observed((), findings, plan.nothing_explored(), lost, died=died)
     # A state speaks for others by predictions, and after a loss the last of these had no control.
     counts = rounds.counts if lost is None else {}
     known = tuple(
         Seen(state, rounds.outcomes.get(number), counts.get(number, 1)) for number, state in enumerate(rounds.states)
     )
+    coverage = plan.nothing_explored()
+    explored = sum(seen.states for seen in known if seen.outcome is not None)
     exhaustive: Literal["writes", "sectors"] | None = None
     if lost is None and known:
         if not predicting:
             exhaustive = both.coverage.exhaustive
         elif rounds.is_complete:
-            exhaustive = "sectors" if torn.coverage.exhausted_torn else "writes"
-    coverage = replace(
-        plan.nothing_explored(),
-        explored=sum(seen.states for seen in known if seen.outcome is not None),
-        exhaustive=exhaustive,
-        mounted=len(rounds.outcomes.keys() & rounds.mounted),
-    )
-    return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted))
+            exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
+    mounted = len(rounds.outcomes.keys() & rounds.mounted)
+    coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
+    return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted), died)
 
 
 def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:

@@ -2,15 +2,16 @@
 
 Single states are dealt with in rounds: those whose outcome is known from what recovery read in others are predicted
 (:mod:`bob.observe.predict`); of the rest, one of each kind that may well predict the others is mounted, all of these in
-one request. So no mount is wasted, and requests are few. Then all legal states of whole writes are divided by the
-courses that recovery takes in them (:mod:`bob.observe.courses`), with a mount for each course that is not known.
+one request. So no mount is wasted, and requests are few. All legal states of whole writes are divided by the courses
+that recovery takes in them (:mod:`bob.observe.courses`), with a mount for each course that is not known. In the end all
+legal states, torn ones too, of which the course is known by then are counted (:mod:`bob.observe.torn_courses`).
 
 Two kinds of states that were predicted are mounted after all, before any prediction is believed:
 
 - for each outcome, the state that is easiest to explain: that is the one which a witness is made of, so every witness
   was really mounted;
-- a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, and of the
-  courses, each with any one of its states.
+- a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, of the courses
+  of whole writes and of those of torn ones, each with any one of its states.
 
 If one of these has another outcome than was predicted, no prediction of the workload is believed.
 """
@@ -30,6 +31,7 @@ from bob.errors import BobError
 from bob.observe.courses import Course, Courses
 from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
 from bob.observe.session import Mounted, Session
+from bob.observe.torn_courses import TornCourses
 
 T = TypeVar("T")
 
@@ -82,6 +84,7 @@ class Rounds:
         self._easiest: dict[int, tuple[tuple[int, int], int]] = {}
         self._checks: set[int] = set()
         self._unaudited = 0
+        self._settled: list[Course] = []
 
     def observe(self, states: Sequence[CrashState]) -> None:
         """Find the outcomes of more states.
@@ -101,7 +104,8 @@ class Rounds:
         self._rank(window)
 
     def divide(self, mounts: int) -> None:
-        """Find the outcomes of as many legal states of whole writes as ``mounts`` more mounts allow; perhaps of all.
+        """Find the outcomes of all legal states of whole writes, unless it turns out that it would take more than
+        ``mounts`` more mounts.
 
         Raises as :meth:`observe` does.
         """
@@ -110,8 +114,10 @@ class Rounds:
         parts = MOST_PARTS
         while mounts > 0 and parts > 0:
             parts -= courses.advance(BATCH, parts)
-            gaps = list(courses.open)[: min(BATCH, mounts)]
-            if not gaps:
+            gaps = list(courses.open)[:BATCH]
+            # Where not all can be done, nothing is claimed; and these states, which differ in what is read last, say
+            # less than as many others.
+            if not gaps or len(gaps) > mounts:
                 break
             mounts -= len(gaps)
             batch = self._add(self._plan.legal.some(courses.open[gap][0]) for gap in gaps)
@@ -120,9 +126,39 @@ class Rounds:
                 courses.reopen(gap)
         courses.advance(sys.maxsize, parts)
         self._rank(range(first, len(self.states)))
-        self._count(courses.settled)
+        self._settled = courses.settled
         self.is_complete = courses.is_complete
-        self._checks.update(self._any_of(course) for course in self._sample(courses.settled))
+        legal = self._plan.legal
+        self._checks.update(
+            self._predicted(legal.sample(course.cube, self._random), course) for course in self._sample(courses.settled)
+        )
+
+    def count(self) -> None:
+        """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of
+        which the course is known and ends so, but those that speak for themselves.
+
+        Raises Mispredicted.
+        """
+        for course in self._settled:
+            state = self._plan.legal.some(course.cube)
+            if departure(state) < self._easiest[course.outcome][0]:
+                self._predicted(state, course)
+        parts, composer = self._plan.parts, self._plan.composer
+        courses = list(TornCourses(parts, composer).known(self._known))
+        for course in self._sample(courses):
+            self._checks.add(self._predicted(parts.legal.sample(course.cube, self._random), course))
+        spoken_for: Counter[int] = Counter()
+        for course in courses:
+            spoken_for[course.outcome] += course.states
+        for number, state in enumerate(self.states):
+            outcome = self._known.find(composer.contents(state))
+            if isinstance(outcome, Gap) or not parts.separate(state):
+                continue  # it was repaired, or it is none of those that were counted
+            self.counts[number] = self._speaks_for_itself(number, outcome)
+            spoken_for[outcome] -= self.counts[number]
+        for outcome, count in spoken_for.items():
+            _rank, speaker = self._easiest[outcome]
+            self.counts[speaker] = self.counts.get(speaker, 1) + count
 
     def settle(self) -> None:
         """Mount some of what was predicted, and compare; then all of it is to be believed.
@@ -136,17 +172,12 @@ class Rounds:
         self._checks.clear()
         self.outcomes.update(self._found)
 
-    def _any_of(self, course: Course) -> int:
-        """The index of one of the states of ``course``, taken at random."""
-        state = self._plan.legal.sample(course.cube, self._random)
+    def _predicted(self, state: CrashState, course: Course) -> int:
+        """Take in a state of ``course``, unless it is known; its index."""
         if state in self.states:
             return self.states.index(state)
-        return self._add_predicted(state, course.outcome)
-
-    def _add_predicted(self, state: CrashState, outcome: int) -> int:
-        """Take in a state of which the course is known, and so is spoken for; its index."""
         [number] = self._add([state])
-        self._found[number], self.counts[number] = outcome, 0
+        self._found[number] = course.outcome
         self._rank([number])
         return number
 
@@ -208,26 +239,6 @@ class Rounds:
             outcome, rank = self._found[number], departure(self.states[number])
             if outcome not in self._easiest or rank < self._easiest[outcome][0]:
                 self._easiest[outcome] = rank, number
-
-    def _count(self, settled: Sequence[Course]) -> None:
-        """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all
-        courses that end so."""
-        legal = self._plan.legal
-        media = {number: legal.medium(state) for number, state in enumerate(self.states) if not state.torn}
-        spoken_for: Counter[int] = Counter()
-        for course in settled:
-            spoken_for[course.outcome] += course.states
-            for number, medium in media.items():
-                if medium in course.cube:
-                    self.counts[number] = self._speaks_for_itself(number, course.outcome)
-                    spoken_for[course.outcome] -= self.counts[number]
-        for course in settled:
-            state = legal.some(course.cube)
-            if course.outcome not in self._easiest or departure(state) < self._easiest[course.outcome][0]:
-                self._add_predicted(state, course.outcome)
-        for outcome, count in spoken_for.items():
-            _rank, speaker = self._easiest[outcome]
-            self.counts[speaker] = self.counts.get(speaker, 1) + count
 
     def _speaks_for_itself(self, number: int, outcome: int) -> int:
         """1 for a state that was mounted and had another outcome than its course, since it was repaired; else 0."""

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from bob.config import configuration
+from bob.crash.device import DeviceModel
 from bob.crash.drafts import settled, view
 from bob.crash.plan import Plan
 from bob.crash.sampling import every_state
@@ -69,21 +70,29 @@ def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken)
             assert shown(predicted.findings.observation(one.outcome)) == shown(mounted)
 
 
-def test_every_legal_state_of_whole_writes_is_counted_with_its_outcome(recording: Inhabited, taken: Taken) -> None:
-    synced = replace(workload("create /d/new; append /b 100", FSYNC), setup=taken.workload.setup)
+@pytest.mark.parametrize(
+    ("operations", "atomic_bytes"), [("create /d/new; append /b 100", 2**20), ("write /b 0 512", 2048)]
+)
+def test_every_legal_state_is_counted_with_its_outcome(
+    recording: Inhabited, taken: Taken, operations: str, atomic_bytes: int
+) -> None:
+    """Of a device that writes 1 MiB at once no write is torn; where it writes 2 KiB, those of a block are."""
+    synced = replace(workload(operations, FSYNC), setup=taken.workload.setup)
+    model = DeviceModel(atomic_write_bytes=atomic_bytes)
     each = take(recording.agent, synced, base=taken.base)
+    each = replace(each, plan=Plan(each.trace, each.base, model))
     told = explored(recording, each)
-    assert told.coverage.exhaustive == "writes"
+    assert told.coverage.exhaustive == "sectors"
     views = [view(number, point) for number, point in enumerate(each.plan.points)]
-    drafts = list(every_state(views, [1] * len(each.trace.writes), Random(0)))
-    assert 100 < len(drafts) == told.coverage.legal_writes < 1000
+    drafts = list(every_state(views, [model.units(write) for write in each.trace.writes], Random(0)))
+    assert 60 < len(drafts) == told.coverage.legal_sectors == told.coverage.explored < 1000
     assert told.coverage.mounted < len(drafts) // 2
-    states = [settled(views, views[draft.point].durable | draft.kept) for draft in drafts]
+    states = [settled(views, views[draft.point].durable | draft.kept, draft.torn, draft.point) for draft in drafts]
+    assert any(state.torn for state in states) == (atomic_bytes == 2048)
     counted: Counter[str] = Counter()
     for one in told.states:
         assert one.outcome is not None
-        if not one.state.torn:
-            counted[repr(shown(told.findings.observation(one.outcome)))] += one.states
+        counted[repr(shown(told.findings.observation(one.outcome)))] += one.states
     mounted = Counter(repr(shown(observation)) for observation in observe(recording.agent, each, states))
     assert +counted == mounted
 

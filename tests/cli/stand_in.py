@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.progress import Progress
+from bob.request import Host
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Verdict
 
 
@@ -60,8 +61,8 @@ class Work:
     def matrix(self, chosen: Any, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         return self._run((chosen, request, out), out, progress)
 
-    def resume(self, run: Path, connect: str | None, progress: Progress) -> tuple[Result, Path]:
-        return self._run((run, connect), run, progress)
+    def resume(self, run: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
+        return self._run((run, host), run, progress)
 
     def _run(self, asked: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         self._ask(asked)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bob.config import load_set
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 
 from .stand_in import Bob, Work
 
@@ -49,7 +49,7 @@ def test_it_is_gone_on_with(bob: Bob, work: Work) -> None:
     Path("run").mkdir()
 
     assert bob("matrix", "--resume", "run", "--quiet").code == 3
-    assert work.asked == [(Path("run"), None)]
+    assert work.asked == [(Path("run"), Host())]
     ended = bob("matrix", "--resume", "run", "--seed", "1")
     assert ended.code == 2
     assert ended.err.startswith("bob: --seed cannot be changed on the way\n")

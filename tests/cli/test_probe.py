@@ -9,7 +9,7 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import GuestError, MissingProgramError
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 from bob.result import from_json
 
 from .stand_in import Bob, Work, result
@@ -26,7 +26,7 @@ def test_defaults(bob: Bob, work: Work) -> None:
                 configuration=configuration("ext4"),
                 properties=(),
                 image="debian-bookworm",
-                connect=None,
+                host=Host(),
                 budget=100,
                 seed=1,
                 write_cache="volatile",
@@ -45,6 +45,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
         "--property": "append-any",
         "--image": "debian-bookworm",
         "--connect": "qemu:///session",
+        "--jobs": 3,
         "--budget": 12,
         "--seed": -3,
         "--write-cache": "none",
@@ -60,7 +61,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
                 configuration=configuration("ext4", "-O ^dir_index", "data=journal", 64 * 2**20),
                 properties=("append-any", "directory-op"),
                 image="debian-bookworm",
-                connect="qemu:///session",
+                host=Host("qemu:///session", 3),
                 budget=12,
                 seed=-3,
                 write_cache="none",
@@ -143,8 +144,8 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
 def test_a_run_is_gone_on_with(bob: Bob, work: Work, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
 
-    assert bob("probe", "--resume", "run", "--connect", "qemu:///session", "--quiet").code == 3
-    assert work.asked == [(Path("run"), "qemu:///session")]
+    assert bob("probe", "--resume", "run", "--connect", "qemu:///session", "--jobs", "1", "--quiet").code == 3
+    assert work.asked == [(Path("run"), Host("qemu:///session", 1))]
 
 
 @pytest.mark.parametrize(

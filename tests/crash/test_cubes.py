@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.crash.cubes import Cube, Divider, LegalStates
-from bob.crash.drafts import mask, view
+from bob.crash.drafts import legal_states, mask, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.state import CrashState, check_state
@@ -23,7 +23,7 @@ masks = st.integers(0, 2**10 - 1)
 def legal_of(case: Case) -> tuple[LegalStates, set[int]]:
     points = growth_points(case.trace, case.model)
     legal = {mask(kept) for kept in legal_writes(case.trace, case.model)}
-    return LegalStates([view(number, point) for number, point in enumerate(points)]), legal
+    return legal_states([view(number, point) for number, point in enumerate(points)]), legal
 
 
 def inside(cube: Cube, medium: int) -> bool:

@@ -26,17 +26,20 @@ pytestmark = pytest.mark.vm
 
 @dataclass
 class Watch(Silent):
-    """Counts states; calls ``first`` once, when the first were observed."""
+    """Counts states; calls ``each``, up to ``times`` times, when some of the workload that came first were observed."""
 
-    first: Callable[[], None] | None = None
+    each: Callable[[], None] | None = None
+    times: int = 1
+    workload: str = ""
     states: int = 0
     cells: list[str] = field(default_factory=list)
 
     def observed(self, workload: str, states: int) -> None:
         self.states += states
-        if self.first is not None:
-            call, self.first = self.first, None
-            call()
+        self.workload = self.workload or workload
+        if self.each is not None and self.times and workload == self.workload and states > 0:
+            self.times -= 1
+            self.each()
 
     def judged(self, cell: PropertyResult) -> None:
         self.cells.append(cell.name)
@@ -88,7 +91,9 @@ def test_a_device_that_drops_flushes_turns_a_green_cell_red(tmp_path: Path) -> N
     assert cells(planted)["directory-op"].verdict is Verdict.FAILS
 
 
-def test_a_killed_guest_leaves_the_cell_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def observers(monkeypatch: pytest.MonkeyPatch) -> list[Guest]:
+    """The guests that observe, as they come."""
     observers: list[Guest] = []
     guest_of = Hypervisor.guest
 
@@ -100,7 +105,19 @@ def test_a_killed_guest_leaves_the_cell_unknown(tmp_path: Path, monkeypatch: pyt
             yield guest
 
     monkeypatch.setattr(Hypervisor, "guest", noted)
-    watch = Watch(first=lambda: observers[0].kill())
+    return observers
+
+
+def test_a_guest_that_is_killed_gives_its_states_back(tmp_path: Path, observers: list[Guest]) -> None:
+    result = ask(tmp_path / "run", "single-sector-overwrite", watch=Watch(each=lambda: observers[0].kill()))
+    assert len(observers) > 1
+    assert cells(result)["single-sector-overwrite"].verdict is Verdict.HOLDS
+    [note] = [note for note in result.configurations[0].notes if "another guest began it anew" in note]
+    assert "the guest vanished" in note
+
+
+def test_a_workload_that_no_guest_survives_leaves_the_cell_unknown(tmp_path: Path, observers: list[Guest]) -> None:
+    watch = Watch(each=lambda: [guest.kill() for guest in observers if guest.running], times=2)
     result = ask(tmp_path / "run", "single-sector-overwrite", budget=150, watch=watch)
     cell = cells(result)["single-sector-overwrite"]
     assert cell.verdict is Verdict.UNKNOWN

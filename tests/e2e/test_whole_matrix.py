@@ -17,7 +17,7 @@ from bob.config import ConfigurationSet, configuration
 from bob.matrix import matrix, resume
 from bob.progress import Silent
 from bob.replay import replay
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
 
 pytestmark = pytest.mark.vm
@@ -83,12 +83,12 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     killed.wait()
     before = second.observed()
     assert before
-    resumed, _run = resume(tmp_path / "killed", None, Silent())
+    resumed, _run = resume(tmp_path / "killed", Host(), Silent())
     assert [column.name for column in resumed.configurations] == ["ext4", "ext3"]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items()), "nothing finished is done again"
 
     subprocess.run([*command, str(tmp_path / "alone"), "--json", "alone.json"], cwd=tmp_path, check=True)
-    alone, _run = resume(tmp_path / "alone", None, Silent())
+    alone, _run = resume(tmp_path / "alone", Host(), Silent())
     assert table(resumed) == table(alone)
 
 

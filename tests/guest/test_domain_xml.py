@@ -10,15 +10,17 @@ import pytest
 
 from bob.errors import UsageError
 from bob.guest.domain_xml import Identity, domain_xml
-from bob.guest.spec import Accelerator, Clock, GuestSpec
+from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 from bob.image import Image
 
 WHO = Identity(uuid.UUID("12345678-1234-5678-1234-567812345678"))
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 
 
-def tree(spec: GuestSpec, accelerator: Accelerator = Accelerator.TCG) -> ET.Element:
-    return ET.fromstring(domain_xml(spec, accelerator, WHO, Path("/tmp/a & b's")))
+def tree(
+    spec: GuestSpec, accelerator: Accelerator = Accelerator.TCG, network: NetworkKind = NetworkKind.PRIVATE
+) -> ET.Element:
+    return ET.fromstring(domain_xml(spec, accelerator, network, WHO, Path("/tmp/a & b's")))
 
 
 def arguments(domain: ET.Element) -> list[str]:
@@ -47,11 +49,16 @@ def test_the_only_disk_is_the_root_read_only(paper_image: Image) -> None:
 
 
 @pytest.mark.parametrize("clock", Clock)
-def test_nothing_leads_out_of_the_guest(paper_image: Image, clock: Clock) -> None:
-    domain = tree(GuestSpec(paper_image, clock))
-    (network,) = [argument for argument in arguments(domain) if argument.startswith("user,")]
-    assert "restrict=on" in network.split(",")
-    assert "hostfwd=tcp:127.0.0.1:0-:22" in network.split(",")
+@pytest.mark.parametrize("network", NetworkKind)
+def test_nothing_leads_out_of_the_guest(paper_image: Image, clock: Clock, network: NetworkKind) -> None:
+    domain = tree(GuestSpec(paper_image, clock), network=network)
+    (netdev,) = [argument.split(",") for argument in arguments(domain) if "id=bob" in argument.split(",")]
+    if network is NetworkKind.USER:
+        assert netdev[0] == "user"
+        assert {"restrict=on", "hostfwd=tcp:127.0.0.1:0-:22"} < set(netdev)
+    else:  # what is in its namespace, test_network.py sees
+        assert netdev[0] == "tap"
+        assert {"script=no", "downscript=no"} < set(netdev)
     assert not domain.findall("devices/interface")
     assert not domain.findall("devices/graphics")
 

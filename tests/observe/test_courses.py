@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
-from crash.brute import legal_writes
+from crash.brute import legal_units, legal_writes
 from crash.traces import Case, cases, journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.crash.cubes import LegalStates
+from bob.crash.cubes import Cube
 from bob.crash.device import DeviceModel
-from bob.crash.drafts import mask, settled, view
+from bob.crash.drafts import legal_states, mask, settled, view
 from bob.crash.image import Composer
 from bob.crash.legal import growth_points
-from bob.crash.state import CrashState
+from bob.crash.sampling import ranges
+from bob.crash.state import CrashState, check_state
+from bob.crash.units import Parts
 from bob.observe.accesses import Access
 from bob.observe.courses import Courses
 from bob.observe.predict import Contents, Gap, Known, places_read
+from bob.observe.torn_courses import TornCourses
 
 
 def recover(program: int, sectors: list[int], contents: Contents, steps: int) -> tuple[int, list[Access]]:
@@ -45,7 +49,7 @@ class Explorer:
         self.points = growth_points(case.trace, case.model)
         self.composer = Composer(case.trace, self.points, case.model, case.base_sector)
         self.views = [view(number, point) for number, point in enumerate(self.points)]
-        self.legal = LegalStates(self.views)
+        self.legal = legal_states(self.views)
         self.known = Known()
         self.courses = Courses(self.known, self.legal, self.composer)
         self.program, self.steps, self.mounts = program, steps, 0
@@ -110,6 +114,62 @@ def test_what_is_settled_early_is_right_too(case: Case, program: int, most_mount
         for course in explorer.courses.settled:
             if not course.cube.kept & ~medium and not course.cube.lost & medium:
                 assert course.outcome == explorer.outcome(settled(explorer.views, medium))[0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.integers(0, 10**6), st.integers(0, 6), st.integers(0, 12), st.integers())
+def test_torn_states_are_known_by_what_was_read(
+    case: Case, program: int, steps: int, most_mounts: int, seed: int
+) -> None:
+    explorer = Explorer(case, program, steps)
+    explorer.run(most_mounts, 3, 20)
+    parts = Parts(case.trace, explorer.points, case.model)
+    torn = TornCourses(parts, explorer.composer)
+    known = explorer.known
+    told: Counter[int] = Counter()
+    for course in torn.known(known):
+        assert course.states > 0
+        told[course.outcome] += course.states
+        sample = parts.legal.sample(course.cube, Random(seed))
+        check_state(case.trace, case.model, explorer.points, sample)
+        assert parts.separate(sample)
+        assert known.find(explorer.composer.contents(sample)) == course.outcome == explorer.outcome(sample)[0]
+    wanted: Counter[int] = Counter()
+    every = all_separate(case, explorer)
+    assert parts.legal.count(Cube()) == len(every)
+    for state in every:
+        outcome = known.find(explorer.composer.contents(state))
+        if isinstance(outcome, int):
+            wanted[outcome] += 1
+    assert told == wanted
+
+
+def all_separate(case: Case, explorer: Explorer) -> list[CrashState]:
+    """Every legal state that is torn between sectors, once: its units on the medium, made a state of the model."""
+    model = replace(case.model, atomic_write_bytes=max(512, case.model.atomic_write_bytes))
+    grain = model.atomic_write_bytes // case.model.atomic_write_bytes
+    states = []
+    for units in legal_units(case.trace, model):
+        there: dict[int, list[int]] = {}
+        for index, unit in sorted(units):
+            there.setdefault(index, []).append(unit - case.trace.writes[index].sector * 512 // model.atomic_write_bytes)
+        whole = {index for index, some in there.items() if len(some) == model.units(case.trace.writes[index])}
+        point = max(
+            number
+            for number, one in enumerate(explorer.points)
+            if set(one.durable) <= whole and set(there) <= {*one.durable, *one.pending}
+        )
+        pending = explorer.points[point].pending
+        torn = tuple(
+            (
+                index,
+                tuple((first * grain, stop * grain) for first, stop in ranges(sum(1 << unit for unit in there[index]))),
+            )
+            for index in pending
+            if index in there and index not in whole
+        )
+        states.append(CrashState(point, tuple(index for index in pending if index in whole), torn))
+    return states
 
 
 def test_many_states_take_few_mounts() -> None:

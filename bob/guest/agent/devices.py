@@ -9,6 +9,7 @@ import subprocess
 from contextlib import suppress
 from typing import ClassVar
 
+from bob.guest.agent import mapper
 from bob.guest.agent.frames import Refused
 
 WORK = "/tmp/bob"
@@ -92,16 +93,14 @@ def forget_file_systems() -> None:
 
 def make_log_writes(data: Loop, log: Loop, sectors: int) -> str:
     """Make a dm-log-writes device over ``data`` and ``log``; its name in /dev and /sys/block."""
-    table = f"0 {sectors} log-writes {data.path} {log.path}"
-    run("dmsetup", "--noudevsync", "create", TARGET, "--table", table)
+    minor = mapper.create(TARGET, sectors, "log-writes", f"{data.path} {log.path}")
     forget_file_systems()
-    [name] = _mapped()
-    return name
+    return f"dm-{minor}"
 
 
 def remove_log_writes() -> None:
     """Take the device of a recording away: its log is complete then."""
-    run("dmsetup", "--noudevsync", "remove", TARGET)
+    mapper.remove(TARGET)
 
 
 def _mapped() -> list[str]:

@@ -11,13 +11,16 @@ import sys
 from contextlib import suppress
 
 from bob.guest.agent import medium, observer, recorder
-from bob.guest.agent.devices import WORK, clear_devices
+from bob.guest.agent.devices import WORK, clear_devices, write_text
 from bob.guest.agent.frames import Handler, Reply, serve
 from bob.guest.agent.mounts import MNT_DETACH, ROOT, clear_mounts, libc
-from bob.guest.agent.observer import end_session
+from bob.guest.agent.observer import end_scratch
 from bob.guest.agent.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
+CONSOLE_LEVEL = "3"
+"""Critical messages and worse go to the console. A file system that refuses a crash state says so as an error, and to
+an emulated serial port each letter of that takes as long as a system call; the kernel's log has it all the same."""
 
 
 def hello(blob: bytes) -> Reply:
@@ -27,6 +30,8 @@ def hello(blob: bytes) -> Reply:
 
 def start_afresh() -> None:
     """Take away what an agent before this one left, and make the place to work in."""
+    with suppress(OSError):
+        write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
     clear_mounts()
     clear_devices()
     clear_instances()
@@ -50,7 +55,7 @@ class Remains:
         """Let all of it go, so that the next request starts from nothing. Raises if something stays."""
         self.there = True
         with suppress(Exception):
-            end_session()
+            end_scratch()
         medium.drop()
         clear_mounts()
         clear_devices()
@@ -60,16 +65,19 @@ class Remains:
 remains = Remains()
 
 
-def at_work(function: Handler, *, ends_session: bool = True) -> Handler:
-    """``function`` with nothing in its way, and nothing left of it if it fails. The first cause is what is told."""
+def at_work(function: Handler, *, observes: bool = False) -> Handler:
+    """``function`` with nothing in its way, and nothing left of it if it fails. The first cause is what is told.
+
+    What is being observed is in the way of all that does not itself observe.
+    """
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
         if remains.there:  # what was in use when it failed may be free by now
             remains.clear()
         try:
-            if ends_session:
-                end_session()
+            if not observes:
+                end_scratch()
             return function(**arguments)
         except BaseException:
             with suppress(Exception):
@@ -82,13 +90,13 @@ def at_work(function: Handler, *, ends_session: bool = True) -> Handler:
 HANDLERS: dict[str, Handler] = {
     "hello": hello,
     "make_base": at_work(recorder.make_base),
-    "put_base": at_work(recorder.put_base),
+    "put_base": at_work(recorder.put_base, observes=True),
     "has_base": recorder.has_base,
     "drop_base": recorder.drop_base,
     "record": at_work(recorder.record),
-    "observe_prepare": at_work(observer.observe_prepare),
-    "observe": at_work(observer.observe, ends_session=False),
-    "state_image": at_work(observer.state_image, ends_session=False),
+    "observe_prepare": at_work(observer.observe_prepare, observes=True),
+    "observe": at_work(observer.observe, observes=True),
+    "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,
 }
 

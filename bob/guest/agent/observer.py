@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import time
 import zlib
 from collections.abc import Iterable
@@ -24,7 +23,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from bob.guest.agent import medium
-from bob.guest.agent.devices import Loop
+from bob.guest.agent.devices import Loop, forget_file_systems
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
@@ -45,6 +44,7 @@ PROBES = (
 )
 """What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
 struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+NO_FILTER = "0"
 ANOTHER_LOOKUP = (6, 15)
 """From this Linux on there is a second function that looks buffers up (__find_get_block_nonatomic in fs/buffer.c), so
 that not all lookups would be seen. (Up to 6.0 there is no __bh_read_batch.) Then all that is read counts as used."""
@@ -55,40 +55,21 @@ Outcome = tuple[str | None, bool, Tree | None]
 """Why it did not mount, whether it was repaired, what was found."""
 
 
-class Session:
-    """The scratch device of one workload: base with floor, payload, and what the host was told of outcomes so far.
+class Scratch:
+    """The loop device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
+    counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
 
-    With ``reads``, ``traces`` has the text of what each state read and wrote, and ``sectors_read`` how many sectors the
-    device says it read for it: both of the states that the host was not told of yet.
-    """
-
-    def __init__(self, base: str, recovery: dict[str, Any], payload: bytes, floor: list[int], reads: bool) -> None:
-        self.medium = medium.medium_with(base)
-        self.payload = memoryview(payload)
-        self.check: list[str] = recovery["check"]
-        self.repair: list[str] = recovery["repair"]
-        self.repaired: set[str] = set()
-        """The refusals after which a repair was tried."""
-        self.outcomes: dict[Outcome, int] = {}
-        self.new_outcomes: list[str] = []
-        self.looker = Look(ROOT)
-        self.reads = reads
-        self.traces: list[bytes] = []
-        self.sectors_read: list[int] = []
+    def __init__(self, over: medium.Medium, reads: bool) -> None:
+        self.medium, self.reads = over, reads
         self.looking_out: list[int] = []
-        self.before_floor = [
-            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
-        ]
-        self.write(floor)
-        self.medium.pristine.copy(self.medium.work, targets(floor))
         with ExitStack() as stack:
-            self.loop = stack.enter_context(Loop(self.medium.work_path, volatile=False))
+            self.loop = stack.enter_context(Loop(over.work_path, volatile=False))
             condition = f"dev == {kernel_device(self.loop.device)} && nr_sector > 0"
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
             events = {"block/block_bio_queue": condition}
             if reads and kernel_version() < ANOTHER_LOOKUP and make_probes(PROBES):
-                events |= {AHEAD: "0", LOOKUP: "0"}  # without a filter
+                events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
@@ -97,12 +78,78 @@ class Session:
             self.loop.release_holder()
             self.resources = stack.pop_all()
         self.counted = self.count()
+
+    def close(self) -> None:
+        """Take the device away."""
+        self.resources.close()
+
+    def look_out(self, blocks: list[int]) -> None:
+        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only; of all lookups,
+        if there are none.
+
+        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
+        """
+        if blocks != self.looking_out and LOOKUP in self.trace.events:
+            condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
+            self.trace.write(f"events/{LOOKUP}/filter", condition)
+            self.looking_out = blocks
+
+    def accessed(self) -> tuple[bytes, int, Runs]:
+        """What was done to the device since the last call: the trace's text, how many sectors were read by the device's
+        own count, and what was written: as many sectors as the device has counted."""
+        pieces: list[bytes] = []
+        try:
+            while True:
+                pieces.append(os.read(self.pipe, 65536))  # whole lines, as many as fit in a page
+        except BlockingIOError:  # that was all: the last unmount has waited for what was under way
+            pass
+        text = b"".join(pieces)
+        read, written = self.counted
+        self.counted = self.count()
+        runs = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(text)]
+        if sum([count for _sector, count in runs]) != self.counted[1] - written:
+            raise RuntimeError("the trace of what recovery wrote is not complete")
+        return text, self.counted[0] - read, runs
+
+    def count(self) -> tuple[int, int]:
+        """How many sectors were read and written, as the device itself has counted."""
+        fields = os.pread(self.stat, 4096, 0).split()
+        return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
+
+
+class Session:
+    """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
+
+    Where the scratch device has the reads, ``traces`` has the text of what each state read and wrote, and
+    ``sectors_read`` how many sectors the device says it read for it: both of the states that the host was not told of
+    yet.
+    """
+
+    def __init__(self, scratch: Scratch, recovery: dict[str, Any], payload: bytes, floor: list[int]) -> None:
+        self.scratch, self.medium = scratch, scratch.medium
+        self.payload = memoryview(payload)
+        self.check: list[str] = recovery["check"]
+        self.repair: list[str] = recovery["repair"]
+        self.repaired: set[str] = set()
+        """The refusals after which a repair was tried."""
+        self.outcomes: dict[Outcome, int] = {}
+        self.new_outcomes: list[str] = []
+        self.looker = Look(ROOT)
+        self.traces: list[bytes] = []
+        self.sectors_read: list[int] = []
+        self.before_floor = [
+            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
+        ]
+        self.write(floor)
+        self.medium.pristine.copy(self.medium.work, targets(floor))
+        scratch.look_out([])
+        forget_file_systems()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
-        self.mount = Mount(self.loop.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        self.mount = Mount(scratch.loop.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        scratch.accessed()
 
     def close(self) -> None:
         """Give the medium back as the base without the floor."""
-        self.resources.close()
         for sector, data in self.before_floor:
             self.medium.pristine.put(sector, data)
             self.medium.work.put(sector, data)
@@ -118,59 +165,29 @@ class Session:
 
     def outcome(self, runs: list[int]) -> int:
         """Build, recover and observe one state; the number of its outcome."""
-        if self.count()[1] != self.counted[1]:
+        if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
         found = self.recover_and_look()
-        self.medium.put_back(merged([*targets(runs), *self.written()]))
+        text, sectors_read, written = self.scratch.accessed()
+        self.medium.put_back(merged([*targets(runs), *written]))
+        if self.scratch.reads:
+            self.traces.append(text)
+            self.sectors_read.append(sectors_read)
         number = self.outcomes.get(found)
         if number is None:
             number = self.outcomes[found] = len(self.outcomes)
             self.new_outcomes.append(encode(found))
         return number
 
-    def look_out(self, blocks: list[int]) -> None:
-        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, if there are any.
-
-        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
-        """
-        if blocks not in ([], self.looking_out) and LOOKUP in self.trace.events:
-            self.trace.write(f"events/{LOOKUP}/filter", f"b >= {blocks[0]} && b <= {blocks[1]}")
-            self.looking_out = blocks
-
-    def written(self) -> Runs:
-        """What was written to the device since the last call, by recovery, repair or unmount: as many sectors as the
-        device itself has counted."""
-        pieces: list[bytes] = []
-        try:
-            while True:
-                pieces.append(os.read(self.pipe, 65536))  # whole lines, as many as fit in a page
-        except BlockingIOError:  # that was all: the last unmount has waited for what was under way
-            pass
-        text = b"".join(pieces)
-        read, written = self.counted
-        self.counted = self.count()
-        runs = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(text)]
-        if sum([count for _sector, count in runs]) != self.counted[1] - written:
-            raise RuntimeError("the trace of what recovery wrote is not complete")
-        if self.reads:
-            self.traces.append(text)
-            self.sectors_read.append(self.counted[0] - read)
-        return runs
-
-    def count(self) -> tuple[int, int]:
-        """How many sectors were read and written, as the device itself has counted."""
-        fields = os.pread(self.stat, 4096, 0).split()
-        return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
-
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds."""
         if self.check:
             self.run(self.check)
-        self.kernel.skip()
+        self.scratch.kernel.skip()
         error, repaired = None, False
         if number := self.mount():
-            reason = re.sub(r"\bloop\d+", "loop", self.kernel.reason())
+            reason = re.sub(r"\bloop\d+", "loop", self.scratch.kernel.reason())
             error = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
             # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
             if not self.repair or error in self.repaired:
@@ -185,13 +202,17 @@ class Session:
         return error, repaired, tree
 
     def run(self, command: list[str]) -> None:
-        """Run the file system's repair program; its exit code says what it found, which the mount shows anyway."""
-        words = [self.loop.path if word == "DEVICE" else word for word in command]
-        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        """Run the file system's repair program; its exit code says what it found, which the mount shows anyway.
+
+        Not by subprocess, which takes longer for it than many a repair.
+        """
+        words = [self.scratch.loop.path if word == "DEVICE" else word for word in command]
+        silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+        os.waitpid(os.posix_spawnp(words[0], words, os.environ, file_actions=silent), 0)
 
     def audit(self) -> None:
         """See that the scratch image is the base again, byte for byte, and that no event was lost."""
-        if self.trace.lost() or not self.medium.work.equals(self.medium.pristine):
+        if self.scratch.trace.lost() or not self.medium.work.equals(self.medium.pristine):
             raise RuntimeError("the scratch image did not come back to its base")
 
 
@@ -248,12 +269,22 @@ def encode(outcome: Outcome) -> str:
 
 
 session: Session | None = None
+scratch: Scratch | None = None
 
 
 def end_session() -> None:
-    """Leave the medium to others."""
+    """Leave the medium to another session."""
     global session
     ended, session = session, None
+    if ended is not None:
+        ended.close()
+
+
+def end_scratch() -> None:
+    """Leave the medium to others."""
+    global scratch
+    end_session()
+    ended, scratch = scratch, None
     if ended is not None:
         ended.close()
 
@@ -265,8 +296,13 @@ def observe_prepare(
 
     ``blob`` is ``payload`` bytes of zlib-compressed sectors. ``reads`` says that the host wants to know what is read.
     """
-    global session
-    session = Session(base, recovery, zlib.decompress(blob[:payload]), floor, reads)
+    global session, scratch
+    end_session()
+    over = medium.medium_with(base)
+    if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
+        end_scratch()
+    scratch = scratch or Scratch(over, reads)
+    session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor)
     return {}, b""
 
 
@@ -279,33 +315,34 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     device has counted as read. Without ``audit`` all of this is to be believed after the next good audit only. From now
     on lookups of other blocks than ``lookups``, if there are any, (first and last) are not traced.
     """
-    scratch = _extended(blob)
-    scratch.look_out(lookups)
-    scratch.looker.new_chunks, scratch.new_outcomes = [], []
-    scratch.traces, scratch.sectors_read = [], []
+    under_way = _extended(blob)
+    if lookups:
+        under_way.scratch.look_out(lookups)
+    under_way.looker.new_chunks, under_way.new_outcomes = [], []
+    under_way.traces, under_way.sectors_read = [], []
     started = time.monotonic()
-    numbers = [scratch.outcome(runs) for runs in states]
+    numbers = [under_way.outcome(runs) for runs in states]
     if audit:
-        scratch.audit()
+        under_way.audit()
     header = {
         "outcomes": numbers,
-        "new_outcomes": scratch.new_outcomes,
-        "chunks": [len(chunk) for chunk in scratch.looker.new_chunks],
-        "traces": [len(trace) for trace in scratch.traces],
-        "sectors_read": scratch.sectors_read,
+        "new_outcomes": under_way.new_outcomes,
+        "chunks": [len(chunk) for chunk in under_way.looker.new_chunks],
+        "traces": [len(trace) for trace in under_way.traces],
+        "sectors_read": under_way.sectors_read,
         "seconds": time.monotonic() - started,
     }
-    return header, zlib.compress(b"".join([*scratch.looker.new_chunks, *scratch.traces]), 1)
+    return header, zlib.compress(b"".join([*under_way.looker.new_chunks, *under_way.traces]), 1)
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
     """The image of one state as it is mounted: as blob, its differences from a device that nobody has written."""
-    scratch = _extended(blob)
-    scratch.write(runs)
-    work = scratch.medium.work
-    packed = pack(work, differing(work, scratch.medium.stale.address))
-    scratch.medium.put_back(targets(runs))
-    scratch.audit()
+    under_way = _extended(blob)
+    under_way.write(runs)
+    work = under_way.medium.work
+    packed = pack(work, differing(work, under_way.medium.stale.address))
+    under_way.medium.put_back(targets(runs))
+    under_way.audit()
     return {}, packed
 
 

@@ -18,6 +18,9 @@ from bob.result import PropertyResult, WorkloadResult
 
 NOISE = 0.1
 """How much the number of explored crash states may differ, as a part of the larger one."""
+MANY = 10**6
+"""Of so many explored crash states or more the numbers of binary digits are compared: each sector of a long write that
+recovery never reads is one digit."""
 
 _NAMED = 3
 _LEVELS = {
@@ -50,7 +53,8 @@ def _differences(a: PropertyResult, b: PropertyResult) -> Iterator[str]:
     if a.states.exhaustive != b.states.exhaustive:
         yield f"A explored {_level(a)}, B {_level(b)}"
     explored = (a.states.explored, b.states.explored)
-    if max(explored) - min(explored) > NOISE * max(explored):
+    sizes = explored if max(explored) < MANY else tuple(count.bit_length() for count in explored)
+    if max(sizes) - min(sizes) > NOISE * max(sizes):
         yield f"A explored {compact(explored[0])} crash states, B {compact(explored[1])}"
 
 

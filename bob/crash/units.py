@@ -1,0 +1,75 @@
+"""Legal crash states with torn writes, as sets of the parts of writes that are on the medium.
+
+A part of a write is to these states what a write is to those of whole writes: it is there or not, whatever else is. So
+they are counted, divided and sampled by the same rules (:mod:`bob.crash.cubes`), with *parts* in place of writes. A
+part is an atomic unit of the device, or a sector where units are smaller: then these are not all torn states, but those
+that are torn between sectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from bob.crash.cubes import LegalStates, Point
+from bob.crash.device import DeviceModel
+from bob.crash.legal import GrowthPoint
+from bob.crash.sampling import ranges
+from bob.crash.state import CrashState
+from bob.trace.model import SECTOR_BYTES, Trace
+
+
+class Parts:
+    """The parts of a trace's writes, numbered one after the other: bit n of a mask stands for part n.
+
+    ``legal`` are the legal states torn between parts, those of whole writes among them.
+    """
+
+    def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
+        self._points = points
+        self._sizes = replace(model, atomic_write_bytes=max(model.atomic_write_bytes, SECTOR_BYTES))
+        self._units = self._sizes.atomic_write_bytes // model.atomic_write_bytes
+        self._starts = [write.sector * SECTOR_BYTES % self._sizes.atomic_write_bytes for write in trace.writes]
+        self._count = [self._sizes.units(write) for write in trace.writes]
+        self._first = [0, *accumulate(self._count)]
+        self.legal = LegalStates(
+            [
+                Point(self._mask(point.durable), self._mask(point.pending), self._mask(point.becomes_durable))
+                for point in points
+            ],
+            self._state,
+        )
+
+    @property
+    def total(self) -> int:
+        """How many parts there are."""
+        return self._first[-1]
+
+    def number(self, write: int, sector: int) -> int:
+        """The part of write ``write`` that holds its sector number ``sector`` (from 0)."""
+        return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
+
+    def separate(self, state: CrashState) -> bool:
+        """Whether ``state`` is torn between parts only."""
+        return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
+
+    def _mask(self, writes: Iterable[int]) -> int:
+        mask = 0
+        for index in writes:
+            mask |= self._whole(index) << self._first[index]
+        return mask
+
+    def _whole(self, index: int) -> int:
+        return (1 << self._count[index]) - 1
+
+    def _state(self, number: int, medium: int) -> CrashState:
+        """The state at growth point ``number`` with the parts ``medium`` on the medium."""
+        kept, torn = [], []
+        for index in self._points[number].pending:
+            there = medium >> self._first[index] & self._whole(index)
+            if there == self._whole(index):
+                kept.append(index)
+            elif there:
+                torn.append((index, tuple((first * self._units, stop * self._units) for first, stop in ranges(there))))
+        return CrashState(number, tuple(kept), tuple(torn))

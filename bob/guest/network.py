@@ -1,0 +1,176 @@
+"""The network between bob and one guest: nobody else is on it, and no route leads out of it.
+
+With privileges it is *private*: a network namespace for each guest, with nothing in it but a tap; QEMU is started
+inside, and bob opens its connections there. No bridge joins them: guests that were restored from one saved state have
+one address, of Ethernet and of IP, and they have nothing to say to each other. Without privileges, and where a daemon
+starts QEMU, it is QEMU's own *user* network, restricted: QEMU itself speaks TCP then, on a port of loopback.
+
+In both the guest has the address that QEMU's user network gives its first guest, so that one image serves either.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from errno import ECONNRESET
+from typing import Protocol, TypeVar
+from weakref import WeakSet
+
+from pyroute2 import IPRoute  # type: ignore[import-untyped]
+from pyroute2.netlink.exceptions import NetlinkError  # type: ignore[import-untyped]
+
+from bob.errors import GuestError
+from bob.guest.spec import NetworkKind
+
+T = TypeVar("T")
+
+_GUEST, _SSH = "10.0.2.15", 22
+_HOST, _PREFIX_BITS = "10.0.2.2", 24
+_HOST_ETHERNET = "52:55:0a:00:02:02"
+"""The same in all networks: a restored guest remembers that of the network it was saved in."""
+_CLONE_NEWNET = 0x40000000
+"""include/uapi/linux/sched.h"""
+_FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
+
+TAP = "bob0"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Network(Protocol):
+    """How bob reaches one guest."""
+
+    def start(self, do: Callable[[], T]) -> T:
+        """Have ``do`` start the guest's QEMU on this network."""
+
+    def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
+        """Host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError if that has none."""
+
+    def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
+        """A connection to ``address`` on this network, within ``timeout`` seconds. Raises OSError."""
+
+    def hang_up(self) -> None:
+        """End all connections, since the guest is gone."""
+
+
+class UserNetwork:
+    """QEMU's user network, of which bob knows a port of loopback."""
+
+    def start(self, do: Callable[[], T]) -> T:
+        return do()
+
+    def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
+        ports = _FORWARD.findall(monitor("info usernet"))
+        if not ports:
+            raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
+        return "127.0.0.1", int(ports[0])
+
+    def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
+        return socket.create_connection(address, timeout)
+
+    def hang_up(self) -> None:
+        """QEMU was the other end: its end was theirs."""
+
+
+class PrivateNetwork:
+    """A network namespace with a tap; ``namespace`` is an open file of it, and it lasts while anybody is in it."""
+
+    def __init__(self, namespace: int) -> None:
+        self._namespace = namespace
+        self._connections: WeakSet[socket.socket] = WeakSet()
+        self._gone = False
+
+    def start(self, do: Callable[[], T]) -> T:
+        return self._inside(do)
+
+    def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
+        return _GUEST, _SSH
+
+    def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
+        if self._gone:
+            raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
+        connection = self._inside(lambda: socket.create_connection(address, timeout))
+        self._connections.add(connection)
+        return connection
+
+    def hang_up(self) -> None:
+        """TCP would go on sending to a guest that is gone, for minutes."""
+        self._gone = True
+        for connection in tuple(self._connections):
+            with suppress(OSError):  # it was closed already
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _inside(self, do: Callable[[], T]) -> T:
+        """``do`` in the namespace: processes and sockets that it makes are there for good."""
+
+        def entered() -> T:
+            _check(_libc.setns(self._namespace, _CLONE_NEWNET))
+            return do()
+
+        return _in_a_thread(entered)
+
+
+@contextmanager
+def network(kind: NetworkKind) -> Iterator[Network]:
+    """A network for one guest. Raises OSError where a private one cannot be made."""
+    if kind is NetworkKind.USER:
+        yield UserNetwork()
+        return
+    namespace = _in_a_thread(_make)
+    try:
+        yield PrivateNetwork(namespace)
+    finally:
+        os.close(namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkChoice:
+    """The kind of network that guests get here, and why."""
+
+    kind: NetworkKind
+    reason: str
+
+
+def choose_network() -> NetworkChoice:
+    """A private network if one can be made."""
+    try:
+        with network(NetworkKind.PRIVATE):
+            return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
+    except OSError as error:
+        return NetworkChoice(NetworkKind.USER, f"no network namespace with a tap can be made: {error.strerror}")
+
+
+def _make() -> int:
+    """Make a namespace with a tap, for this thread as well; an open file of it."""
+    _check(_libc.unshare(_CLONE_NEWNET))
+    namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        with IPRoute() as ip:
+            ip.link("add", ifname=TAP, kind="tuntap", mode="tap", uid=os.geteuid(), gid=os.getegid())
+            [tap] = ip.link_lookup(ifname=TAP)
+            ip.link("set", index=tap, address=_HOST_ETHERNET, state="up")
+            ip.addr("add", index=tap, address=_HOST, prefixlen=_PREFIX_BITS)
+    except NetlinkError as error:
+        os.close(namespace)
+        raise OSError(error.code, os.strerror(error.code)) from error
+    except BaseException:
+        os.close(namespace)
+        raise
+    return namespace
+
+
+def _check(result: int) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _in_a_thread(do: Callable[[], T]) -> T:
+    """``do`` in a thread of its own that ends with it: who enters a namespace does not come back."""
+    with ThreadPoolExecutor(1, "network") as one:
+        return one.submit(do).result()

@@ -1,0 +1,84 @@
+"""The legal crash states, torn ones included, of which recovery's course is known from the states that were mounted.
+
+A course is known down to what it read. The states that show recovery just that, sector by sector, take the same course;
+what they hold in sectors that it did not read is all one. They are a cube of the parts of writes
+(:mod:`bob.crash.units`), or a few cubes, and are counted without listing or mounting any of them: where a long write is
+never read, all its tears are counted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bob.crash.cubes import Cube
+from bob.crash.image import Composer, Layer
+from bob.crash.units import Parts
+from bob.observe.courses import Course
+from bob.observe.predict import Known, Node, Places
+
+MOST_CUBES = 64
+"""One content of several sectors may come about in many ways, where writes of equal contents lie over each other. Of
+more ways than this some are left out: fewer states count as known, none wrongly."""
+
+
+class TornCourses:
+    """Finds the known courses among all states of ``parts``."""
+
+    def __init__(self, parts: Parts, composer: Composer) -> None:
+        self._parts = parts
+        self._layers = composer.layers()
+        # For places that one write touches: the part that shows there, and the number of its content. Others: -1.
+        single = [layers[0] if len(layers) == 1 else None for layers in self._layers]
+        self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
+        self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
+
+    def known(self, known: Known) -> Iterator[Course]:
+        """Each course that is known, with some of its states; no state is in two of them."""
+        left: list[tuple[Node, list[Cube]]] = [(known.root, [Cube()])]
+        while left:
+            node, cubes = left.pop()
+            if node.outcome is not None:
+                yield from (Course(cube, node.outcome, self._parts.legal.count(cube)) for cube in cubes)
+            elif node.places is not None:
+                for content, child in node.by_content.items():
+                    if shown := self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32)):
+                        left.append((child, shown))
+
+    def _showing(self, cubes: Sequence[Cube], places: Places, contents: NDArray[np.int32]) -> list[Cube]:
+        """The states of ``cubes`` that have ``contents`` at ``places``."""
+        alone = self._part[places] >= 0
+        there = alone & (self._content[places] == contents)
+        lost = alone & ~there
+        if contents[lost].any():  # neither what the only write puts there nor the ground (0)
+            return []
+        kept, missing = self._mask(self._part[places[there]]), self._mask(self._part[places[lost]])
+        found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]
+        for place, content in zip(places[~alone].tolist(), contents[~alone].tolist(), strict=True):
+            found = [part for cube in found for part in self._by_last(cube, self._layers[place], content)][:MOST_CUBES]
+        return [cube for cube in found if self._parts.legal.count(cube)]
+
+    def _by_last(self, cube: Cube, layers: Sequence[Layer], content: int) -> Iterator[Cube]:
+        """The parts of ``cube`` by which of ``layers`` landed last, if that shows ``content``."""
+        lost = cube.lost
+        for layer in reversed(layers):
+            part = 1 << self._number(layer)
+            if not part & lost:
+                if layer.content == content:
+                    yield Cube(cube.kept | part, lost)
+                lost |= part
+            if part & cube.kept:
+                return
+        if content == 0:
+            yield Cube(cube.kept, lost)
+
+    def _number(self, layer: Layer) -> int:
+        return self._parts.number(layer.write, layer.sector)
+
+    def _mask(self, parts: NDArray[np.int64]) -> int:
+        """The bit mask with the bits ``parts``."""
+        bits = np.zeros(self._parts.total, dtype=np.bool_)
+        bits[parts] = True
+        return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
