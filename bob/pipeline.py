@@ -41,9 +41,9 @@ from bob.workload.operations import Operation, Workload
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded: it takes a guest and a mkfs until there
 is something of it to be observed."""
-HELD = 24
-"""So many recordings wait in memory to be observed, some MB each; more of them are read back from the run directory,
-which takes 10 to 50 ms."""
+HELD_BYTES = 8 * 1024 * 1024
+"""Recordings with so much log wait in memory to be observed, which takes some times as much; more of them are read back
+from the run directory, which takes 10 to 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,8 @@ class Pipeline:
         """Have a recording, which the run directory has too, wait for a guest that observes."""
         self._progress.recorded(workload.title)
         with self._changed:
-            if len(self._recorded) >= HELD:
+            held = sum(len(one.recorded.recording.log) for one in self._recorded if one.recorded)
+            if held >= HELD_BYTES:
                 waiting.recorded = None
             self._recorded.append(waiting)
             self._changed.notify_all()

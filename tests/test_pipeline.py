@@ -208,7 +208,7 @@ def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
 
 
 def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HELD", 1)
+    monkeypatch.setattr(module, "HELD_BYTES", 0)
     found = results(started(task(RunDirectory.create(tmp_path / "run", {})), jobs=1))
     assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
 

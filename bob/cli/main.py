@@ -12,6 +12,7 @@ from click.shell_completion import shell_complete
 from bob import __version__
 from bob.cli.commands import LazyCommands
 from bob.cli.ending import catch_signals, exit_code
+from bob.memory import give_back_what_is_freed
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
@@ -96,6 +97,7 @@ def _run(arguments: list[str]) -> object:
 def main() -> None:
     """The entry point."""
     catch_signals()
+    give_back_what_is_freed()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -18,13 +18,18 @@ def compact(count: int) -> str:
 def explored(states: States) -> str:
     """How much was explored of what is legal: ``812/2^88``, ``all 4,096``, or ``812/2^88 (all whole)``.
 
-    The legal states are those with torn writes. "All whole" says that no state without torn writes is missing.
+    The legal states are those with torn writes. "All whole" says that no state without torn writes is missing. Of
+    powers of two the one below what was explored is given, and that above what is legal: they are not the same.
     """
     if states.exhaustive == "sectors":
         return f"all {compact(states.legal_sectors)}"
     if not states.legal_sectors:
         return ""
-    part = f"{compact(states.explored)}/{compact(states.legal_sectors)}"
+    some, every = states.explored, states.legal_sectors
+    if some >= _LARGEST_IN_DIGITS:
+        part = f"2^{some.bit_length() - 1}/2^{(every - 1).bit_length()}"
+    else:
+        part = f"{compact(some)}/{compact(every)}"
     return f"{part} (all whole)" if states.exhaustive == "writes" else part
 
 

@@ -88,6 +88,8 @@ def test_compact(count: int, text: str) -> None:
         (States(812, 4096, 2**88), "812/2^88"),
         (States(64, 16, 64, "sectors"), "all 64"),
         (States(2400, 212, 2**61, "writes"), "2,400/2^61 (all whole)"),
+        (States(2**61 - 1, 212, 2**61, "writes"), "2^60/2^61 (all whole)"),
+        (States(5 * 2**58, 212, 2**60 + 1), "2^60/2^61"),
         (States(0, 16, 64), "0/64"),
         (States(), ""),
     ],
