@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -57,7 +58,7 @@ class Stream:
                 self._channel.sendall(data[start : start + _PART])
         except TimeoutError as error:
             raise self._on_loss(False, f"{self._command!r} took nothing for {timeout:.0f} s") from error
-        except OSError as error:
+        except (OSError, EOFError) as error:  # EOFError: the connection broke, and paramiko's own thread did not notice
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
@@ -79,8 +80,9 @@ class Stream:
         return code
 
     def close(self) -> None:
-        """Close both directions, which ends most commands."""
-        self._channel.close()
+        """Close both directions, which ends most commands; of a connection that broke there is nothing to close."""
+        with suppress(OSError, EOFError):
+            self._channel.close()
 
     def __enter__(self) -> Self:
         return self

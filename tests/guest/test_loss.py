@@ -13,7 +13,7 @@ from bob.guest import loss
 from bob.guest.console import Console
 from bob.guest.loss import Cause, GuestLost, diagnose
 from bob.guest.shell import Shell
-from bob.guest.stream import ConnectionLost, connection_lost
+from bob.guest.stream import ConnectionLost, Stream, connection_lost
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,23 @@ def test_a_connection_that_broke_is_told_from_a_refusal(
     with pytest.raises(GuestError) as caught, shell._losing("trying"):
         raise error
     assert type(caught.value) is raised
+
+
+class BrokenChannel:
+    """A paramiko channel of a connection that broke a moment ago: whatever is sent is an EOFError."""
+
+    def settimeout(self, _seconds: float) -> None: ...
+
+    def sendall(self, _data: bytes) -> None:
+        raise EOFError
+
+    def close(self) -> None:
+        raise EOFError
+
+    def recv_stderr_ready(self) -> bool:
+        return False
+
+
+def test_a_stream_whose_connection_broke_is_lost_and_can_be_closed() -> None:
+    with Stream(BrokenChannel(), "agent", connection_lost) as stream, pytest.raises(ConnectionLost):  # type: ignore[arg-type]
+        stream.write(b"request")
