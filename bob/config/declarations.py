@@ -33,6 +33,13 @@ class Table:
             raise ValueError(f"{key} = {value!r} is not a number from 0 on")
         return value
 
+    def truth(self, key: str, default: bool) -> bool:
+        """The true or false under ``key``. Raises ValueError for anything else."""
+        value = self._take(key, (default,))
+        if not isinstance(value, bool):
+            raise ValueError(f"{key} = {value!r} is neither true nor false")
+        return value
+
     def texts(self, key: str) -> dict[str, str]:
         """The table of texts under ``key``, empty if it is missing. Raises ValueError for anything else."""
         value = self._take(key, ({},))

@@ -31,7 +31,8 @@ class FileSystem:
 
     ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
     that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
-    who reads the results.
+    who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
+    new ones (see :mod:`bob.observe.predict`).
     """
 
     name: str
@@ -46,6 +47,7 @@ class FileSystem:
     check: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
     note: str = ""
+    forgets: bool = False
 
 
 @cache
@@ -68,6 +70,7 @@ def _file_system(table: Table) -> FileSystem:
         check=_command(table, "check", ""),
         names=tuple(table.texts("names").items()),
         note=table.text("note", ""),
+        forgets=table.truth("forgets", False),
     )
 
 

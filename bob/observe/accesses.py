@@ -1,19 +1,23 @@
 """How a crash state's device was accessed while it was recovered and looked at, from the guest's trace.
 
-The trace has three kinds of events: bios as they are queued; readahead of buffers, and lookups of buffers. The last two
-tell what was only read ahead. jbd2 scans the journal, and whenever it wants a block that nobody has asked for, it reads
-32 of them ahead: it looks each buffer up (``__find_get_block``), has eight at a time read by ``__bh_read_batch``
-without waiting, and lets go of them (do_readahead in fs/jbd2/recovery.c). Who uses such a buffer looks it up once more.
-So a block that was read ahead, was looked up once only and is in one bio only was used by nobody, and what is in it
-made no difference. Everything else counts as read: what is looked up before it is read ahead, as the block that jbd2
-wanted; what a lookup was not traced of; and all of it where the kernel lets nobody trace these functions.
+The trace has four kinds of events: bios as they are queued; readahead of buffers; lookups of buffers; and when jbd2
+begins and ends to read a block of its journal. All but the first tell what was only read ahead. Whenever jbd2 wants a
+block that nobody has asked for (``jread``), it has it read, and then 32 blocks from there on, this one again included:
+it looks each buffer up (``__find_get_block``), has eight at a time read by ``__bh_read_batch`` without waiting, and
+lets go of them (do_readahead in fs/jbd2/recovery.c). So within ``jread`` readahead begins where something is looked up
+again after a bio. Who uses such a buffer looks it up once more, elsewhere. So a block that was read ahead, was looked
+up by readahead only and is in one bio only was used by nobody, and what is in it made no difference.
+
+Others read ahead in the same way, such as reiserfs; there the lookup that comes before is the only one of readahead.
+Everything else counts as read: what is looked up before it is read ahead; what a lookup was not traced of; and all of
+it where the kernel lets nobody trace these functions.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +25,8 @@ _EVENT = re.compile(
     rb"block_bio_queue: \S+ (?P<kind>\S+) (?P<sector>\d+) \+ (?P<sectors>\d+)"
     rb"|lookup: \S+ b=(?P<block>\d+)"
     rb"|ahead: \S+ n=(?P<n>\d+) wait=0 size=(?P<size>\d+) (?P<blocks>.*)"
+    rb"|(?P<begin>jread): "
+    rb"|(?P<end>jread_end): "
 )
 """The first as include/trace/events/block.h prints it: device, kind (R, RA, RM; W, WS, FWFS, ...), sector, sectors. The
 others as bob/guest/agent/observer.py makes them: blocks, and their size in bytes."""
@@ -45,55 +51,110 @@ class Accesses:
     """The bios of one crash state in the order in which they were queued, without ``unused`` readahead.
 
     ``sectors_read`` counts all sectors that were read, used or not. ``ahead`` are the blocks that were read ahead, each
-    with its sectors: of these it is worth tracing the lookups.
+    with its sectors, and ``wanted`` those that jbd2 looked up before it read ahead: of all these it is worth tracing
+    the lookups.
     """
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
     ahead: Mapping[int, range] = field(default_factory=dict)
+    wanted: frozenset[int] = frozenset()
 
 
 def accesses(trace: bytes) -> Accesses:
     """What the text of a trace says. The event shows a bio before it is split, and only once."""
     bios: list[Access] = []
-    ahead: dict[int, range] = {}
-    lookups: list[int] = []
-    unused: set[int] = set()
-    used: dict[int, int] = {}
+    blocks = _Blocks()
     for number, event in enumerate(_EVENT.finditer(trace)):
         if event["kind"]:
             bios.append(Access(event["kind"].startswith(b"R"), int(event["sector"]), int(event["sectors"]), number))
+            blocks.queued()
         elif event["block"]:
-            lookups.append(block := int(event["block"]))
-            if block in unused:
-                unused.remove(block)
-                used.update((sector, number) for sector in ahead[block])
-        else:
+            blocks.looked_up(int(event["block"]), number)
+        elif event["n"]:
             words = event["blocks"].split()[: int(event["n"])]
-            blocks = [int(word.partition(b"=")[2]) for word in words]
-            unused.update(block for block in blocks if block not in ahead and _looked_up_once(block, lookups))
-            size = int(event["size"]) // _SECTOR
-            ahead.update((block, range(block * size, (block + 1) * size)) for block in blocks)
+            blocks.read_ahead([int(word.partition(b"=")[2]) for word in words], int(event["size"]) // _SECTOR)
+        else:
+            blocks.in_jread(begins=event["begin"] is not None)
     total = sum(bio.sectors for bio in bios if bio.reads)
-    if not ahead:
+    if not blocks.ahead:
         return Accesses(tuple(bios), total)
     read = Counter(sector for bio in bios if bio.reads for sector in range(bio.sector, bio.sector + bio.sectors))
-    never = {sector for block in unused for sector in ahead[block] if read[sector] == 1}
+    never = {sector for block in blocks.unused for sector in blocks.ahead[block] if read[sector] == 1}
     kept = [
-        bio._replace(used=used.get(bio.sector, bio.used))
+        bio._replace(used=blocks.used.get(bio.sector, bio.used))
         for bio in bios
         if not (bio.reads and never.issuperset(range(bio.sector, bio.sector + bio.sectors)))
     ]
-    return Accesses(tuple(kept), total, ahead)
+    return Accesses(tuple(kept), total, blocks.ahead, frozenset(blocks.wanted))
 
 
-def _looked_up_once(block: int, lookups: list[int]) -> bool:
-    """Whether the ``lookups`` up to now are those of one caller: one of a buffer that was there, or those of one that
-    was made anew."""
-    found = lookups.count(block)
-    return found == 1 or (found == _MADE_ANEW and _in_a_row(block, lookups))
+class _Blocks:
+    """The blocks that were read ahead: the sectors of each, and those that are ``unused`` so far.
+
+    ``used`` has, for each sector that was read ahead and then used, the number of the event that showed it. ``wanted``
+    are the blocks that jbd2 looked up where it went on to read ahead.
+    """
+
+    def __init__(self) -> None:
+        self.ahead: dict[int, range] = {}
+        self.unused: set[int] = set()
+        self.used: dict[int, int] = {}
+        self.wanted: set[int] = set()
+        self._lookups: list[int] = []  # but those of jbd2's readahead
+        self._jread: _Jread | None = None
+
+    def in_jread(self, *, begins: bool) -> None:
+        """jbd2 begins to read a block of its journal, or is done with it."""
+        self._jread = _Jread() if begins else None
+
+    def queued(self) -> None:
+        """A bio."""
+        if self._jread is not None:
+            self._jread.before_bio |= self._jread.looked_up
+
+    def looked_up(self, block: int, number: int) -> None:
+        """A lookup, by event ``number``."""
+        if self._jread is not None and self._jread.is_by_readahead(block):
+            return
+        self._lookups.append(block)
+        if block in self.unused:
+            self.unused.remove(block)
+            self.used.update((sector, number) for sector in self.ahead[block])
+
+    def read_ahead(self, blocks: Sequence[int], size: int) -> None:
+        """Readahead of blocks of ``size`` sectors."""
+        for block in blocks:
+            if block not in self.ahead and self._looked_up_by_readahead(block):
+                self.unused.add(block)
+        self.ahead.update((block, range(block * size, (block + 1) * size)) for block in blocks)
+        if self._jread is not None:
+            self.wanted |= self._jread.looked_up
+
+    def _looked_up_by_readahead(self, block: int) -> bool:
+        """Whether lookups of ``block`` are traced, and up to now nobody but who reads it ahead has looked it up."""
+        found = self._lookups.count(block)
+        if self._jread is not None:
+            return not found and block in self._jread.by_readahead
+        return found == 1 or (found == _MADE_ANEW and self._in_a_row(block))
+
+    def _in_a_row(self, block: int) -> bool:
+        first = self._lookups.index(block)
+        return self._lookups[first : first + _MADE_ANEW] == [block] * _MADE_ANEW
 
 
-def _in_a_row(block: int, lookups: list[int]) -> bool:
-    first = lookups.index(block)
-    return lookups[first : first + _MADE_ANEW] == [block] * _MADE_ANEW
+class _Jread:
+    """While jbd2 reads a block of its journal: what was looked up, before the last bio and in all, and by readahead."""
+
+    def __init__(self) -> None:
+        self.looked_up: set[int] = set()
+        self.before_bio: set[int] = set()
+        self.by_readahead: set[int] = set()
+
+    def is_by_readahead(self, block: int) -> bool:
+        """Take note of a lookup; whether it is one of readahead."""
+        if self.by_readahead or block in self.before_bio:
+            self.by_readahead.add(block)
+            return True
+        self.looked_up.add(block)
+        return False

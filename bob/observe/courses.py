@@ -14,10 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.image import Composer
-from bob.observe.predict import Gap, Known, Node
+from bob.observe.predict import Gap, Known, Node, Places
+
+MOST_FORGOTTEN = 64
+"""Of fewer contents than this it is seen whether all of them were forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Courses:
     def __init__(self, known: Known, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
         self.open: dict[Gap, list[Cube]] = {}
+        self._known = known
         self._legal = legal
         self._composer = composer
         self._divider = Divider(legal, composer)
@@ -64,7 +69,9 @@ class Courses:
 
     def reopen(self, gap: Gap) -> None:
         """Go on with the cubes that waited for ``gap``, of which more is known now."""
-        self._under_way.append(iter([(cube, _after(gap)) for cube in self.open.pop(gap)]))
+        # Where something was forgotten, what was learnt may be elsewhere than the gap.
+        begin = self._known.root if self._known.forgets else _after(gap)
+        self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     @property
     def is_complete(self) -> bool:
@@ -75,9 +82,17 @@ class Courses:
         if node.places is None:
             yield cube, Gap(node, b"")
             return
-        for part in self._divider.divide(cube, node.places):
-            content = self._composer.contents(self._legal.some(part))[node.places].tobytes()
-            yield part, _after(Gap(node, content))
+        parts = ((part, self._at(part, node, node.places)) for part in self._divider.divide(cube, node.places))
+        if node.forgets:
+            first = list(islice(parts, MOST_FORGOTTEN))
+            if len(first) < MOST_FORGOTTEN and len({id(at) for _part, at in first}) == 1:
+                yield cube, first[0][1]
+                return
+            yield from first
+        yield from parts
+
+    def _at(self, part: Cube, node: Node, places: Places) -> Node | Gap:
+        return _after(Gap(node, self._composer.contents(self._legal.some(part))[places].tobytes()))
 
 
 def _after(gap: Gap) -> Node | Gap:

@@ -13,6 +13,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.agent_client import Agent, AgentBroken
 from bob.guest.loss import GuestLost
+from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
@@ -22,6 +23,8 @@ from bob.trace.base import Base
 WINDOW = 200
 """Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
 controls that it needs."""
+DIVISION = 3
+"""Budgets that are spent at most where all legal states of whole writes can be known by then."""
 
 
 def explore(
@@ -38,28 +41,31 @@ def explore(
 ) -> Observed:
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
 
-    First come single states of whole writes, up to half of the budget; then, with up to three quarters of it, all legal
-    states of whole writes at once, if that is enough for all; then single torn states. ``observed`` is told how many
-    more single states were dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not
-    ``predicting``, up to ``budget`` single states are mounted, and no others; the outcomes are the same.
+    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets); then all legal
+    states of whole writes at once, if three more budgets are enough for all; then single torn states, with the other
+    half. ``observed`` is told how many more single states were dealt with; ``audit`` is the share of predictions that
+    is checked by more mounts. Where not ``predicting``, up to ``budget`` single states are mounted, and no others; the
+    outcomes are the same.
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
     that were predicted. The loss is in the answer; who asked may try again.
     """
-    half = (budget + 1) // 2
-    whole, torn = (plan.search(half, seed, torn=False), plan.search(budget - half, seed, torn=True))
+    # Where recovery forgets, single states say little that is not learnt as all are divided.
+    singles = -(-budget // (10 if configuration.fs.forgets else 2))
+    whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
     both = plan.search(budget, seed)
     findings, rounds, lost, died = Findings(), None, None, False
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
-        session = Session(agent, configuration, base, floor, payload, watched=watched)
+        stretches = Stretches(plan.composer) if predicting and configuration.fs.forgets else None
+        session = Session(agent, configuration, base, floor, payload, watched=watched, stretches=stretches)
         findings = session.findings
         rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
         if predicting:
             _observe_all(rounds, (candidate.state for candidate in whole))
-            rounds.divide(budget * 3 // 4 - len(rounds.mounted))
+            rounds.divide(DIVISION * budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()
         else:

@@ -20,19 +20,27 @@ What makes this sound, and what only makes fewer predictions:
 - A state that was *repaired* is none to predict from: only the first state with a refusal is repaired, and one that is
   like it would be refused and not repaired.
 
-That recovery is deterministic is an assumption. It is checked: states that were predicted are mounted after all, see
-:mod:`bob.observe.rounds`.
+Some file systems *forget* what was on the disk: xfs reads each block that its log has something for, brings it up to
+date unless it is newer, and writes it back. Whether the block was old or new, what follows is the same. Where that was
+seen, of two states that differ in one access only, that went on to read in the same places, and that left the same
+behind, both contents lead on to the same node. So n such blocks take n + 1 mounts, not 2^n. This is done where the file
+system's declaration says that recovery takes each block by itself.
+
+That recovery is deterministic, and that it forgets, are assumptions. They are checked: states that were predicted are
+mounted after all, see :mod:`bob.observe.rounds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bob.observe.accesses import Access
+from bob.observe.left_behind import Left
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
@@ -50,15 +58,18 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """What is known of the states that agree in everything that was read on the way here.
+    """What is known of the states that agree in everything that was read on the way here and not forgotten.
 
     ``places`` are read next, and ``by_content`` says how it goes on. Where there is an ``outcome`` nothing is read any
-    more that could differ. A node with neither was never passed.
+    more that could differ; ``left`` says what was left behind, if that is known. A node with neither was never passed.
+    ``forgets`` says that several contents lead on to one node.
     """
 
     places: Places | None = None
     by_content: dict[bytes, Node] = field(default_factory=dict)
     outcome: int | None = None
+    left: Left | None = None
+    forgets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +84,30 @@ class Gap:
     content: bytes
 
 
+class _Learnt(NamedTuple):
+    """What :meth:`Known.add` was told of a mounted state."""
+
+    contents: Contents
+    read: tuple[Places, ...]
+    outcome: int
+    left: Left | None
+
+
 class Known:
     """The mounted states of a workload, as a tree of what they read, in the order in which they read it.
 
     The order only gives the tree its shape: a state may have read in another order, or less than another one at the
     same node. ``find`` costs some microseconds for each read on the way, however many states there are. ``root`` is
-    where all states begin.
+    where all states begin; ``forgets`` says that some node forgets, which it can only at places that are
+    ``forgettable``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = Node()
+        self._forgettable = forgettable
+        self.forgets = False
+        self._learnt: list[_Learnt] = []
+        self._partings: list[tuple[Node, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
         """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
@@ -95,26 +120,74 @@ class Known:
             node = child
         return node.outcome
 
-    def add(self, contents: Contents, read: Sequence[Places], outcome: int) -> None:
-        """Take in a mounted state: what it ``read``, in order and none of it twice, and its outcome.
+    def add(self, contents: Contents, read: Sequence[Places], outcome: int, left: Left | None = None) -> None:
+        """Take in a mounted state: what it ``read``, in order and none of it twice, its outcome, and what it ``left``
+        behind, where recovery forgets.
 
         Raises Contradiction if another outcome was already known of a state like it.
         """
+        learnt = _Learnt(contents, tuple(read), outcome, left)
+        self._place(learnt)
+        if left is None:
+            return
+        self._learnt.append(learnt)
+        # What was learnt just now may also show of earlier ones that they made no difference.
+        while len(kept := [each for each in self._partings if not self._forget(*each)]) < len(self._partings):
+            self._partings = kept
+            for one in self._learnt:  # what it was learnt of may lie where nothing leads any more
+                if isinstance(self.find(one.contents), Gap):
+                    self._place(one)
+
+    def _place(self, learnt: _Learnt) -> None:
+        contents, ahead = learnt.contents, list(learnt.read)
         node = self.root
-        left = list(read)
+        parted = False
         while node.outcome is None:
             if node.places is None:
-                if not left:
-                    node.outcome = outcome
+                if not ahead:
+                    node.outcome, node.left = learnt.outcome, learnt.left
                     break
-                node.places, *left = left
+                node.places, *ahead = ahead
             else:
                 # Where this state did not read what others read here, it is known for this content only: fewer
                 # predictions, and none that is wrong.
-                left = _without(left, node.places)
-            node = node.by_content.setdefault(contents[node.places].tobytes(), Node())
-        if node.outcome != outcome:
-            raise Contradiction(node.outcome, outcome)
+                ahead = _without(ahead, node.places)
+            content = contents[node.places].tobytes()
+            if not parted and node.by_content and content not in node.by_content:
+                parted = True
+                if learnt.left is not None and self._can_forget(node.places):
+                    self._partings.append((node, content, contents))
+            node = node.by_content.setdefault(content, Node())
+        if node.outcome != learnt.outcome:
+            raise Contradiction(node.outcome, learnt.outcome)
+
+    def _can_forget(self, places: Places) -> bool:
+        return self._forgettable is None or bool(self._forgettable[places].all())
+
+    def _forget(self, node: Node, content: bytes, contents: Contents) -> bool:
+        """Have ``content`` at ``node`` lead on to where another one leads, if it made no difference to the state with
+        ``contents``; whether it did not."""
+        mine = node.by_content[content]
+        for other in node.by_content.values():
+            if other is not mine and _end_alike(mine, other, contents):
+                node.by_content[content] = other
+                node.forgets = self.forgets = True
+                return True
+        return False
+
+
+def _end_alike(one: Node, other: Node, contents: Contents) -> bool:
+    """Whether a state with ``contents`` reads in the same places from both nodes on, and leaves the same behind."""
+    while one.outcome is None or other.outcome is None:
+        if one.places is None or other.places is None or not np.array_equal(one.places, other.places):
+            return False
+        content = contents[one.places].tobytes()
+        if content not in one.by_content or content not in other.by_content:
+            return False
+        one, other = one.by_content[content], other.by_content[content]
+    if one.left is None or other.left is None:
+        return False
+    return one.outcome == other.outcome and one.left.is_alike(other.left)
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Places]:

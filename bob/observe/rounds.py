@@ -25,6 +25,7 @@ from math import ceil
 from random import Random
 from typing import TypeVar
 
+from bob.crash.cubes import Cube
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError
@@ -37,10 +38,16 @@ T = TypeVar("T")
 
 BATCH = 50
 """Crash states per request: few round trips, but a progress display that moves."""
+FORGETFUL_BATCH = 5
+"""As many where recovery forgets: then each state may well predict others of its batch."""
 AUDIT_EVERY = 100
 """Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
 MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
+
+
+DOUBT = 2
+"""How far what is expected may exceed what is allowed before a division that was begun is given up."""
 
 
 class Mispredicted(BobError):
@@ -79,7 +86,8 @@ class Rounds:
         self._told = told
         self._audit = audit
         self._predicting = predicting
-        self._known = Known()
+        self._known = Known(session.forgettable)
+        self._batch = FORGETFUL_BATCH if session.forgets else BATCH
         self._found: dict[int, int] = {}
         self._easiest: dict[int, tuple[tuple[int, int], int]] = {}
         self._checks: set[int] = set()
@@ -96,7 +104,7 @@ class Rounds:
         gaps: dict[int, Gap] = {}
         while waiting:
             before = len(waiting)
-            batch = self._predict(waiting, gaps)[:BATCH]
+            batch = self._predict(waiting, gaps)[: self._batch]
             for number, mounted in self._mount(batch).items():
                 self._learn(number, waiting.pop(number), mounted)
             self._told(before - len(waiting))
@@ -104,21 +112,21 @@ class Rounds:
         self._rank(window)
 
     def divide(self, mounts: int) -> None:
-        """Find the outcomes of all legal states of whole writes, unless it turns out that it would take more than
-        ``mounts`` more mounts.
+        """Find the outcomes of all legal states of whole writes, unless that takes more than ``mounts`` more mounts.
 
         Raises as :meth:`observe` does.
         """
         first = len(self.states)
         courses = Courses(self._known, self._plan.legal, self._plan.composer)
-        parts = MOST_PARTS
+        parts, doubt = MOST_PARTS, 1
         while mounts > 0 and parts > 0:
-            parts -= courses.advance(BATCH, parts)
-            gaps = list(courses.open)[:BATCH]
+            parts -= courses.advance(self._batch, parts)
+            gaps = list(courses.open)[: self._batch]
             # Where not all can be done, nothing is claimed; and these states, which differ in what is read last, say
             # less than as many others.
-            if not gaps or len(gaps) > mounts:
+            if not gaps or len(gaps) > mounts or self._expected(courses) > mounts * doubt:
                 break
+            doubt = DOUBT
             mounts -= len(gaps)
             batch = self._add(self._plan.legal.some(courses.open[gap][0]) for gap in gaps)
             for gap, (number, mounted) in zip(gaps, self._mount(batch).items(), strict=True):
@@ -132,6 +140,17 @@ class Rounds:
         self._checks.update(
             self._predicted(legal.sample(course.cube, self._random), course) for course in self._sample(courses.settled)
         )
+
+    def _expected(self, courses: Courses) -> int:
+        """How many more mounts the division will take, if what is left of the states has as many courses as the rest.
+
+        What is forgotten on the way makes them fewer than anybody can tell: then none.
+        """
+        if self._session.forgets:
+            return 0
+        settled = sum(course.states for course in courses.settled)
+        left = self._plan.legal.count(Cube()) - settled
+        return min(left, len(courses.settled) * left // settled) if settled else left
 
     def count(self) -> None:
         """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of
@@ -150,6 +169,11 @@ class Rounds:
         spoken_for: Counter[int] = Counter()
         for course in courses:
             spoken_for[course.outcome] += course.states
+        if self._known.forgets:  # then not all torn ones are found
+            whole: Counter[int] = Counter()
+            for course in self._settled:
+                whole[course.outcome] += course.states
+            spoken_for |= whole
         for number, state in enumerate(self.states):
             outcome = self._known.find(composer.contents(state))
             if isinstance(outcome, Gap) or not parts.separate(state):
@@ -193,7 +217,8 @@ class Rounds:
             return list(waiting)
         kinds: dict[Gap, int] = {}
         for number, contents in tuple(waiting.items()):
-            found = self._known.find(contents, gaps.get(number))
+            # Where something was forgotten, what was learnt may be elsewhere than the gap.
+            found = self._known.find(contents, None if self._known.forgets else gaps.get(number))
             if isinstance(found, Gap):
                 gaps[number] = found
                 kinds.setdefault(found, number)
@@ -225,7 +250,8 @@ class Rounds:
         if not self._predicting or self._session.findings.repaired(mounted.outcome):
             return
         try:
-            self._known.add(contents, places_read(self._plan.composer.sectors, mounted.accesses), mounted.outcome)
+            read = places_read(self._plan.composer.sectors, mounted.accesses)
+            self._known.add(contents, read, mounted.outcome, mounted.left)
         except Contradiction as found:
             raise self._mispredicted(number, found.one, found.other) from None
 

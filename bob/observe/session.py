@@ -10,6 +10,7 @@ from bob.config import Configuration
 from bob.crash.image import Run
 from bob.guest.agent_client import Agent, AgentBroken
 from bob.observe.accesses import Access, Accesses, accesses
+from bob.observe.left_behind import Left, Stretches
 from bob.observe.observation import Findings
 from bob.record.base import put_base
 from bob.trace.base import Base
@@ -22,10 +23,12 @@ STATE_TIMEOUT = 60.0
 @dataclass(frozen=True, slots=True)
 class Mounted:
     """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
-    mount or repair until the unmount was done, in order (empty in a session that does not trace reads)."""
+    mount or repair until the unmount was done, in order (empty in a session that does not trace reads). ``left`` is
+    what was left behind, in a session with stretches."""
 
     outcome: int
     accesses: tuple[Access, ...]
+    left: Left | None = None
 
 
 class Session:
@@ -33,7 +36,8 @@ class Session:
 
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
     ``watched`` are the sectors of which somebody wants to know whether they were read, and None where nobody does:
-    then the guest does not trace reads.
+    then the guest does not trace reads. By ``stretches`` it is told what states leave behind, where recovery
+    ``forgets``; ``forgettable`` says of which of the watched sectors that is told.
     """
 
     def __init__(
@@ -45,9 +49,13 @@ class Session:
         payload: bytes,
         *,
         watched: Sequence[int] | None = None,
+        stretches: Stretches | None = None,
     ) -> None:
         self._agent = agent
         self._watched = None if watched is None else frozenset(watched)
+        self._stretches = stretches
+        self.forgets = stretches is not None
+        self.forgettable = None if stretches is None else stretches.covered
         self._ahead: set[int] = set()
         self.findings = Findings()
         self._sent = len(payload)
@@ -67,6 +75,7 @@ class Session:
             recovery=recovery,
             floor=_flat(floor),
             reads=watched is not None,
+            stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],
             payload=len(packed),
             blob=packed,
         )
@@ -107,8 +116,19 @@ class Session:
         if self._watched is None:
             return [Mounted(outcome, ()) for outcome in header["outcomes"]]
         for trace in traced:
-            self._ahead.update(block for block, sectors in trace.ahead.items() if not self._watched.isdisjoint(sectors))
-        return [Mounted(outcome, trace.bios) for outcome, trace in zip(header["outcomes"], traced, strict=True)]
+            ahead = {block for block, sectors in trace.ahead.items() if not self._watched.isdisjoint(sectors)}
+            if ahead:
+                self._ahead |= ahead | trace.wanted
+        left: Sequence[Left | None] = [None] * len(traced)
+        if self._stretches is not None:
+            left = [
+                self._stretches.left([(stretch, content) for stretch, content in each], trace.bios)
+                for each, trace in zip(header["left"], traced, strict=True)
+            ]
+        return [
+            Mounted(outcome, trace.bios, behind)
+            for outcome, trace, behind in zip(header["outcomes"], traced, left, strict=True)
+        ]
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:

@@ -20,8 +20,9 @@ from bob.observe.courses import Course
 from bob.observe.predict import Known, Node, Places
 
 MOST_CUBES = 64
-"""One content of several sectors may come about in many ways, where writes of equal contents lie over each other. Of
-more ways than this some are left out: fewer states count as known, none wrongly."""
+"""One content of several sectors may come about in many ways, where writes of equal contents lie over each other; and
+several contents may be all one, where recovery forgets. Of more ways than this some are left out: fewer states count as
+known, none wrongly."""
 
 
 class TornCourses:
@@ -43,9 +44,13 @@ class TornCourses:
             if node.outcome is not None:
                 yield from (Course(cube, node.outcome, self._parts.legal.count(cube)) for cube in cubes)
             elif node.places is not None:
+                after: dict[int, tuple[Node, list[Cube]]] = {}
                 for content, child in node.by_content.items():
                     if shown := self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32)):
-                        left.append((child, shown))
+                        after.setdefault(id(child), (child, []))[1].extend(shown)
+                for child, several in after.values():
+                    largest = sorted(several, key=self._parts.legal.count, reverse=True) if node.forgets else several
+                    left.append((child, largest[:MOST_CUBES] if node.forgets else several))
 
     def _showing(self, cubes: Sequence[Cube], places: Places, contents: NDArray[np.int32]) -> list[Cube]:
         """The states of ``cubes`` that have ``contents`` at ``places``."""

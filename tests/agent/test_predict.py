@@ -70,6 +70,23 @@ def test_predictions_are_what_mounting_shows(recording: Inhabited, taken: Taken)
             assert shown(predicted.findings.observation(one.outcome)) == shown(mounted)
 
 
+def test_where_recovery_forgets_every_state_of_whole_writes_is_what_mounting_shows(recording: Inhabited) -> None:
+    """xfs writes what it has in its log 30 s later: then its recovery brings those blocks up to date, old or new."""
+    natural = workload("mkdir /d/new; append /b 4096")
+    each = take(recording.agent, natural, configuration("xfs"))
+    predicted = explored(recording, each)
+    assert predicted.lost is None
+    assert predicted.coverage.exhaustive
+    assert predicted.coverage.mounted < predicted.coverage.legal_writes // 2
+    views = [view(number, point) for number, point in enumerate(each.plan.points)]
+    drafts = list(every_state(views, [1] * len(each.trace.writes), Random(0)))
+    assert 100 < len(drafts) == predicted.coverage.legal_writes < 5000
+    sample = Random(1).sample(drafts, 60)
+    states = [settled(views, views[draft.point].durable | draft.kept, (), draft.point) for draft in sample]
+    known = {repr(shown(predicted.findings.observation(one.outcome or 0))) for one in predicted.states}
+    assert {repr(shown(found)) for found in observe(recording.agent, each, states)} <= known
+
+
 @pytest.mark.parametrize(
     ("operations", "atomic_bytes"), [("create /d/new; append /b 100", 2**20), ("write /b 0 512", 2048)]
 )

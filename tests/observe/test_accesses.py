@@ -86,3 +86,50 @@ def test_a_bio_of_which_a_part_may_have_been_used_counts() -> None:
 
 def test_what_was_read_ahead_twice_counts() -> None:
     assert {104, 112} <= set(sectors(accesses(RECOVERY * 2)))
+
+
+JREAD = b"""\
+jread: (jread+0x0/0x2f0 [jbd2])
+lookup: (__find_get_block+0x0/0x330) b=12
+lookup: (__find_get_block+0x0/0x330) b=12
+lookup: (__find_get_block+0x0/0x330) b=12
+block_bio_queue: 7,0 R 96 + 8 [python3]
+lookup: (__find_get_block+0x0/0x330) b=12
+lookup: (__find_get_block+0x0/0x330) b=13
+lookup: (__find_get_block+0x0/0x330) b=13
+lookup: (__find_get_block+0x0/0x330) b=13
+lookup: (__find_get_block+0x0/0x330) b=14
+ahead: (__bh_read_batch+0x0/0xd0) n=2 wait=0 size=4096 b0=13 b1=14 b2=15 b3=(fault) b4=0 b5=0 b6=0 b7=0
+block_bio_queue: 7,0 R 104 + 8 [python3]
+block_bio_queue: 7,0 R 112 + 8 [python3]
+jread_end: (do_one_pass+0x9f/0x1000 [jbd2] <- jread)
+"""
+"""As a guest with Linux 6.1 writes it, shortened: jbd2 wants block 12, and reads 13 and 14 ahead."""
+AGAIN = JREAD.replace(b"b=12", b"b=11").replace(b"96 + 8", b"88 + 8").splitlines(keepends=True)
+AGAIN = b"".join([*AGAIN[:6], b"lookup: (__find_get_block+0x0/0x330) b=13\n", AGAIN[-1]])
+"""Another pass over the journal wants block 11, and finds 13 there as it reads ahead."""
+
+
+def test_what_jbd2_reads_ahead_in_several_passes_is_still_unused() -> None:
+    assert sectors(accesses(JREAD)) == [96]
+    assert sectors(accesses(JREAD + AGAIN)) == [96, 88]
+    assert accesses(JREAD + AGAIN).sectors_read == 32
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        b"lookup: (__find_get_block+0x0/0x330) b=14\n",  # by anybody else
+        b"jread: (jread+0x0/0x2f0 [jbd2])\nlookup: (__find_get_block+0x0/0x330) b=14\n",  # it is wanted, and is there
+        # It is wanted, and before it somebody has to read the map of the journal.
+        b"jread: (jread+0x0/0x2f0 [jbd2])\nlookup: (__find_get_block+0x0/0x330) b=900\n"
+        b"block_bio_queue: 7,0 R 7200 + 8 [python3]\nlookup: (__find_get_block+0x0/0x330) b=14\n",
+    ],
+)
+def test_what_jbd2_uses_after_it_was_read_ahead_counts(later: bytes) -> None:
+    assert 112 in sectors(accesses(JREAD + later))
+    assert 112 in sectors(accesses(later + JREAD))
+
+
+def test_a_block_of_which_no_lookup_is_traced_counts_though_jbd2_read_it_ahead() -> None:
+    assert 112 in sectors(accesses(JREAD.replace(b"lookup: (__find_get_block+0x0/0x330) b=14\n", b"")))

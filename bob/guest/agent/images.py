@@ -84,6 +84,11 @@ class Image:
         """Whether both are the same, byte for byte."""
         return self.length == other.length and not _memcmp(self.address(0), other.address(0), self.length)
 
+    def is_same(self, other: Image, sector: int, sectors: int) -> bool:
+        """Whether both have the same in ``sectors`` sectors from ``sector`` on."""
+        start = sector * SECTOR
+        return not _memcmp(self.address(start), other.address(start), sectors * SECTOR)
+
     def close(self) -> None:
         """Forget it, and its file."""
         del self._first_byte

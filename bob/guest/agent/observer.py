@@ -4,8 +4,8 @@ The scratch image is the medium's working copy under one loop device. A state is
 unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
 not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
 device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
-and the whole image is compared with the base whenever the host asks for this audit. If one fails, nothing since the
-last good audit counts.
+and the image is compared with the base whenever the host asks for this audit: the whole of it, or, where that takes as
+long as many mounts, mostly what was written. If one fails, nothing since the last good audit counts.
 
 Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
 Its text goes to the host as it is, with what the device has counted: emulation makes Python dear, so the host parses.
@@ -37,6 +37,8 @@ SECTORS_READ, SECTORS_WRITTEN = 2, 6
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 AHEAD = "bob/ahead"
 LOOKUP = "bob/lookup"
+JREAD, JREAD_END = "bob/jread", "bob/jread_end"
+JBD2_PROBES = (f"p:{JREAD} jbd2:jread", f"r:{JREAD_END} jbd2:jread")
 PROBES = (
     f"p:{AHEAD} __bh_read_batch n=$arg1:u32 wait=$arg4:u8 size=+32(+0($arg2)):u32 "
     + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
@@ -48,6 +50,10 @@ NO_FILTER = "0"
 ANOTHER_LOOKUP = (6, 15)
 """From this Linux on there is a second function that looks buffers up (__find_get_block_nonatomic in fs/buffer.c), so
 that not all lookups would be seen. (Up to 6.0 there is no __bh_read_batch.) Then all that is read counts as used."""
+SMALL = 64 * 1024 * 1024
+"""Of an image up to this size (bytes) each audit compares all, in 1.4 ms for each MiB."""
+WHOLE_EVERY = 10
+"""Of a larger one every so many audits; the others compare what was written since the last one."""
 GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
@@ -62,6 +68,8 @@ class Scratch:
     def __init__(self, over: medium.Medium, reads: bool) -> None:
         self.medium, self.reads = over, reads
         self.looking_out: list[int] = []
+        self.audits = 0
+        self.put_back: Runs = []
         with ExitStack() as stack:
             self.loop = stack.enter_context(Loop(over.work_path, volatile=False))
             condition = f"dev == {kernel_device(self.loop.device)} && nr_sector > 0"
@@ -70,6 +78,8 @@ class Scratch:
             events = {"block/block_bio_queue": condition}
             if reads and kernel_version() < ANOTHER_LOOKUP and make_probes(PROBES):
                 events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
+                if make_probes(JBD2_PROBES):
+                    events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
             self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
@@ -111,6 +121,15 @@ class Scratch:
             raise RuntimeError("the trace of what recovery wrote is not complete")
         return text, self.counted[0] - read, runs
 
+    def came_back(self) -> bool:
+        """Whether the image is its base again, byte for byte, and no event was lost."""
+        work, pristine = self.medium.work, self.medium.pristine
+        self.audits += 1
+        written, self.put_back = merged(self.put_back), []
+        if work.length <= SMALL or self.audits % WHOLE_EVERY == 1:
+            written = [(0, work.length // SECTOR)]
+        return not self.trace.lost() and all(work.is_same(pristine, *run) for run in written)
+
     def count(self) -> tuple[int, int]:
         """How many sectors were read and written, as the device itself has counted."""
         fields = os.pread(self.stat, 4096, 0).split()
@@ -121,11 +140,13 @@ class Session:
     """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
 
     Where the scratch device has the reads, ``traces`` has the text of what each state read and wrote, and
-    ``sectors_read`` how many sectors the device says it read for it: both of the states that the host was not told of
-    yet.
+    ``sectors_read`` how many sectors the device says it read for it; where there are ``stretches`` (first sector,
+    sectors), ``left`` says how each state left them: all of the states that the host was not told of yet.
     """
 
-    def __init__(self, scratch: Scratch, recovery: dict[str, Any], payload: bytes, floor: list[int]) -> None:
+    def __init__(
+        self, scratch: Scratch, recovery: dict[str, Any], payload: bytes, floor: list[int], stretches: list[int]
+    ) -> None:
         self.scratch, self.medium = scratch, scratch.medium
         self.payload = memoryview(payload)
         self.check: list[str] = recovery["check"]
@@ -137,11 +158,14 @@ class Session:
         self.looker = Look(ROOT)
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
+        self.stretches = list(zip(stretches[::2], stretches[1::2], strict=True))
+        self.left: list[list[tuple[int, int]]] = []
         self.before_floor = [
             (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
         ]
         self.write(floor)
         self.medium.pristine.copy(self.medium.work, targets(floor))
+        self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
         scratch.look_out([])
         forget_file_systems()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
@@ -170,7 +194,11 @@ class Session:
         self.write(runs)
         found = self.recover_and_look()
         text, sectors_read, written = self.scratch.accessed()
-        self.medium.put_back(merged([*targets(runs), *written]))
+        changed = merged([*targets(runs), *written])
+        if self.stretches:
+            self.left.append(self.left_behind())
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
         if self.scratch.reads:
             self.traces.append(text)
             self.sectors_read.append(sectors_read)
@@ -179,6 +207,20 @@ class Session:
             number = self.outcomes[found] = len(self.outcomes)
             self.new_outcomes.append(encode(found))
         return number
+
+    def left_behind(self) -> list[tuple[int, int]]:
+        """The stretches that are not as in the base, by number, each with the number of its content.
+
+        There are few contents, and to compare them takes less than to hash one.
+        """
+        work, pristine, left = self.medium.work, self.medium.pristine, []
+        for number, run in enumerate(self.stretches):
+            if not work.is_same(pristine, *run):
+                content, before = work.get(*run), self.left_contents[number]
+                if content not in before:
+                    before.append(content)
+                left.append((number, before.index(content)))
+        return left
 
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds."""
@@ -211,8 +253,8 @@ class Session:
         os.waitpid(os.posix_spawnp(words[0], words, os.environ, file_actions=silent), 0)
 
     def audit(self) -> None:
-        """See that the scratch image is the base again, byte for byte, and that no event was lost."""
-        if self.scratch.trace.lost() or not self.medium.work.equals(self.medium.pristine):
+        """See that the scratch image is the base again, and that no event was lost."""
+        if not self.scratch.came_back():
             raise RuntimeError("the scratch image did not come back to its base")
 
 
@@ -290,11 +332,18 @@ def end_scratch() -> None:
 
 
 def observe_prepare(
-    base: str, recovery: dict[str, Any], floor: list[int], reads: bool, payload: int, blob: bytes
+    base: str,
+    recovery: dict[str, Any],
+    floor: list[int],
+    reads: bool,
+    stretches: list[int],
+    payload: int,
+    blob: bytes,
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
-    ``blob`` is ``payload`` bytes of zlib-compressed sectors. ``reads`` says that the host wants to know what is read.
+    ``blob`` is ``payload`` bytes of zlib-compressed sectors. ``reads`` says that the host wants to know what is read,
+    ``stretches`` (a flat list) of which sectors each by itself how they were left.
     """
     global session, scratch
     end_session()
@@ -302,7 +351,7 @@ def observe_prepare(
     if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
         end_scratch()
     scratch = scratch or Scratch(over, reads)
-    session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor)
+    session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor, stretches)
     return {}, b""
 
 
@@ -312,14 +361,16 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
     and the lengths of the chunks in the reply's zlib-compressed blob. After the chunks the blob has the trace of each
     state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
-    device has counted as read. Without ``audit`` all of this is to be believed after the next good audit only. From now
-    on lookups of other blocks than ``lookups``, if there are any, (first and last) are not traced.
+    device has counted as read. Where there are stretches, ``left`` has the numbers of those that each
+    state changed, with numbers of their contents. Without
+    ``audit`` all of this is to be believed after the next good audit only. From now on lookups of other blocks than
+    ``lookups``, if there are any, (first and last) are not traced.
     """
     under_way = _extended(blob)
     if lookups:
         under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
-    under_way.traces, under_way.sectors_read = [], []
+    under_way.traces, under_way.sectors_read, under_way.left = [], [], []
     started = time.monotonic()
     numbers = [under_way.outcome(runs) for runs in states]
     if audit:
@@ -330,6 +381,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
         "chunks": [len(chunk) for chunk in under_way.looker.new_chunks],
         "traces": [len(trace) for trace in under_way.traces],
         "sectors_read": under_way.sectors_read,
+        "left": under_way.left,
         "seconds": time.monotonic() - started,
     }
     return header, zlib.compress(b"".join([*under_way.looker.new_chunks, *under_way.traces]), 1)

@@ -1,0 +1,73 @@
+"""What a crash state leaves behind when it was recovered, looked at and unmounted; see ``forgets`` in
+:mod:`bob.observe.predict`.
+
+It is told by *stretches*, the sectors in a row that the same writes touch. What is written when nothing is read any
+more is of no account, since nothing can come of it: at its unmount xfs writes a log record with a random number in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bob.crash.image import Composer
+from bob.observe.accesses import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The stretches that are not as they were before the state was built, by number, each with the number of its
+    content (``contents``); those that were written when nothing was read any more (``late``); and what was ``written``
+    elsewhere, as (first sector, sectors)."""
+
+    contents: frozenset[tuple[int, int]]
+    late: frozenset[int]
+    written: frozenset[tuple[int, int]]
+
+    def is_alike(self, other: Left) -> bool:
+        """Whether both left the same behind."""
+        differing = {stretch for stretch, _content in self.contents ^ other.contents}
+        return self.written == other.written and differing <= self.late & other.late
+
+
+LONGEST = 64
+"""Longer stretches (sectors) are left alone: to look at them takes long, and these are data, or a part of the log that
+is cleared."""
+
+
+class Stretches:
+    """The stretches of the sectors that states of ``composer`` differ in, but the long ones; ``runs`` says where they
+    are: (first sector, sectors), ascending. ``covered`` says of each of ``composer.sectors`` whether it is in one."""
+
+    def __init__(self, composer: Composer) -> None:
+        writes = [tuple(layer.write for layer in layers) for layers in composer.layers()]
+        sectors = composer.sectors.tolist()
+        runs: list[tuple[int, int]] = []
+        for place, sector in enumerate(sectors):
+            if place and sector == sectors[place - 1] + 1 and writes[place] == writes[place - 1]:
+                first, count = runs[-1]
+                runs[-1] = first, count + 1
+            else:
+                runs.append((sector, 1))
+        self.runs = [run for run in runs if run[1] <= LONGEST]
+        lengths = np.array([count for _first, count in runs], dtype=np.int64)
+        self.covered: NDArray[np.bool_] = np.repeat(lengths <= LONGEST, lengths)
+        self._starts: NDArray[np.int64] = np.array([first for first, _count in self.runs], dtype=np.int64)
+        self._ends: NDArray[np.int64] = np.array([first + count for first, count in self.runs], dtype=np.int64)
+
+    def left(self, contents: Iterable[tuple[int, int]], accesses: Sequence[Access]) -> Left:
+        """What was left behind, by the contents of stretches and by how the device was accessed."""
+        last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
+        late, written = set[int](), set[tuple[int, int]]()
+        for number, access in enumerate(accesses):
+            if not access.reads:
+                first = int(np.searchsorted(self._ends, access.sector, side="right"))
+                stop = int(np.searchsorted(self._starts, access.sector + access.sectors))
+                if first >= stop:
+                    written.add((access.sector, access.sectors))
+                elif number > last:
+                    late.update(range(first, stop))
+        return Left(frozenset(contents), frozenset(late), frozenset(written))
