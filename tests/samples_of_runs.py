@@ -19,7 +19,7 @@ from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.recording import Recording
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
-from bob.workload.pattern import contents
+from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 
 SECTORS = 64
 CONFIGURATION: Configuration = configuration("ext4", "", "data=ordered")
@@ -87,13 +87,16 @@ def outcome(*files: tuple[str, int, Sequence[int], int], error: str | None = Non
     return json.dumps({"error": error, "repaired": False, "tree": entries if tree else None})
 
 
-INITIAL, OVERWRITTEN = contents(128, 0, 4096), contents(1, 0, 512) + contents(128, 512, 3584)
+INITIAL, OVERWRITTEN = (
+    contents(FIRST_SETUP_NUMBER, 0, 4096),
+    contents(1, 0, 512) + contents(FIRST_SETUP_NUMBER, 512, 3584),
+)
 NOTHING = outcome(("/a", 11, [0], 4096))
 ALL = outcome(("/a", 11, [1], 4096), ("/n", 12, [], 0))
 OUT_OF_ORDER = outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 TORN = outcome(("/a", 11, [2], 4096))
 UNMOUNTABLE = outcome(error="Structure needs cleaning: EXT4-fs (loop): bad geometry", tree=False)
-HALF = contents(1, 0, 256) + contents(128, 256, 3840)
+HALF = contents(1, 0, 256) + contents(FIRST_SETUP_NUMBER, 256, 3840)
 COVERAGE = States(6, 14, 2**70, None, 4)
 
 

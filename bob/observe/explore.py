@@ -23,8 +23,6 @@ from bob.trace.base import Base
 WINDOW = 200
 """Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
 controls that it needs."""
-DIVISION = 3
-"""Budgets that are spent at most where all legal states of whole writes can be known by then."""
 
 
 def explore(
@@ -42,10 +40,10 @@ def explore(
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery forgets); then all legal
-    states of whole writes at once, if three more budgets are enough for all; then single torn states, with the other
-    half. ``observed`` is told how many more single states were dealt with; ``audit`` is the share of predictions that
-    is checked by more mounts. Where not ``predicting``, up to ``budget`` single states are mounted, and no others; the
-    outcomes are the same.
+    states of whole writes at once, if that is not too much; then single torn states, with the other half. ``observed``
+    is told how many more single states were dealt with; ``audit`` is the share of predictions that is checked by more
+    mounts. Where not ``predicting``, up to ``budget`` single states are mounted, and no others; the outcomes are the
+    same.
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
@@ -65,7 +63,7 @@ def explore(
         rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
         if predicting:
             _observe_all(rounds, (candidate.state for candidate in whole))
-            rounds.divide(DIVISION * budget)
+            rounds.divide(budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()
         else:

@@ -46,8 +46,8 @@ MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
 
-DOUBT = 2
-"""How far what is expected may exceed what is allowed before a division that was begun is given up."""
+DOUBT = 1
+"""So many budgets more than what was expected to be enough may be spent on a division."""
 
 
 class Mispredicted(BobError):
@@ -111,23 +111,23 @@ class Rounds:
         self._checks.update(self._sample([number for number in window if number not in self.mounted]))
         self._rank(window)
 
-    def divide(self, mounts: int) -> None:
-        """Find the outcomes of all legal states of whole writes, unless that takes more than ``mounts`` more mounts.
+    def divide(self, budget: int) -> None:
+        """Find the outcomes of all legal states of whole writes, if that takes not much more than ``budget`` mounts.
 
         Raises as :meth:`observe` does.
         """
         first = len(self.states)
         courses = Courses(self._known, self._plan.legal, self._plan.composer)
-        parts, doubt = MOST_PARTS, 1
-        while mounts > 0 and parts > 0:
+        parts, mounts, spent = MOST_PARTS, 0, 0
+        while parts > 0:
             parts -= courses.advance(self._batch, parts)
             gaps = list(courses.open)[: self._batch]
+            mounts = mounts or self._worth(courses, budget)
             # Where not all can be done, nothing is claimed; and these states, which differ in what is read last, say
             # less than as many others.
-            if not gaps or len(gaps) > mounts or self._expected(courses) > mounts * doubt:
+            if not gaps or spent + len(gaps) > mounts:
                 break
-            doubt = DOUBT
-            mounts -= len(gaps)
+            spent += len(gaps)
             batch = self._add(self._plan.legal.some(courses.open[gap][0]) for gap in gaps)
             for gap, (number, mounted) in zip(gaps, self._mount(batch).items(), strict=True):
                 self._learn(number, self._plan.composer.contents(self.states[number]), mounted)
@@ -141,16 +141,21 @@ class Rounds:
             self._predicted(legal.sample(course.cube, self._random), course) for course in self._sample(courses.settled)
         )
 
-    def _expected(self, courses: Courses) -> int:
-        """How many more mounts the division will take, if what is left of the states has as many courses as the rest.
+    def _worth(self, courses: Courses, budget: int) -> int:
+        """How many mounts may be spent to divide all, from what is known at the beginning.
 
-        What is forgotten on the way makes them fewer than anybody can tell: then none.
+        None, where it is to be expected that all will take more, if what is left of the states has as many courses as
+        the rest. One budget, and one more for each bit of how many states a mount speaks for: one that speaks for one
+        state says no more than that of a single state. What will be forgotten on the way nobody can tell: then two.
         """
         if self._session.forgets:
-            return 0
+            return 2 * budget
         settled = sum(course.states for course in courses.settled)
-        left = self._plan.legal.count(Cube()) - settled
-        return min(left, len(courses.settled) * left // settled) if settled else left
+        every = self._plan.legal.count(Cube())
+        left = every - settled
+        expected = min(left, len(courses.settled) * left // settled) if settled else left
+        mounts = budget * (1 + (every // (len(courses.settled) + expected)).bit_length())
+        return mounts + DOUBT * budget if expected <= mounts else 0
 
     def count(self) -> None:
         """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of

@@ -3,8 +3,8 @@
 This is the yardstick of the presence oracle (:mod:`bob.judge.presence`) and the source of the bytes that the agent
 writes. It is a small in-memory file system; it knows no kernel.
 
-Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``<op01:...``), 128, 129, ...
-for those of the initial tree.
+Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``<op01:...``), 10000, ... for
+those of the initial tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import How, Operation, Workload
-from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, contents
+from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, contents
 
 DIRECT_BYTES = 512
 """Offsets and lengths of direct I/O are multiples of this many bytes."""
@@ -188,7 +188,8 @@ def _run(
     wrote: tuple[int, int, int] | None = None
     for number, operation in enumerate(operations, start=first):
         if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
-            raise UsageError(f"workload {name} has too many operations", hint="at most 127, and 128 in its setup")
+            hint = f"at most {FIRST_SETUP_NUMBER - 1}, and {MOST_SETUP_OPERATIONS} in its setup"
+            raise UsageError(f"workload {name} has too many operations", hint=hint)
         try:
             offset, written = _apply(system, operation, number, step)
         except ValueError as error:

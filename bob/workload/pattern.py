@@ -4,6 +4,8 @@ A file's bytes are a function of the operation that wrote them and of the offset
 16 printable bytes, aligned to the file offset, so that a hexdump of a crash image reads like a sentence::
 
     <op03:00001a:7f>    operation 3, block 0x1a (4,096-byte blocks of the file), cell 0x7f of that block
+    <012c:00001a:7f>    operation 300: from 128 on they have four digits
+    <op80:00001a:7f>    what made the initial tree: from 0x80 on its operations are counted
     <stale--medium!>    never written: what the device held before mkfs
 
 Whoever knows the operations of a workload can therefore tell of any range, unaligned ends included, whether it is data
@@ -19,23 +21,42 @@ from functools import lru_cache
 CELL_BYTES = 16
 STALE_CELL = b"<stale--medium!>"
 PATTERN_BLOCK_BYTES = 4096
-MAX_OPERATIONS = 256
-"""Operation numbers have two hexadecimal digits."""
-FIRST_SETUP_NUMBER = 128
+FIRST_SETUP_NUMBER = 10_000
 """Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
+MOST_SETUP_OPERATIONS = 128
+MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
-_CELL = re.compile(rb"<op([0-9a-f]{2}):([0-9a-f]{6}):([0-9a-f]{2})>")
+_CELL = re.compile(rb"<(op[0-9a-f]{2}|[0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{2})>")
+_FIRST_SETUP_WORD = 0x80
+
+
+def _word(operation: int) -> bytes:
+    """The four bytes of a cell that name its operation."""
+    if operation >= FIRST_SETUP_NUMBER:
+        return b"op%02x" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
+    return (b"op%02x" if operation < _FIRST_SETUP_WORD else b"%04x") % operation
+
+
+def _operation(word: bytes) -> int:
+    """The operation that a cell names."""
+    if not word.startswith(b"op"):
+        return int(word, 16)
+    number = int(word[2:], 16)
+    return number if number < _FIRST_SETUP_WORD else number - _FIRST_SETUP_WORD + FIRST_SETUP_NUMBER
 
 
 @lru_cache(maxsize=4096)
 def _block(operation: int, block: int) -> bytes:
-    return b"".join(b"<op%02x:%06x:%02x>" % (operation, block, cell) for cell in range(_CELLS_PER_BLOCK))
+    return b"".join(b"<%s:%06x:%02x>" % (_word(operation), block, cell) for cell in range(_CELLS_PER_BLOCK))
 
 
 def contents(operation: int, offset: int, length: int) -> bytes:
-    """The ``length`` bytes that operation number ``operation`` (0 to 255) writes at file offset ``offset`` (bytes)."""
+    """The ``length`` bytes that operation number ``operation`` writes at file offset ``offset`` (bytes).
+
+    Raises ValueError for a number of ``MAX_OPERATIONS`` or more.
+    """
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
     first, last = offset // PATTERN_BLOCK_BYTES, -(-(offset + length) // PATTERN_BLOCK_BYTES)
@@ -51,7 +72,7 @@ def stale(length: int) -> bytes:
 
 def operations_in(data: bytes) -> frozenset[int]:
     """The numbers of the operations whose whole cells occur in ``data``, wherever they stand in it."""
-    return frozenset(int(number, 16) for number in set(re.findall(rb"<op([0-9a-f]{2}):[0-9a-f]{6}:[0-9a-f]{2}>", data)))
+    return frozenset(_operation(word) for word in {word for word, _block, _cell in _CELL.findall(data)})
 
 
 def describe(data: bytes, offset: int = 0) -> str:
@@ -83,13 +104,13 @@ def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
             yield name, PATTERN_BLOCK_BYTES
             position += PATTERN_BLOCK_BYTES
             last = _CELL.fullmatch(block[-CELL_BYTES:])
-            before = None if last is None else int(last[1], 16)
+            before = None if last is None else _operation(last[1])
             continue
         piece = data[position : position + min(CELL_BYTES - start % CELL_BYTES, len(data) - position)]
         position += len(piece)
         whole, after = _CELL.fullmatch(piece), _CELL.match(data, position)
-        near = [number for number in (before, None if after is None else int(after[1], 16)) if number is not None]
-        before = None if whole is None else int(whole[1], 16)
+        near = [number for number in (before, None if after is None else _operation(after[1])) if number is not None]
+        before = None if whole is None else _operation(whole[1])
         if whole is not None and (before in near or len(near) < 2):
             yield _whole(whole, start), CELL_BYTES
         elif split := _split(piece, start, near):
@@ -106,7 +127,7 @@ def _uniform(block: bytes, offset: int) -> str | None:
         return None
     first = _CELL.match(block)
     if first is not None:
-        operation = int(first[1], 16)
+        operation = _operation(first[1])
         return _data_of(operation) if block == contents(operation, offset, len(block)) else None
     return {_ZEROS: "zeros", _STALE: "stale medium"}.get(block)
 
@@ -136,9 +157,17 @@ def _part_of(part: bytes, offset: int, near: Sequence[int]) -> str | None:
 
 
 def _only_data(part: bytes, offset: int) -> str | None:
-    """The name of ``part`` if it can be data of one operation only."""
-    found = [number for number in range(MAX_OPERATIONS) if contents(number, offset, len(part)) == part]
+    """The name of ``part`` of a cell if it can be data of one operation only."""
+    found = [number for number in range(MAX_OPERATIONS) if _in_cell(number, offset, len(part)) == part]
     return _data_of(found[0]) if len(found) == 1 else None
+
+
+@lru_cache(maxsize=2 * MAX_OPERATIONS)
+def _in_cell(operation: int, offset: int, length: int) -> bytes:
+    """What ``contents`` is, within one cell."""
+    block, start = divmod(offset, PATTERN_BLOCK_BYTES)
+    cell, skip = divmod(start, CELL_BYTES)
+    return (b"<%s:%06x:%02x>" % (_word(operation), block, cell))[skip : skip + length]
 
 
 def _data_of(operation: int) -> str:
@@ -146,7 +175,7 @@ def _data_of(operation: int) -> str:
 
 
 def _whole(cell: re.Match[bytes], offset: int) -> str:
-    operation, block, number = (int(group, 16) for group in cell.groups())
+    operation, block, number = _operation(cell[1]), int(cell[2], 16), int(cell[3], 16)
     if (block * _CELLS_PER_BLOCK + number) * CELL_BYTES == offset:
         return _data_of(operation)
     return f"misplaced data of operation {operation}" if operation < FIRST_SETUP_NUMBER else "misplaced initial data"

@@ -15,7 +15,7 @@ from bob.observe.observation import Node, Observation
 from bob.probe_files import shipped_probes
 from bob.workload.language import parse
 from bob.workload.operations import Workload
-from bob.workload.pattern import contents, stale
+from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
 
 from .worlds import World
 
@@ -139,8 +139,8 @@ def spliced(path: str, start: int, data: bytes) -> Mutate:
     return mutate
 
 
-INITIAL_A = contents(130, 0, 16384)
-INITIAL_S = contents(132, 0, 100)
+INITIAL_A = contents(FIRST_SETUP_NUMBER + 2, 0, 16384)
+INITIAL_S = contents(FIRST_SETUP_NUMBER + 4, 0, 100)
 UNREADABLE = "cannot be listed: Structure needs cleaning"
 
 
@@ -154,14 +154,14 @@ UNREADABLE = "cannot be listed: Structure needs cleaning"
         ("write /d/a 4096 4096", spliced("/d/a", 4608, INITIAL_A[4608:5120]), {"single-block-overwrite"}),
         ("write /d/a 4096 4096", spliced("/d/a", 8191, b"?"), {"single-block-overwrite"}),
         ("write /d/a 4096 8192", spliced("/d/a", 4096, INITIAL_A[4096:8192]), {"multi-block-append"}),
-        ("write /d/a 4096 4096", with_content("/d/a", contents(130, 0, 4096)), {"single-block-overwrite"}),
+        ("write /d/a 4096 4096", with_content("/d/a", INITIAL_A[:4096]), {"single-block-overwrite"}),
         ("write /d/a 4096 4096", with_content("/d/a", b""), {"single-block-overwrite"}),
         # appends: size without data, data of others, zeros, garbage, too much and too little
         ("append /d/empty 512", with_content("/d/empty", bytes(512)), {"single-sector-append"}),
         ("append /d/empty 512", with_content("/d/empty", stale(512)), {"single-sector-append"}),
         ("append /d/empty 512", with_content("/d/empty", contents(1, 0, 300)), {"single-sector-append"}),
         ("append /d/empty 512", with_content("/d/empty", contents(1, 0, 512) + bytes(512)), {"single-sector-append"}),
-        ("append /d/empty 512", with_content("/d/empty", contents(130, 0, 512)), {"single-sector-append"}),
+        ("append /d/empty 512", with_content("/d/empty", INITIAL_A[:512]), {"single-sector-append"}),
         ("append /d/empty 512", with_content("/d/empty", contents(1, 4096, 512)), {"single-sector-append"}),
         ("append /d/s 60", with_content("/d/s", INITIAL_S + bytes(60)), {"single-sector-append"}),
         ("append /d/s 60", with_content("/d/s", INITIAL_S + contents(1, 100, 59)), {"single-sector-append"}),
@@ -198,7 +198,7 @@ UNREADABLE = "cannot be listed: Structure needs cleaning"
         ("link /d/b /e/n", lambda _t: {"/e/n": file(777, b"")}, {"directory-op"}),
         ("symlink here /e/n", lambda _t: {"/e/n": Node("symlink", 20, target="there")}, {"directory-op"}),
         ("symlink here /e/n", lambda _t: {"/e/n": Node("symlink", 20, fault="Input/output error")}, {"directory-op"}),
-        ("create /e/n", lambda _t: {"/e/n": file(19, contents(130, 0, 512))}, {"directory-op"}),
+        ("create /e/n", lambda _t: {"/e/n": file(19, contents(FIRST_SETUP_NUMBER + 2, 0, 512))}, {"directory-op"}),
         ("create /e/n", lambda _t: {"/e/n": Node("directory", 19)}, {"directory-op"}),
         ("create /e/n", lambda _t: {"/e/n": Node("unreadable", fault="Structure needs cleaning")}, {"directory-op"}),
         ("mkdir /e/n", lambda _t: {"/e/n": file(19, b"")}, {"directory-op"}),
@@ -287,7 +287,7 @@ REUSED = "unlink /e/o; create /e/o; append /e/o 4096; mkdir /e/n"
             "append-rename-any 2+3>4; append-any 2>3 2>4",
         ),
         (
-            REPLACED, 4, lambda t: {"/d/b": file(15, contents(131, 0, 16384)), "/d/t": t["/d/b"]},
+            REPLACED, 4, lambda t: {"/d/b": file(15, contents(FIRST_SETUP_NUMBER + 3, 0, 16384)), "/d/t": t["/d/b"]},
             "append-rename-any 2+3>4; directory-op-any 3>4",
         ),
         ("append /d/a 4096 trunc; create /e/n", 2, with_content("/d/a", b""), "trunc-append-any 1>2"),
@@ -310,7 +310,7 @@ REUSED = "unlink /e/o; create /e/o; append /e/o 4096; mkdir /e/n"
             "directory-op 1 2",
         ),
         # an inode that is used again under the same name
-        (REUSED, 4, with_content("/e/o", contents(134, 0, 4096)), ""),
+        (REUSED, 4, with_content("/e/o", contents(FIRST_SETUP_NUMBER + 6, 0, 4096)), ""),
         (REUSED, 4, with_content("/e/o", b""), "append-any 3>4"),
         (REUSED, 4, with_content("/e/o", bytes(4096)), "single-block-append 3; append-any 3>4"),
         # two names of one file

@@ -88,22 +88,13 @@ def test_what_was_read_ahead_twice_counts() -> None:
     assert {104, 112} <= set(sectors(accesses(RECOVERY * 2)))
 
 
-JREAD = b"""\
-jread: (jread+0x0/0x2f0 [jbd2])
-lookup: (__find_get_block+0x0/0x330) b=12
-lookup: (__find_get_block+0x0/0x330) b=12
-lookup: (__find_get_block+0x0/0x330) b=12
-block_bio_queue: 7,0 R 96 + 8 [python3]
-lookup: (__find_get_block+0x0/0x330) b=12
-lookup: (__find_get_block+0x0/0x330) b=13
-lookup: (__find_get_block+0x0/0x330) b=13
-lookup: (__find_get_block+0x0/0x330) b=13
-lookup: (__find_get_block+0x0/0x330) b=14
-ahead: (__bh_read_batch+0x0/0xd0) n=2 wait=0 size=4096 b0=13 b1=14 b2=15 b3=(fault) b4=0 b5=0 b6=0 b7=0
-block_bio_queue: 7,0 R 104 + 8 [python3]
-block_bio_queue: 7,0 R 112 + 8 [python3]
-jread_end: (do_one_pass+0x9f/0x1000 [jbd2] <- jread)
-"""
+JREAD = b"".join(
+    [
+        b"jread: (jread+0x0/0x2f0 [jbd2])\n",
+        *RECOVERY.splitlines(keepends=True)[1:-1],
+        b"jread_end: (do_one_pass+0x9f/0x1000 [jbd2] <- jread)\n",
+    ]
+)
 """As a guest with Linux 6.1 writes it, shortened: jbd2 wants block 12, and reads 13 and 14 ahead."""
 AGAIN = JREAD.replace(b"b=12", b"b=11").replace(b"96 + 8", b"88 + 8").splitlines(keepends=True)
 AGAIN = b"".join([*AGAIN[:6], b"lookup: (__find_get_block+0x0/0x330) b=13\n", AGAIN[-1]])

@@ -12,6 +12,7 @@ from random import Random
 from bob.workload import operations as ops
 from bob.workload.history import _apply, _FileSystem
 from bob.workload.operations import How, Operation, Workload
+from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 NAMES = ("/a", "/b", "/c", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f", "/f/a")
 SIZES = (1, 7, 16, 60, 100, 511, 512, 1000, 4096, 5000, 8192, 9000)
@@ -75,7 +76,7 @@ def random_workload(rng: Random, most: int = 6) -> Workload:
     setup = rng.choice([SMALL_TREE, FEW_FILES])
     kind = rng.choice([any_operation, any_operation, name_operation, file_operation])
     system = _FileSystem()
-    for number, operation in enumerate(setup, start=128):
+    for number, operation in enumerate(setup, start=FIRST_SETUP_NUMBER):
         _apply(system, operation, number, -1)
     chosen: list[Operation] = []
     for _ in range(rng.randint(1, 4 * most)):

@@ -19,7 +19,7 @@ from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Performed, simulate
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
-from bob.workload.pattern import contents
+from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 
 from .generators import SMALL_TREE, any_operation
 
@@ -162,9 +162,9 @@ def test_two_names_of_one_file_renamed_are_left_alone() -> None:
 
 
 def test_too_many_operations() -> None:
-    assert simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 126)))
+    assert simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 9998)))
     with pytest.raises(UsageError, match="too many operations"):
-        simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 127)))
+        simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 9999)))
     assert simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 127), ()))
     with pytest.raises(UsageError, match="too many operations"):
         simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 128), ()))
@@ -179,8 +179,8 @@ def test_what_is_written_where() -> None:
         (3, 0, 7),
         (4, 0, 0),
     ]
-    assert [done.number for done in setup] == [128]
+    assert [done.number for done in setup] == [FIRST_SETUP_NUMBER]
     assert history.data == {1: (1, 100, 60), 2: (2, 10, 5), 3: (1, 0, 7)}
-    assert history.steps[1].inodes[1].content == contents(128, 0, 100) + contents(1, 100, 60)
+    assert history.steps[1].inodes[1].content == contents(FIRST_SETUP_NUMBER, 0, 100) + contents(1, 100, 60)
     assert history.steps[2].inodes[2].content == bytes(10) + contents(2, 10, 5)
     assert history.steps[4].inodes[1].content == contents(3, 0, 7)
