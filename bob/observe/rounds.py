@@ -46,6 +46,8 @@ MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
 
+MOST_BITS = 5
+"""So many budgets at most for the states that a mount speaks for."""
 DOUBT = 1
 """So many budgets more than what was expected to be enough may be spent on a division."""
 
@@ -145,7 +147,7 @@ class Rounds:
         """How many mounts may be spent to divide all, from what is known at the beginning.
 
         None, where it is to be expected that all will take more, if what is left of the states has as many courses as
-        the rest. One budget, and one more for each bit of how many states a mount speaks for: one that speaks for one
+        the rest. One budget, and some for the bits of how many states a mount speaks for: one that speaks for one
         state says no more than that of a single state. What will be forgotten on the way nobody can tell: then two.
         """
         if self._session.forgets:
@@ -154,7 +156,8 @@ class Rounds:
         every = self._plan.legal.count(Cube())
         left = every - settled
         expected = min(left, len(courses.settled) * left // settled) if settled else left
-        mounts = budget * (1 + (every // (len(courses.settled) + expected)).bit_length())
+        speaks_for = every // (len(courses.settled) + expected)
+        mounts = budget * (1 + min(speaks_for.bit_length(), MOST_BITS))
         return mounts + DOUBT * budget if expected <= mounts else 0
 
     def count(self) -> None:
