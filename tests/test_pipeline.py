@@ -159,9 +159,9 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
     assert world.guests.count(Clock.VIRTUAL) == 1
 
 
-@pytest.mark.parametrize("losses", [[LOSS, LOSS], [AgentBroken("it failed")], [UsageError("it refused")]])
-def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError]) -> None:
-    left, loss = list(losses), losses[0]
+def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed]:
+    """What is told of each workload when the first ones to be observed end in ``losses``."""
+    left = list(losses)
 
     def observing(_workload: Workload) -> Observed:
         if left:
@@ -169,25 +169,22 @@ def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: 
         return OBSERVED
 
     world.observing = observing
-    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
+    found = [item.observed for item in results(pipeline(path)) if isinstance(item, Explored)]
     assert len(found) == len(WORKLOADS)
+    return found
+
+
+@pytest.mark.parametrize("losses", [[LOSS, LOSS], [AgentBroken("it failed")], [UsageError("it refused")]])
+def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError]) -> None:
+    found = observed_after(world, tmp_path, *losses)
     [lost] = [observed for observed in found if observed.lost]
-    assert lost.lost == f"the guest was lost: {loss}"
+    assert lost.lost == f"the guest was lost: {losses[0]}"
     assert lost.coverage.explored == 0
     assert lost.coverage.exhaustive is None
 
 
 def test_a_guest_that_dies_gives_its_workload_back(world: World, tmp_path: Path) -> None:
-    left: list[BobError] = [LOSS]
-
-    def observing(_workload: Workload) -> Observed:
-        if left:
-            raise left.pop()
-        return OBSERVED
-
-    world.observing = observing
-    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
-    assert len(found) == len(WORKLOADS)
+    found = observed_after(world, tmp_path, LOSS)
     assert [observed.earlier_loss for observed in found if observed.earlier_loss] == [f"the guest was lost: {LOSS}"]
     assert not any(observed.lost for observed in found)
     assert world.guests.count(Clock.REAL) >= 2

@@ -93,11 +93,13 @@ class PrivateNetwork:
         return _GUEST, _SSH
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
-        if self._gone:
-            raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
-        connection = self._inside(lambda: socket.create_connection(address, timeout))
-        self._connections.add(connection)
-        return connection
+        if not self._gone:
+            connection = self._inside(lambda: socket.create_connection(address, timeout))
+            self._connections.add(connection)
+            if not self._gone:  # who hangs up after this finds the connection
+                return connection
+            connection.close()
+        raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
 
     def hang_up(self) -> None:
         """TCP would go on sending to a guest that is gone, for minutes."""

@@ -130,6 +130,7 @@ class Rounds:
             if not gaps or spent + len(gaps) > mounts:
                 break
             spent += len(gaps)
+            self._told(0)  # who is told may want to stop
             batch = self._add(self._plan.legal.some(courses.open[gap][0]) for gap in gaps)
             for gap, (number, mounted) in zip(gaps, self._mount(batch).items(), strict=True):
                 self._learn(number, self._plan.composer.contents(self.states[number]), mounted)

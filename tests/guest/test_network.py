@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def test_a_private_network_has_a_tap_and_leads_nowhere() -> None:
         assert made.start(links) == {"lo", "bob0"}
         assert made.start(routes) == ["bob0 0002000A"]  # 10.0.2.0, and no default
         assert links() == before
+
+
+def test_a_connection_that_is_made_while_the_guest_goes_is_closed() -> None:
+    made = networks.PrivateNetwork(-1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hung_up_meanwhile(do: Callable[[], socket.socket]) -> socket.socket:
+            connection = do()
+            made.hang_up()
+            return connection
+
+        made._inside = hung_up_meanwhile  # type: ignore[assignment, method-assign]
+        for _ in range(2):
+            with pytest.raises(ConnectionResetError):
+                made.dial(server.getsockname(), 1.0)
 
 
 @private

@@ -238,6 +238,26 @@ def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -
         assert found is None or (state, found) == wanted
 
 
+def test_it_can_be_stopped_while_it_divides() -> None:
+    class Stopped(Exception):
+        pass
+
+    def observed(states: int) -> None:
+        if not states:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        explore(
+            FakeAgent(),  # type: ignore[arg-type]
+            samples.CONFIGURATION,
+            samples.BASE,
+            samples.plan(),
+            budget=2,
+            seed=1,
+            observed=observed,
+        )
+
+
 @pytest.mark.parametrize("budget", range(1, 12))
 def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> None:
     seen, told, _plan = explored(FakeAgent(), budget=budget, predicting=True)
