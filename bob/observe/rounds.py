@@ -46,12 +46,6 @@ MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
 
-MOST_BITS = 5
-"""So many budgets at most for the states that a mount speaks for."""
-DOUBT = 1
-"""So many budgets more than what was expected to be enough may be spent on a division."""
-
-
 class Mispredicted(BobError):
     """A state that was predicted was mounted, and had another outcome."""
 
@@ -147,19 +141,16 @@ class Rounds:
     def _worth(self, courses: Courses, budget: int) -> int:
         """How many mounts may be spent to divide all, from what is known at the beginning.
 
-        None, where it is to be expected that all will take more, if what is left of the states has as many courses as
-        the rest. One budget, and some for the bits of how many states a mount speaks for: one that speaks for one
-        state says no more than that of a single state. What will be forgotten on the way nobody can tell: then two.
+        None, where it is to be expected that all will take more than two budgets, if what is left of the states has as
+        many courses as the rest; else one more than these, since that is a guess. What will be forgotten on the way
+        nobody can tell: then two.
         """
         if self._session.forgets:
             return 2 * budget
         settled = sum(course.states for course in courses.settled)
-        every = self._plan.legal.count(Cube())
-        left = every - settled
+        left = self._plan.legal.count(Cube()) - settled
         expected = min(left, len(courses.settled) * left // settled) if settled else left
-        speaks_for = every // (len(courses.settled) + expected)
-        mounts = budget * (1 + min(speaks_for.bit_length(), MOST_BITS))
-        return mounts + DOUBT * budget if expected <= mounts else 0
+        return 3 * budget if expected <= 2 * budget else 0
 
     def count(self) -> None:
         """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of
