@@ -39,21 +39,27 @@ class Replayed:
 
 
 def replay(
-    paths: Sequence[Path], *, image: str | None, connect: str | None, times: int, progress: Progress
+    paths: Sequence[Path],
+    *,
+    image: str | None,
+    any_kernel: bool = False,
+    connect: str | None,
+    times: int,
+    progress: Progress,
 ) -> Iterator[Replayed]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
     A path may be a run directory: all witnesses in it. One guest serves for all of them. Raises, before anything is
-    started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, and
-    StoreError for a directory without witnesses.
+    started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
+    ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in found(paths)]
     built = ensure(image or DEFAULT_IMAGE, progress.step)
     for path, witness in witnesses:
-        if built.kernel_release != witness.kernel:
+        if built.kernel_release != witness.kernel and not any_kernel:
             raise UsageError(
                 f"the witness {path.name} is of kernel {witness.kernel}, the image has {built.kernel_release}",
-                hint="name an image with that kernel by --image",
+                hint="name an image with that kernel by --image, or try it on this one with --any-kernel",
             )
     return _replayed(witnesses, built, connect, times, progress)
 

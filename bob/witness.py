@@ -16,19 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bob.blocks.naming import names
 from bob.config import Configuration
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.judge.rules import Property, Question
 from bob.request import configuration_from_json, configuration_to_json
 from bob.store import base_from_json, workload_from_json, workload_to_json
+from bob.story import timeline
+from bob.story.timeline import Timeline
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
+from bob.workload.language import write_one
 from bob.workload.operations import Workload
-from bob.workload.pattern import operations_in
+from bob.workload.recipes import from_recipe, to_recipe
 
 SCHEMA = "bob.witness/1"
 
@@ -37,19 +41,23 @@ SCHEMA = "bob.witness/1"
 class Witness:
     """A witness as it is read again.
 
-    ``runs`` are (sector, data) on top of ``base``. ``property`` is a name, or None for a state that does not mount;
-    ``inodes`` are the inode numbers by name before and after the operations.
+    ``property`` is a name, or None for a state that does not mount. ``environment`` is what it was measured on.
+    ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
+    operations. ``timeline`` is what happened up to the crash.
     """
 
     property: str | None
     evidence: str
     kernel: str
+    environment: Mapping[str, str]
     configuration: Configuration
+    model: DeviceModel
     workload: Workload
     question: Question | None
     base: Base
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
+    timeline: Timeline
 
 
 def write(
@@ -70,6 +78,13 @@ def write(
 ) -> dict[str, Any]:
     """The witness of ``state`` as a plain document."""
     image = b"".join(data for _sector, data in runs)
+    used = {word for operation in workload.operations for word in write_one(operation).split()}
+    # Of several names of a file, one that an operation goes by.
+    paths = {
+        number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
+    }
+    named = [(name.kind.value, name.text) for name in names(configuration.fs.driver, base, trace, paths)]
+    line = timeline.timeline(trace, point, state, named)
     return {
         "schema": SCHEMA,
         "property": None if prop is None else prop.name,
@@ -83,8 +98,7 @@ def write(
         "inodes_after": dict(inodes[1]),
         "crash": {
             "state": state.to_json(),
-            "seconds": _seconds(trace, point),
-            "pending": [_pending(trace, index, state) for index in point.pending],
+            "timeline": timeline.to_json(line),
         },
         "base": {
             "name": base.name,
@@ -94,7 +108,7 @@ def write(
             "image": base64.b64encode(lzma.compress(zlib.decompress(base.packed))).decode(),
         },
         "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
-        "data": base64.b64encode(lzma.compress(image)).decode(),
+        "data": to_recipe(image),
     }
 
 
@@ -115,7 +129,7 @@ def read(path: Path) -> Witness:
         return _read(document)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, lzma.LZMAError, struct.error) as error:
         raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
-    except UsageError as error:
+    except (UsageError, MalformedError) as error:
         raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
 
 
@@ -123,7 +137,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
     asked, name = document["question"], document["property"]
     if not isinstance(document["base"]["name"], str) or not (name is None or isinstance(name, str)):
         raise TypeError("its names are no text")
-    image = lzma.decompress(base64.b64decode(document["data"], validate=True))
+    image = from_recipe(document["data"])
     runs, position = [], 0
     for sector, count in document["runs"]:
         runs.append((sector, image[position : position + count * SECTOR_BYTES]))
@@ -144,40 +158,19 @@ def _read(document: Mapping[str, Any]) -> Witness:
         property=name,
         evidence=document["evidence"],
         kernel=document["environment"]["kernel"],
+        environment=dict(document["environment"]),
         configuration=configuration_from_json(made),
+        model=DeviceModel(
+            WriteCache(document["device_model"]["write_cache"]), document["device_model"]["atomic_write_bytes"]
+        ),
         workload=workload,
         question=None if asked is None else Question(tuple(asked["required"]), asked["later"]),
         base=base_from_json(base),
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
+        timeline=timeline.from_json(document["crash"]["timeline"]),
     )
 
 
 def _inodes(document: Mapping[str, Any]) -> dict[str, int]:
     return {path: int(number) for path, number in document.items()}
-
-
-def _pending(trace: Trace, index: int, state: CrashState) -> dict[str, Any]:
-    """What became of a pending write, for people."""
-    write = trace.writes[index]
-    torn = dict(state.torn).get(index)
-    fate = "kept" if index in state.kept else "lost" if torn is None else "torn"
-    described: dict[str, Any] = {
-        "write": index,
-        "sector": write.sector,
-        "sectors": write.sectors,
-        "task": write.task,
-        "fua": write.fua,
-        "seconds": round(write.submitted.seconds - trace.start.seconds, 6),
-        "operations": sorted(operations_in(write.data)),
-        "fate": fate,
-    }
-    return described if torn is None else {**described, "kept_units": [list(pair) for pair in torn]}
-
-
-def _seconds(trace: Trace, point: GrowthPoint) -> float:
-    """When the crash comes, in seconds after the start of the recording: not before the last thing it knows of."""
-    known = [write.submitted for write in trace.writes] + [flush.submitted for flush in trace.flushes]
-    known += [mark.at for mark in trace.marks]
-    last = max((moment.seconds for moment in known if moment.time <= point.time), default=trace.start.seconds)
-    return round(last - trace.start.seconds, 6)

@@ -302,8 +302,8 @@ def keys_written(*modules: ModuleType) -> set[str]:
 
 
 def test_every_key_that_is_written_is_described() -> None:
-    keys = keys_written(bob.store, bob.witness)
-    assert {"outcomes", "coverage", "kept_units", "inodes_after", "schema"} <= keys
+    keys = keys_written(bob.store, bob.witness, bob.story.timeline, bob.workload.recipes)
+    assert {"outcomes", "coverage", "timeline", "inodes_after", "schema"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PURE = ("trace", "crash", "judge", "report", "workload")
+PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

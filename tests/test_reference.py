@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ from bob.cli.main import run
 from bob.config import load_set
 from bob.report.saved import read_result
 from bob.result import Verdict
+from bob.story.sentence import sentence
+from bob.workload.language import write_one
 
 ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 64 * 1024
 REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glob("*/result.json"))
 
 
@@ -37,6 +42,23 @@ def test_every_violation_has_its_witness(folder: Path) -> None:
                 read = witness.read(folder / cell.witness)
                 assert (read.property, read.configuration.name) == (cell.name, column.name)
                 assert read.evidence == cell.evidence
+                assert (folder / cell.witness).stat().st_size <= MOST_BYTES
+                assert "unknown" not in {one.kind for one in read.timeline.writes}
+                told = sentence(read.timeline, read.workload.operations, read.question)
+                assert all(f"«{write_one(read.workload.operations[number - 1])}»" in told for number in asked(read))
+
+
+def asked(read: witness.Witness) -> set[int]:
+    """The first operation that must be there, and the later one."""
+    assert read.question is not None
+    return {read.question.required[0], *([] if read.question.later is None else [read.question.later])}
+
+
+@pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
+def test_most_witnesses_are_small(folder: Path) -> None:
+    cells = [cell for column in read_result(folder).configurations for cell in column.properties if cell.witness]
+    documents = [json.loads((folder / str(cell.witness)).read_text()) for cell in cells]
+    assert statistics.median(len(document["workload"]["operations"]) for document in documents) <= 3
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)

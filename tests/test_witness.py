@@ -18,6 +18,7 @@ from bob.judge.column import Column
 from bob.probe_files import shipped_probes
 from bob.replay import broken, found, lines
 from bob.result import Verdict
+from bob.story.timeline import Fate, from_json
 from bob.trace.model import SECTOR_BYTES
 
 LOST = CrashState(1, (3,))
@@ -143,14 +144,13 @@ def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_what_people_read_in_it() -> None:
-    crash = document()["crash"]
-    assert [(write["write"], write["fate"], write["operations"]) for write in crash["pending"]] == [
-        (1, "kept", [1]),
-        (2, "torn", []),
+    line = from_json(document()["crash"]["timeline"])
+    assert [(one.first, one.fate, one.operations) for one in line.writes if one.fate is not Fate.DURABLE] == [
+        (1, Fate.KEPT, (1,)),
+        (2, Fate.TORN, ()),
     ]
-    assert crash["pending"][1]["kept_units"] == [[0, 1]]
-    assert crash["pending"][0]["seconds"] == 0.5
-    assert crash["seconds"] == 1.5
+    assert line.writes[-1].kept == "unit 0"
+    assert line.crash == 1.5
     assert document()["device_model"] == {"write_cache": "volatile", "atomic_write_bytes": 512}
 
 
@@ -180,8 +180,12 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("data", lambda text: text[: len(text) // 2]),
-        ("data", lambda text: text[:-8]),
+        ("data.rest", lambda text: text[: len(text) // 2]),
+        ("data.rest", lambda text: text[:-8]),
+        ("data.sectors", lambda sectors: sectors + 1),
+        ("data.patterns", [[0, 1, 10**9, 0]]),
+        ("crash.timeline", {}),
+        ("crash.timeline.events", [{"event": "heard"}]),
         ("data", "?"),
         ("data", 5),
         ("runs", lambda runs: runs[:-1]),

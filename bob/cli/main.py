@@ -20,6 +20,7 @@ COMMANDS = {
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",
     "compare": "Compare two runs, or a run and the published table, cell by cell.",
+    "witness": "Tell the story of a violation: what the disk was sent, and what the crash made of it.",
     "replay": "Show on a real kernel that a witness does violate its property.",
     "image": "List, build and remove guest images.",
     "trace": "Look into a block log, as dm-log-writes makes it.",

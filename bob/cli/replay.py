@@ -14,7 +14,7 @@ from rich.text import Text
 from bob.cli.display import watching
 from bob.cli.options import Known, connect_option, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
-from bob.errors import Exit
+from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.report.trimmed import Trimmed
 
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 )
 @click.option("--times", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="How often.")
 @click.option(
-    "--image", type=Known("guest image", image_names), help="Another guest image; its kernel must be the witness's."
+    "--image",
+    type=Known("guest image", image_names),
+    help="Another guest image; its kernel must be the witness's, or see --any-kernel.",
+)
+@click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
 )
 @connect_option
 @json_option
@@ -37,6 +46,8 @@ def replay(
     witnesses: tuple[Path, ...],
     times: int,
     image: str | None,
+    any_kernel: bool,
+    keep: Path | None,
     connect: str | None,
     json_file: Path | None,
     quiet: bool,
@@ -52,6 +63,7 @@ def replay(
       bob replay bob-runs/20261121T230021-1f2e3d/witnesses/append-any.json
       bob replay --times 10 append-any.json
       bob replay --quiet bob-runs/20261121T230021-1f2e3d
+      bob replay --keep for-the-maintainer append-any.json
 
     \b
     Exit codes:
@@ -61,9 +73,14 @@ def replay(
     """
     from bob.replay import replay as run_replay  # libvirt and paramiko take a while to load
 
+    if keep is not None:
+        for written in _kept(witnesses, keep):
+            click.echo(f"wrote {written}", err=True)
     done: list[Replayed] = []
     with watching(quiet=quiet) as progress:
-        for replayed in run_replay(witnesses, image=image, connect=connect, times=times, progress=progress):
+        for replayed in run_replay(
+            witnesses, image=image, any_kernel=any_kernel, connect=connect, times=times, progress=progress
+        ):
             done.append(replayed)
             progress.step(f"{replayed.witness}: {_count(replayed)}")
     if json_file is not None:
@@ -72,6 +89,16 @@ def replay(
     if not is_stdout(json_file):
         _print(console(), done)
     return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
+
+
+def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
+    """The image and the script of one witness."""
+    from bob.keep import keep
+    from bob.witness import read
+
+    if len(witnesses) != 1 or witnesses[0].is_dir():
+        raise UsageError("--keep is for one witness", hint="name the file of one")
+    return keep(read(witnesses[0]), folder)
 
 
 def _print(screen: Console, done: list[Replayed]) -> None:

@@ -14,25 +14,38 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from bob import __version__
+from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
 from bob.report.counts import compact, explored, looked_at, plural
 from bob.report.documents import results_of
+from bob.report.drawing import svg
 from bob.report.escape import clean
 from bob.report.rows import MARKS, by_family, cells, title
 from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, witness_command
 from bob.resources import shipped
 from bob.result import ConfigurationResult, PropertyResult, States, Verdict, WorkloadResult
+from bob.story.sentence import sentence
+from bob.witness import read
 
 MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
 """In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
 
 _SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a witness shows: in one sentence, and as a picture of its time line."""
+
+    sentence: str
+    picture: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,7 @@ class PageCell:
     place: str
     cell: PropertyResult
     command: str | None
+    story: Story | None = None
 
     @property
     def mark(self) -> str:
@@ -171,6 +185,7 @@ def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
                 column.label,
                 cell,
                 witness_command(column.run, cell.witness) if cell.witness else None,
+                _story(column.run / cell.witness) if cell.witness else None,
             )
             for name, cell in cells(found).items()
         }
@@ -178,6 +193,17 @@ def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
         witness = found.unmountable.witness
         command = witness_command(column.run, witness) if witness else None
         yield PageColumn(anchor, column, known, families, looked_at(found).explored, command)
+
+
+def _story(path: Path) -> Story | None:
+    """The story of the witness in ``path``; None where the file is not there any more, or none that can be read."""
+    try:
+        found = read(path)
+    except MalformedError:
+        return None
+    operations = found.workload.operations
+    told = sentence(found.timeline, operations, found.question)
+    return Story(told, Markup(svg(found.timeline, operations, found.question, found.evidence)))
 
 
 def _meanings() -> dict[str, str]:

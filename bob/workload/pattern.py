@@ -75,6 +75,15 @@ def operations_in(data: bytes) -> frozenset[int]:
     return frozenset(_operation(word) for word in {word for word, _block, _cell in _CELL.findall(data)})
 
 
+def place(data: bytes) -> tuple[int, int] | None:
+    """The operation and the file offset (bytes) that the cell at the beginning of ``data`` names; None if there is no
+    cell."""
+    found = _CELL.match(data)
+    if found is None:
+        return None
+    return _operation(found[1]), int(found[2], 16) * PATTERN_BLOCK_BYTES + int(found[3], 16) * CELL_BYTES
+
+
 def describe(data: bytes, offset: int = 0) -> str:
     """What a person is told of ``data``, found at file offset ``offset`` (bytes): runs of who wrote what.
 

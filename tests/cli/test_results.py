@@ -100,7 +100,13 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
     ((witnesses, more),) = work.asked
     assert ended.code == code
     assert witnesses == (Path("w.json"),)
-    assert {**more, "progress": None} == {"image": None, "connect": None, "times": 3, "progress": None}
+    assert {**more, "progress": None} == {
+        "image": None,
+        "any_kernel": False,
+        "connect": None,
+        "times": 3,
+        "progress": None,
+    }
     assert "\n  /a: file, 4,096 B: data of operation 2 (4,096 B)\n" in ended.out
     assert ("× operation 3 is there, operation 2 is not\n" in ended.out) == (confirmed > 0)
     assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts\n")

@@ -1,0 +1,70 @@
+"""File data of a workload: told by its pattern, sector by sector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.blocks.parts import Kind, Part, Run
+from bob.trace.model import SECTOR_BYTES
+from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, contents, operations_in, stale
+
+_CELLS = SECTOR_BYTES // CELL_BYTES
+_STALE = stale(SECTOR_BYTES)
+_MOST_LEADING_OPERATION = 64
+
+
+def data_part(written: bytes, sector: int, place: int | None) -> Part | None:
+    """``written``, which begins at ``sector`` of its write, if it has a workload's data; else None.
+
+    What is not data (the zeros behind a file's end) is not told.
+    """
+    if b"<" not in written:
+        return None
+    spans: dict[int, list[Run]] = {}
+    for start in range(0, len(written), SECTOR_BYTES):
+        here = sector + start // SECTOR_BYTES
+        for operation in _operations(written[start : start + SECTOR_BYTES]):
+            runs = spans.setdefault(operation, [])
+            if runs and runs[-1].last == here - 1:
+                runs[-1] = Run(operation, runs[-1].first, here)
+            else:
+                runs.append(Run(operation, here, here))
+    found = tuple(run for _operation, runs in sorted(spans.items()) for run in runs)
+    return Part(Kind.DATA, "data", place=place, runs=found, role="data") if found else None
+
+
+def operations_told(data: bytes) -> str:
+    """Who wrote the data that is somewhere in a block of metadata: the workload if it did; empty if there is none."""
+    numbers = operations_in(data)
+    return told([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
+
+
+def told(operations: Sequence[int]) -> str:
+    """Operations for people: "operations 3, 5 and initial data"."""
+    own = [str(number) for number in sorted(set(operations)) if number < FIRST_SETUP_NUMBER]
+    words = [f"operation{'s' * (len(own) > 1)} {', '.join(own)}"] if own else []
+    return " and ".join(words + ["initial data"] * any(number >= FIRST_SETUP_NUMBER for number in operations))
+
+
+def rest_part(written: bytes, place: int) -> Part:
+    """A block of a file without a workload's data: zeros, or something else."""
+    return Part(Kind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
+
+
+def _operations(sector: bytes) -> frozenset[int]:
+    """The operations that wrote what is in a sector; all that made the initial tree are the first of them."""
+    word = sector[:6]
+    if word[:1] == b"<" and word[5:] == b":" and sector.count(word) == _CELLS:
+        numbers = operations_in(sector[:CELL_BYTES])
+    else:
+        numbers = operations_in(sector) or _beginning(sector)
+    return frozenset(min(number, FIRST_SETUP_NUMBER) for number in numbers)
+
+
+def _beginning(sector: bytes) -> frozenset[int]:
+    """The operation of a file too short for one whole cell: its bytes, then zeros."""
+    text = sector.rstrip(b"\0")
+    if not 5 <= len(text) < CELL_BYTES or sector == _STALE:
+        return frozenset()
+    numbers = [*range(_MOST_LEADING_OPERATION), *range(FIRST_SETUP_NUMBER, FIRST_SETUP_NUMBER + 64)]
+    return frozenset(number for number in numbers if contents(number, 0, len(text)) == text)

@@ -1,0 +1,127 @@
+"""ext2, ext3 and ext4 on disk, declared as far as names of blocks need it.
+
+The source is Linux ``fs/ext4/ext4.h`` (ext4_super_block, ext4_group_desc, ext4_inode, ext4_dir_entry_2, dx_root),
+``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``. All integers are little-endian; lengths are bytes.
+"""
+
+from __future__ import annotations
+
+from construct import Array, Bytes, Int8ul, Int16ul, Int32ul, Padding, Struct
+
+SUPERBLOCK_AT = 1024
+SUPERBLOCK_BYTES = 1024
+MAGIC = 0xEF53
+
+COMPAT_SPARSE_SUPER2 = 0x200
+INCOMPAT_RECOVER = 0x4
+INCOMPAT_META_BG = 0x10
+INCOMPAT_64BIT = 0x80
+RO_COMPAT_SPARSE_SUPER = 0x1
+RO_COMPAT_GDT_CSUM = 0x10
+RO_COMPAT_METADATA_CSUM = 0x400
+STATE_VALID = 0x1
+
+SUPERBLOCK = Struct(
+    "inodes_count" / Int32ul,
+    "blocks_count_lo" / Int32ul,
+    Padding(12),
+    "first_data_block" / Int32ul,
+    "log_block_size" / Int32ul,
+    Padding(4),
+    "blocks_per_group" / Int32ul,
+    Padding(4),
+    "inodes_per_group" / Int32ul,
+    Padding(12),
+    "magic" / Int16ul,
+    "state" / Int16ul,
+    Padding(16),
+    "rev_level" / Int32ul,
+    Padding(8),
+    "inode_size" / Int16ul,
+    "block_group_nr" / Int16ul,
+    "feature_compat" / Int32ul,
+    "feature_incompat" / Int32ul,
+    "feature_ro_compat" / Int32ul,
+    Padding(102),
+    "reserved_gdt_blocks" / Int16ul,
+    Padding(16),
+    "journal_inum" / Int32ul,
+    Padding(4),
+    "last_orphan" / Int32ul,
+    Padding(18),
+    "desc_size" / Int16ul,
+    Padding(4),
+    "first_meta_bg" / Int32ul,
+    Padding(72),
+    "blocks_count_hi" / Int32ul,
+    Padding(248),
+    "backup_bgs" / Array(2, Int32ul),
+)
+"""struct ext4_super_block; ``state`` at byte 58, ``desc_size`` at 254, ``backup_bgs`` at 588."""
+
+GROUP_BYTES = 32
+GROUP_64_BYTES = 64
+GROUP_INODE_UNINIT = 0x1
+
+GROUP = Struct(
+    "block_bitmap_lo" / Int32ul,
+    "inode_bitmap_lo" / Int32ul,
+    "inode_table_lo" / Int32ul,
+    Padding(6),
+    "flags" / Int16ul,
+    Padding(12),
+)
+"""struct ext4_group_desc, its first 32 bytes."""
+
+GROUP_HIGH = Struct("block_bitmap_hi" / Int32ul, "inode_bitmap_hi" / Int32ul, "inode_table_hi" / Int32ul)
+"""Bytes 32 to 43 of struct ext4_group_desc where descriptors have 64 bytes."""
+
+OLD_INODE_BYTES = 128
+INODE_EXTENTS = 0x80000
+INODE_INLINE_DATA = 0x10000000
+FAST_SYMLINK_BYTES = 60
+
+INODE = Struct(
+    "mode" / Int16ul,
+    Padding(2),
+    "size_lo" / Int32ul,
+    Padding(12),
+    "dtime" / Int32ul,
+    Padding(2),
+    "links" / Int16ul,
+    Padding(4),
+    "flags" / Int32ul,
+    Padding(4),
+    "block" / Bytes(60),
+    Padding(4),
+    "file_acl_lo" / Int32ul,
+    "size_high" / Int32ul,
+    Padding(6),
+    "file_acl_high" / Int16ul,
+)
+"""struct ext4_inode, its first 120 bytes."""
+
+DIRECT_BLOCKS = 12
+"""Pointers of ``block`` that name data; then come one to blocks of pointers, one to blocks of those, and one more."""
+
+DIRENT = Struct("inode" / Int32ul, "rec_len" / Int16ul, "name_len" / Int8ul, "file_type" / Int8ul)
+"""struct ext4_dir_entry_2; the name follows."""
+
+DX_ROOT_AT = 24
+DX_ROOT_INFO = Struct("reserved" / Int32ul, "hash_version" / Int8ul, "info_length" / Int8ul, "levels" / Int8ul)
+"""struct dx_root_info, behind the entries "." and ".."."""
+
+DX_NODE_AT = 8
+DX_COUNT_LIMIT = Struct("limit" / Int16ul, "count" / Int16ul)
+
+EXTENT_MAGIC = 0xF30A
+EXTENT_HEADER = Struct("magic" / Int16ul, "entries" / Int16ul, "max" / Int16ul, "depth" / Int16ul, Padding(4))
+EXTENT_HEADER_BYTES = 12
+EXTENT_BYTES = 12
+EXTENT = Struct("block" / Int32ul, "len" / Int16ul, "start_hi" / Int16ul, "start_lo" / Int32ul)
+EXTENT_INDEX = Struct("block" / Int32ul, "leaf_lo" / Int32ul, "leaf_hi" / Int16ul, Padding(2))
+LONGEST_WRITTEN_EXTENT = 32768
+"""A ``len`` above this is that of an extent without data (EXT_INIT_MAX_LEN)."""
+
+XATTR_MAGIC = 0xEA020000
+"""First four bytes of a block of extended attributes (EXT4_XATTR_MAGIC)."""

@@ -1,0 +1,47 @@
+"""The items of a tree in key order, to tell what a new version of a leaf changes (btrfs and reiserfs)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping
+from typing import Any
+
+Key = tuple[Any, ...]
+"""A key of an item; keys compare as the file system orders them."""
+
+
+class Items:
+    """The items of one tree as far as they were seen."""
+
+    def __init__(self) -> None:
+        self._keys: list[Key] = []
+        self._bodies: dict[Key, bytes] = {}
+
+    def differences(self, leaf: Mapping[Key, bytes]) -> tuple[dict[Key, bytes], dict[Key, bytes]]:
+        """What ``leaf`` brings: items that are new or not what they were; and those of its range that are gone."""
+        if not leaf:
+            return {}, {}
+        changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}
+        first, last = bisect_left(self._keys, min(leaf)), bisect_right(self._keys, max(leaf))
+        gone = {key: self._bodies[key] for key in self._keys[first:last] if key not in leaf}
+        return changed, gone
+
+    def get(self, key: Key) -> bytes | None:
+        """The item of ``key``."""
+        return self._bodies.get(key)
+
+    def of(self, first: Key, last: Key) -> dict[Key, bytes]:
+        """The items from key ``first`` to key ``last``."""
+        start, stop = bisect_left(self._keys, first), bisect_right(self._keys, last)
+        return {key: self._bodies[key] for key in self._keys[start:stop]}
+
+    def update(self, leaf: Mapping[Key, bytes]) -> None:
+        """From now on the items of the range of ``leaf`` are those in it."""
+        changed, gone = self.differences(leaf)
+        for key in gone:
+            del self._bodies[key]
+            del self._keys[bisect_left(self._keys, key)]
+        for key, body in changed.items():
+            if key not in self._bodies:
+                insort(self._keys, key)
+            self._bodies[key] = body

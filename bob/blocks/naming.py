@@ -1,0 +1,84 @@
+"""A name for every write of a trace, for the people who debug the file system.
+
+The content of a block decides first (its magic number, a workload's data), then its place, by the geometry in the
+superblock of the base image and by the block maps of the inodes. What is not known is said to be so.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from construct import ConstructError
+
+from bob.blocks.btrfs import Btrfs
+from bob.blocks.ext import Ext
+from bob.blocks.medium import Medium
+from bob.blocks.other import Other
+from bob.blocks.parts import UNKNOWN, Family, Kind, Part
+from bob.blocks.reiserfs import Reiserfs
+from bob.blocks.summary import summary
+from bob.blocks.xfs import Xfs
+from bob.crash.state import address
+from bob.trace.base import Base
+from bob.trace.model import SECTOR_BYTES, Trace
+
+__all__ = ["Kind", "Name", "names"]
+
+_FAMILIES: Mapping[str, Callable[[Medium], Family | None]] = {
+    "ext2": Ext.of,
+    "ext3": Ext.of,
+    "ext4": Ext.of,
+    "xfs": Xfs.of,
+    "btrfs": Btrfs.of,
+    "reiserfs": Reiserfs.of,
+}
+
+_DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)
+"""What reading a damaged block may end in, where it is not looked for one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a write is. ``text`` is short and for people: lower case, no full stop."""
+
+    kind: Kind
+    text: str
+
+
+def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[Name, ...]:
+    """One name per write of the trace, in order.
+
+    ``fs`` is the name of the driver (ext2, ext3, ext4, xfs, btrfs, reiserfs; of any other one only a workload's data
+    is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
+    """
+    medium = Medium(base.length, base.sector)
+    family = _family(fs, medium)
+    found: list[Sequence[Part]] = []
+    for write in trace.writes:
+        at = address(trace, write) * SECTOR_BYTES
+        try:
+            parts: Sequence[Part] = family.parts(write.index, at, write.data)
+        except _DAMAGED:
+            parts = (UNKNOWN,)
+        found.append(parts)
+        medium.write(at, write.data)
+        try:
+            family.landed(write.index, at, write.data)
+        except _DAMAGED:
+            continue
+    return tuple(_name(family, write.index, parts, inodes) for write, parts in zip(trace.writes, found, strict=True))
+
+
+def _family(fs: str, medium: Medium) -> Family:
+    make = _FAMILIES.get(fs)
+    try:
+        return (make(medium) if make else None) or Other(medium)
+    except _DAMAGED:
+        return Other(medium)
+
+
+def _name(family: Family, index: int, parts: Sequence[Part], inodes: Mapping[int, str]) -> Name:
+    return Name(*summary(parts, partial(family.owners.owner, index), inodes))

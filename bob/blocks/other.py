@@ -1,0 +1,38 @@
+"""A file system that bob knows nothing about, or one whose superblock cannot be read: only data is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.blocks.data import data_part
+from bob.blocks.medium import Medium
+from bob.blocks.owners import Owners
+from bob.blocks.parts import UNKNOWN, Kind, Part
+
+_SUPERBLOCKS = (
+    (0, 0, b"XFSB"),
+    (1024, 56, b"\x53\xef"),
+    (65536, 64, b"_BHRfS_M"),
+    (65536, 52, b"ReIsEr"),
+    (1024, 0, b"\x10\x20\xf5\xf2"),
+)
+"""Where a superblock begins, and which magic number it has at which of its bytes (xfs, ext, btrfs, reiserfs, f2fs)."""
+
+
+class Other:
+    """Names data by its pattern, and a superblock where it usually is if its magic number is there too."""
+
+    def __init__(self, medium: Medium) -> None:
+        self.owners = Owners()
+        self._medium = medium
+
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+        """A superblock, data, or unknown."""
+        for start, skip, magic in _SUPERBLOCKS:
+            place = start + skip - at
+            if at <= start < at + len(data) and data[place : place + len(magic)] == magic:
+                return (Part(Kind.SUPERBLOCK, "superblock"),)
+        return (data_part(data, 0, None) or UNKNOWN,)
+
+    def landed(self, index: int, at: int, data: bytes) -> None:
+        """Nothing to learn."""

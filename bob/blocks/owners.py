@@ -1,0 +1,73 @@
+"""Which file a block belongs to, at each write of a trace.
+
+A file system often writes a block before what says whose it is (data before the inode, in ordered mode), so a block
+that nobody owns yet belongs to whoever is next to claim it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
+
+MOST_BLOCKS = 1 << 18
+"""Blocks of one file that are kept: damaged maps name billions."""
+
+
+class Owner(NamedTuple):
+    """The inode a block belongs to, and as what: ``data``, ``directory``, ``symlink``, ``map`` or ``attributes``."""
+
+    inode: int
+    role: str
+
+
+class Owners:
+    """Claims of inodes on blocks, by the index of the write that made them; -1 for those of the base image."""
+
+    def __init__(self) -> None:
+        self._times: dict[int, list[int]] = {}
+        self._claims: dict[int, list[Owner | None]] = {}
+        self._maps: dict[int, dict[int, str]] = {}
+
+    def remap(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
+        """From write ``index`` on the blocks of ``inode`` are these, by number, with their roles."""
+        old = self._maps.get(inode, {})
+        if old == blocks:
+            return
+        for block in old.keys() - blocks.keys():
+            now = self._claims[block][-1]
+            if now is not None and now.inode == inode:
+                self._note(index, block, None)
+        for block, role in blocks.items():
+            if old.get(block) != role:
+                self._note(index, block, Owner(inode, role))
+        self._maps[inode] = dict(blocks)
+
+    def extend(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
+        """From write ``index`` on these blocks too are of ``inode``."""
+        self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
+
+    def owner(self, index: int, block: int, role: str | None = None) -> Owner | None:
+        """Whose ``block`` is at write ``index``: who claimed it last, or else who is the next to do so.
+
+        Where its content says in which ``role``, nobody else is asked.
+        """
+        times = self._times.get(block)
+        if times is None:
+            return None
+        claims = [claim if claim and role in (None, claim.role) else None for claim in self._claims[block]]
+        now = bisect_right(times, index) - 1
+        if now >= 0 and claims[now] is not None:
+            return claims[now]
+        following = next((claim for claim in claims[now + 1 :] if claim is not None), None)
+        # Freed and not used again: what is still written there was the former owner's.
+        return following or next((claim for claim in reversed(claims[: now + 1]) if claim is not None), None)
+
+    def blocks(self, inode: int) -> Mapping[int, str]:
+        """The blocks of ``inode`` as known by now."""
+        return self._maps.get(inode, {})
+
+    def _note(self, index: int, block: int, owner: Owner | None) -> None:
+        times, claims = self._times.setdefault(block, []), self._claims.setdefault(block, [])
+        times.append(index)
+        claims.append(owner)

@@ -1,0 +1,118 @@
+"""What a write consists of, before it is put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum, auto
+from typing import NamedTuple, Protocol
+
+from bob.blocks.owners import Owner, Owners
+
+
+class Kind(StrEnum):
+    """What sort of thing a block is. Whatever lies in a journal or log is JOURNAL, a copy of file data too."""
+
+    DATA = auto()
+    JOURNAL = auto()
+    METADATA = auto()
+    SUPERBLOCK = auto()
+    UNKNOWN = auto()
+
+
+class Run(NamedTuple):
+    """Sectors ``first`` to ``last`` of the write (the latter included) have data of ``operation``.
+
+    The operations that made the initial tree count as one, ``FIRST_SETUP_NUMBER``.
+    """
+
+    operation: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of a write, or several of one sort.
+
+    ``what`` it is; the file whose block it is, told by ``place`` (a key of the family's :class:`Owners`) once all of
+    the trace is known (only one that has it in the role ``role``, where the content says so), or by ``of``, an inode,
+    where the block itself says so; the ``inodes`` in it that this write changes; ``notes`` on what it changes beside
+    them. ``runs`` are there for a workload's data only. ``blocks`` is how many blocks it stands for.
+    """
+
+    kind: Kind
+    what: str
+    place: int | None = None
+    inodes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+    blocks: int = 1
+    of: int | None = None
+    role: str | None = None
+
+    def copied(self, where: str = "journal") -> Part:
+        """The same as a copy in a journal."""
+        return replace(self, kind=Kind.JOURNAL, what=f"{where} copy of {self.what}")
+
+
+UNKNOWN = Part(Kind.UNKNOWN, "unknown")
+
+
+def unknown(place: int) -> Part:
+    """A block that nothing is known of yet, at a place that a file may turn out to own."""
+    return Part(Kind.UNKNOWN, "unknown", place=place)
+
+
+_BY_ROLE = {
+    "data": (Kind.DATA, "data block"),
+    "directory": (Kind.METADATA, "damaged directory block"),
+    "symlink": (Kind.METADATA, "symlink target"),
+    "map": (Kind.METADATA, "block map"),
+    "attributes": (Kind.METADATA, "extended attributes"),
+}
+
+
+def owned(part: Part, owner: Owner | None) -> Part:
+    """``part``, and where it is unknown what it must be as it belongs to ``owner``."""
+    if part.kind is not Kind.UNKNOWN or owner is None:
+        return part
+    kind, what = _BY_ROLE[owner.role]
+    return replace(part, kind=kind, what=what)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The part of a write that lies in one block: ``block`` is its number, ``sector`` where it begins in the write.
+
+    ``before`` and ``after`` are the whole block without and with this write.
+    """
+
+    block: int
+    sector: int
+    before: bytes = field(repr=False)
+    after: bytes = field(repr=False)
+    skip: int = 0
+    length: int = 0
+
+    @property
+    def written(self) -> bytes:
+        """The bytes that this write brings."""
+        return self.after[self.skip : self.skip + self.length]
+
+
+class Family(Protocol):
+    """A family of file systems: it is shown the writes of a trace one after the other.
+
+    ``parts`` is asked before a write is on the medium, ``landed`` told when it is. Offsets are bytes of the image.
+    """
+
+    owners: Owners
+
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+        """What write ``index`` consists of."""
+        ...
+
+    def landed(self, index: int, at: int, data: bytes) -> None:
+        """Learn from write ``index`` where blocks belong."""
+        ...

@@ -1,0 +1,77 @@
+"""reiserfs (formats 3.5 and 3.6) on disk, declared as far as names of blocks need it.
+
+The source is Linux ``fs/reiserfs/reiserfs.h``. All integers are little-endian.
+"""
+
+from __future__ import annotations
+
+from construct import Bytes, Int16ul, Int32ul, Int64ul, Padding, Struct
+
+SUPERBLOCK_AT = 64 << 10
+OLD_SUPERBLOCK_AT = 8 << 10
+SUPERBLOCK_BYTES = 204
+MAGICS = (b"ReIsErFs", b"ReIsEr2Fs", b"ReIsEr3Fs")
+
+SUPERBLOCK = Struct(
+    "block_count" / Int32ul,
+    "free_blocks" / Int32ul,
+    "root_block" / Int32ul,
+    "journal_1st_block" / Int32ul,
+    "journal_dev" / Int32ul,
+    "journal_size" / Int32ul,
+    Padding(20),
+    "blocksize" / Int16ul,
+    Padding(4),
+    "umount_state" / Int16ul,
+    "magic" / Bytes(10),
+    "fs_state" / Int16ul,
+    "hash_function" / Int32ul,
+    "tree_height" / Int16ul,
+    "bmap_nr" / Int16ul,
+    "version" / Int16ul,
+)
+"""struct reiserfs_super_block; the journal has ``journal_size`` blocks, and its header is the one behind them."""
+UMOUNT_VALID = 1
+
+JOURNAL_MAGIC = b"ReIsErLB"
+"""At 12 bytes before the end of a descriptor block."""
+JOURNAL_MAGIC_BYTES = 12
+JOURNAL_DESCRIPTOR = Struct("trans_id" / Int32ul, "len" / Int32ul, "mount_id" / Int32ul)
+"""struct reiserfs_journal_desc; the homes of the first (blocksize - 24) / 4 blocks follow."""
+JOURNAL_COMMIT = Struct("trans_id" / Int32ul, "len" / Int32ul)
+"""struct reiserfs_journal_commit; the homes of the other blocks follow."""
+JOURNAL_HEADER = Struct("last_flush_trans_id" / Int32ul, "first_unflushed_offset" / Int32ul, "mount_id" / Int32ul)
+
+BLOCK_HEAD = Struct("level" / Int16ul, "nr_item" / Int16ul, "free_space" / Int16ul, Padding(18))
+BLOCK_HEAD_BYTES = 24
+LEAF_LEVEL = 1
+HIGHEST_LEVEL = 7
+
+KEY_BYTES = 16
+CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))
+"""struct disk_child: behind the keys of an internal node, one more than there are keys."""
+
+ITEM_HEAD = Struct(
+    "dir_id" / Int32ul,
+    "objectid" / Int32ul,
+    "offset" / Int64ul,
+    "count" / Int16ul,
+    "length" / Int16ul,
+    "location" / Int16ul,
+    "version" / Int16ul,
+)
+"""struct item_head. ``offset`` has the item's type in its upper 4 bits if ``version`` is 1, else in its upper 32."""
+
+STAT_DATA, INDIRECT, DIRECT, DIRECTORY = 0, 1, 2, 3
+OLD_TYPES = {0: STAT_DATA, 0xFFFFFFFE: INDIRECT, 0xFFFFFFFF: DIRECT, 500: DIRECTORY}
+"""The types of items with old keys (enum of V1_*_UNIQUENESS)."""
+
+STAT = Struct("mode" / Int16ul, Padding(2), "nlink" / Int32ul, "size" / Int64ul)
+"""struct stat_data, 44 bytes; the old one has 32."""
+STAT_BYTES = 44
+
+ENTRY_HEAD = Struct(
+    "offset" / Int32ul, "dir_id" / Int32ul, "objectid" / Int32ul, "location" / Int16ul, "state" / Int16ul
+)
+"""struct reiserfs_de_head, at the start of a directory item."""
+ENTRY_VISIBLE = 1 << 2

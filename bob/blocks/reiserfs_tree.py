@@ -1,0 +1,124 @@
+"""The tree of reiserfs: its nodes, the items of its leaves, and what they say."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from bob.blocks import reiserfs_format as form
+from bob.blocks.data import operations_told
+from bob.blocks.ext_directories import printable
+from bob.blocks.items import Key
+
+# A leaf has up to 160 items and construct takes 20 us for each: the order of fields is that of form.ITEM_HEAD.
+_ITEM_HEAD = struct.Struct("<IIQHHHH")
+_ENTRY_HEAD = struct.Struct("<IIIHH")
+_MOST_NODES = 1 << 14
+
+
+def level_of(block: bytes) -> int:
+    """The level of a node of the tree, 1 for a leaf; 0 if the block is none (is_leaf and is_internal of stree.c)."""
+    head = form.BLOCK_HEAD.parse(block[: form.BLOCK_HEAD_BYTES].ljust(form.BLOCK_HEAD_BYTES, b"\0"))
+    if not form.LEAF_LEVEL <= head.level <= form.HIGHEST_LEVEL or head.free_space > len(block):
+        return 0
+    if head.level > form.LEAF_LEVEL:
+        used = form.BLOCK_HEAD_BYTES + head.nr_item * form.KEY_BYTES + (head.nr_item + 1) * form.CHILD.sizeof()
+        return head.level if head.nr_item and used + head.free_space == len(block) else 0
+    heads = head.nr_item * _ITEM_HEAD.size
+    if form.BLOCK_HEAD_BYTES + heads > len(block):
+        return 0
+    bodies = 0
+    stop = len(block)
+    for _key, start, length in _heads(block):
+        if start + length != stop:
+            return 0
+        stop = start
+        bodies += length
+    return form.LEAF_LEVEL if form.BLOCK_HEAD_BYTES + heads + bodies + head.free_space == len(block) else 0
+
+
+def leaf_items(block: bytes) -> dict[Key, bytes]:
+    """The items of a leaf by key: directory, object, offset, type. The counts of entries go with those of names."""
+    return {key: block[start : start + length] for key, start, length in _heads(block)}
+
+
+def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[Key, bytes]]:
+    """The items of each leaf below block ``root``, in order; as far as the tree is whole."""
+    left = [_MOST_NODES]
+    yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, left)
+
+
+def inodes_of(items: Mapping[Key, bytes]) -> tuple[int, ...]:
+    """The inodes that items are of."""
+    return tuple(sorted({key[1] for key in items}))
+
+
+def blocks_of(items: Mapping[Key, bytes]) -> dict[int, list[int]]:
+    """The blocks that indirect items name, by inode."""
+    found: dict[int, list[int]] = {}
+    for key, body in items.items():
+        if key[3] == form.INDIRECT:
+            pointers = np.frombuffer(body[: len(body) // 4 * 4], dtype="<u4")
+            found.setdefault(key[1], []).extend(pointers[pointers > 0].tolist())
+    return found
+
+
+def notes(before: Mapping[Key, bytes], changed: Mapping[Key, bytes], gone: Mapping[Key, bytes]) -> tuple[str, ...]:
+    """What a leaf changes: names, and data that lies in the leaf itself. ``before`` has what ``changed`` replaces."""
+    old = _names({**before, **gone})
+    new = _names(changed)
+    sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))
+    found = [f"{verb} {', '.join(map(printable, names))}" for verb, names in sorts if names]
+    told = operations_told(b"".join(body for key, body in changed.items() if key[3] == form.DIRECT))
+    return (f"tail of {told}", *found) if told else tuple(found)
+
+
+def _names(items: Mapping[Key, bytes]) -> set[bytes]:
+    """The names in directory items; "." and ".." do not count."""
+    found = set()
+    for key, body in items.items():
+        if key[3] != form.DIRECTORY:
+            continue
+        stop = len(body)
+        # How many entries there are is where the first name (the last in the item) begins to be.
+        count = 0
+        while (count + 1) * _ENTRY_HEAD.size <= stop:
+            location, state = _ENTRY_HEAD.unpack_from(body, count * _ENTRY_HEAD.size)[3:]
+            if not (count + 1) * _ENTRY_HEAD.size <= location < stop:
+                break
+            name = body[location:stop].split(b"\0", 1)[0]
+            if state & form.ENTRY_VISIBLE and name not in (b".", b".."):
+                found.add(name)
+            stop = location
+            count += 1
+    return found
+
+
+def _heads(block: bytes) -> Iterator[tuple[Key, int, int]]:
+    """Key, place and length of each item of a leaf."""
+    count = int.from_bytes(block[2:4], "little")
+    for number in range(min(count, (len(block) - form.BLOCK_HEAD_BYTES) // _ITEM_HEAD.size)):
+        at = form.BLOCK_HEAD_BYTES + number * _ITEM_HEAD.size
+        directory, inode, offset, _count, length, start, version = _ITEM_HEAD.unpack_from(block, at)
+        if version:
+            sort, offset = offset >> 60, offset & ((1 << 60) - 1)
+        else:
+            sort, offset = form.OLD_TYPES.get(offset >> 32, -1), offset & 0xFFFFFFFF
+        yield (directory, inode, offset, sort), start, length
+
+
+def _leaves(read: Callable[[int], bytes], block: int, above: int, left: list[int]) -> Iterator[dict[Key, bytes]]:
+    data = read(block)
+    level = level_of(data)
+    left[0] -= 1
+    if not 0 < level < above or left[0] < 0:
+        return
+    if level == form.LEAF_LEVEL:
+        yield leaf_items(data)
+        return
+    count = int.from_bytes(data[2:4], "little")
+    for number in range(count + 1):
+        at = form.BLOCK_HEAD_BYTES + count * form.KEY_BYTES + number * form.CHILD.sizeof()
+        yield from _leaves(read, form.CHILD.parse(data[at : at + form.CHILD.sizeof()]).block, level, left)

@@ -1,0 +1,169 @@
+"""A write's parts in one short line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from bob.blocks.data import told as told_operations
+from bob.blocks.owners import Owner
+from bob.blocks.parts import Kind, Part, owned
+from bob.workload.pattern import FIRST_SETUP_NUMBER
+
+LONGEST = 90
+"""Characters that a line may have."""
+
+_LONGEST_PATH = 28
+_FEW = 2
+"""Paths that are rather told than the numbers of their inodes."""
+
+_FOR_INODES, _FOR_INODE, _FOR_COUNT = 34, 22, 12
+"""Characters that are left for inodes beside notes: for several, for one, or for how many they are."""
+
+_FOR_NOTES = 24
+"""Characters that notes should have; with fewer, inodes are only counted."""
+
+_LEAST_NOTES = 20
+"""With fewer there are no notes."""
+
+Owned = Callable[[int, str | None], Owner | None]
+"""Who owns a place, in a role if one is given."""
+
+
+def summary(parts: Sequence[Part], owner_of: Owned, paths: Mapping[int, str]) -> tuple[Kind, str]:
+    """The kind of a write and the line about it: of what it has most of, where it has several sorts."""
+    if not parts:
+        return Kind.UNKNOWN, "unknown"
+    owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
+    parts = [part if part.place is None else owned(part, owners[part.place, part.role]) for part in parts]
+
+    def sort(part: Part) -> tuple[Kind, str, int | None]:
+        owner = None if part.place is None else owners[part.place, part.role]
+        return part.kind, part.what, part.of if owner is None else owner.inode
+
+    groups = [(key, list(group)) for key, group in groupby(parts, sort)]
+    kind = max((key[0] for key, _group in groups), key=lambda kind: _blocks(p for p in parts if p.kind == kind))
+    lines = [_line(group, owner, paths) for (_kind, _what, owner), group in groups]
+    whole = "; ".join(lines)
+    if len(whole) <= LONGEST:
+        return kind, whole
+    first = next(number for number, (key, _group) in enumerate(groups) if key[0] == kind)
+    others = _blocks(part for number, (_key, group) in enumerate(groups) if number != first for part in group)
+    more = f", and {others} more" if others else ""
+    return kind, shortened(lines[first], LONGEST - len(more)) + more
+
+
+def shortened(text: str, most: int) -> str:
+    """``text`` in at most ``most`` characters."""
+    return text if len(text) <= most else text[: most - 3].rstrip(" ,;:(.") + "..."
+
+
+def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """As many of ``names`` as fit into ``most`` characters, one at least (cut if need be): "a, b and 30 more"."""
+    for shown in range(len(names), 1, -1):
+        text = _first(names, shown, between)
+        if len(text) <= most:
+            return text
+    more = _first(names, 1)[len(names[0]) :]
+    return shortened(names[0], max(most - len(more), 8)) + more
+
+
+def _first(names: Sequence[str], shown: int, between: str = ", ") -> str:
+    rest = len(names) - shown
+    return between.join(names[:shown]) + (f" and {rest} more" if rest else "")
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Ascending numbers as ranges: "12-43, 50"."""
+    ranges: list[list[int]] = []
+    for value in values:
+        if ranges and ranges[-1][1] == value - 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def _blocks(parts: Iterable[Part]) -> int:
+    return sum(part.blocks for part in parts)
+
+
+def _line(group: Sequence[Part], owner: int | None, paths: Mapping[int, str]) -> str:
+    """The line about parts of one sort."""
+    if any(part.runs for part in group):
+        return _data(group, owner, paths)
+    inodes = sorted({inode for part in group for inode in part.inodes})
+    notes = list(dict.fromkeys(note for part in group for note in _notes(part, len(inodes), paths)))
+    text = group[0].what
+    if len(group) > 1 and group[0].kind is not Kind.UNKNOWN and not inodes:
+        text += f" ({_blocks(group)} blocks)"
+    if owner is not None:
+        text += f" of {_path(owner, paths)}"
+    room = LONGEST - len(text) - 2
+    beside = room - (_FOR_INODES if len(inodes) > 1 else _FOR_INODE) if inodes else room
+    space = beside if beside >= _FOR_NOTES else room - _FOR_COUNT
+    noted = listed(notes, space, "; ") if notes and space >= _LEAST_NOTES else ""
+    noted = f": {noted}" if noted else ""
+    if inodes:
+        text += _inodes(inodes, paths, LONGEST - len(text) - len(noted))
+    return text + noted
+
+
+def _notes(part: Part, inodes: int, paths: Mapping[int, str]) -> Sequence[str]:
+    """What is noted on a part; of its one inode, where there are those of others beside it."""
+    if len(part.inodes) == 1 and inodes > 1:
+        return [f"{_path(part.inodes[0], paths)} {note}" for note in part.notes]
+    return part.notes
+
+
+def _inodes(inodes: Sequence[int], paths: Mapping[int, str], room: int) -> str:
+    """Which inodes: ", inode 12 (/d/a)", or " (inodes 12-43: /d/a, /d/b and 30 more)"."""
+    if len(inodes) == 1:
+        return f", inode {inodes[0]}" + (f" ({_path(inodes[0], paths)})" if inodes[0] in paths else "")
+    told = [_path(inode, paths) for inode in sorted(inodes, key=lambda inode: inode not in paths)]
+    count, exact = f"{len(inodes)} inodes", f"inodes {numbers(inodes)}"
+    if not any(inode in paths for inode in inodes):
+        return f" ({exact})" if len(exact) + 3 <= room else f" ({count})"
+    for which in (exact, count):
+        for shown in range(len(told), 0, -1):
+            text = f" ({which}: {_first(told, shown)})"
+            if len(text) <= room and (which is count or shown >= min(len(told), _FEW)):
+                return text
+    return f" ({count})"
+
+
+def _data(group: Sequence[Part], owner: int | None, paths: Mapping[int, str]) -> str:
+    """Parts with a workload's data: "data of operation 3 in /d/a (sectors 0-7)"."""
+    spans: dict[int, list[int]] = {}
+    for operation, first, last in (run for part in group for run in part.runs):
+        spans.setdefault(operation, []).extend(range(first, last + 1))
+    what = group[0].what.removesuffix("data")
+    place = "" if owner is None else f" in {_path(owner, paths)}"
+    operations = sorted(spans)
+    if len(spans) == 1:
+        said = told_operations(operations)
+        return (
+            what
+            + ("" if said == "initial data" else "data of ")
+            + said
+            + place
+            + f" ({_sectors(spans[operations[0]])})"
+        )
+    own = [number for number in operations if number < FIRST_SETUP_NUMBER]
+    said = f"data of operation{'s' * (len(own) > 1)} "
+    said += ", ".join(f"{number} ({_sectors(spans[number])})" for number in own)
+    if len(own) < len(operations):
+        said += f" and initial data ({_sectors(spans[operations[-1]])})"
+    whole = what + said + place
+    return whole if len(whole) <= LONGEST else f"{what}data of {told_operations(operations)}{place}"
+
+
+def _sectors(sectors: Sequence[int]) -> str:
+    return f"sector{'s' * (len(sectors) > 1)} {listed(numbers(sectors).split(', '), 16)}"
+
+
+def _path(inode: int, paths: Mapping[int, str]) -> str:
+    path = paths.get(inode)
+    if path is None:
+        return f"inode {inode}"
+    return path if len(path) <= _LONGEST_PATH else "..." + path[-(_LONGEST_PATH - 3) :]

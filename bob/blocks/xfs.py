@@ -1,0 +1,90 @@
+"""xfs, version 5: the writes of a trace, in the allocation groups and in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bob.blocks import xfs_format as form
+from bob.blocks.medium import Medium
+from bob.blocks.owners import Owners
+from bob.blocks.parts import UNKNOWN, Part, Piece
+from bob.blocks.xfs_blocks import block_part, changed_inodes, sector_part
+from bob.blocks.xfs_geometry import ForkReader, Geometry
+from bob.blocks.xfs_log import LogReader
+
+_GROUP_HEADERS = 4
+"""Sectors that a group begins with: superblock, agf, agi, agfl."""
+
+
+class Xfs:
+    """One file system of xfs."""
+
+    def __init__(self, medium: Medium, geometry: Geometry) -> None:
+        self.owners = Owners()
+        self._medium = medium
+        self._geometry = geometry
+        self._log = LogReader()
+        self._forks = ForkReader(geometry, self._block)
+        self._changed: dict[int, bytes] = {}
+        for inode in geometry.inodes(medium):
+            self._learn(-1, inode, medium.read(geometry.inode_place(inode), geometry.inode_bytes))
+
+    @classmethod
+    def of(cls, medium: Medium) -> Xfs | None:
+        """The file system on ``medium``; None if there is none."""
+        geometry = Geometry.of(medium)
+        return None if geometry is None else cls(medium, geometry)
+
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+        """What write ``index`` consists of."""
+        self._changed = {}
+        log = self._geometry.log
+        if at in log:
+            inside = min(len(data), log.stop - at)
+            return [part for part, _logged in self._log.read(index, at - log.start, data[:inside])]
+        return [self._part(index, piece) for piece in self._pieces(at, data)]
+
+    def landed(self, index: int, at: int, data: bytes) -> None:
+        """Learn which blocks the inodes have, from those that were written and from those that were logged."""
+        log = self._geometry.log
+        if at in log:
+            for _part, logged in self._log.read(index, at - log.start, data[: log.stop - at]):
+                for inode, extents in logged.extents:
+                    found: dict[int, str] = {}
+                    self._forks.extents(extents, self._role(inode), found)
+                    self.owners.extend(index, inode, found)
+        for inode, raw in self._changed.items():
+            self._learn(index, inode, raw)
+
+    def _pieces(self, at: int, data: bytes) -> Iterator[Piece]:
+        """The blocks of a write; the first one of a group in sectors, as they are of different sorts."""
+        geometry = self._geometry
+        position = 0
+        while position < len(data):
+            block, skip = divmod(at + position, geometry.block_bytes)
+            count = min(geometry.block_bytes - skip, len(data) - position)
+            unit = geometry.sector_bytes if block % geometry.group_blocks == 0 else geometry.block_bytes
+            for piece in self._medium.pieces(at + position, data[position : position + count], unit):
+                yield Piece(block, position // 512 + piece.sector, piece.before, piece.after, piece.skip, piece.length)
+            position += count
+
+    def _part(self, index: int, piece: Piece) -> Part:
+        block, geometry = piece.block, self._geometry
+        if len(piece.after) < geometry.block_bytes or block % geometry.group_blocks == 0:
+            return sector_part(geometry, piece, geometry.group_of(block)) or UNKNOWN
+        part = block_part(geometry, piece, self.owners.owner(index, block))
+        if part.inodes:
+            self._changed.update(changed_inodes(geometry, piece))
+        return part
+
+    def _block(self, block: int) -> bytes:
+        return self._medium.read(block * self._geometry.block_bytes, self._geometry.block_bytes)
+
+    def _role(self, inode: int) -> str:
+        """The role of what an inode of which only extents are at hand has."""
+        return next((role for role in self.owners.blocks(inode).values() if role in ("data", "directory")), "data")
+
+    def _learn(self, index: int, inode: int, raw: bytes) -> None:
+        if len(raw) < form.INODE_CORE_BYTES or raw[:2] != form.INODE_MAGIC:
+            return
+        self.owners.remap(index, inode, self._forks.blocks_of(form.INODE.parse(raw), raw))

@@ -1,0 +1,157 @@
+"""What one block of an xfs is, and what a write changes in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bob.blocks import xfs_format as form
+from bob.blocks.data import data_part, rest_part
+from bob.blocks.ext_directories import changes
+from bob.blocks.owners import Owner
+from bob.blocks.parts import Kind, Part, Piece, owned, unknown
+from bob.blocks.xfs_geometry import Geometry
+
+_GROUP_HEADERS = {b"XAGF": "agf", b"XAGI": "agi", b"XAFL": "agfl"}
+
+_GROUP_BTREES = {
+    b"AB3B": "free space btree by block",
+    b"AB3C": "free space btree by size",
+    b"ABTB": "free space btree by block",
+    b"ABTC": "free space btree by size",
+    b"IAB3": "inode btree",
+    b"IABT": "inode btree",
+    b"FIB3": "free inode btree",
+    b"R3FC": "reference count btree",
+    b"RMB3": "reverse mapping btree",
+}
+
+_OF_INODES = {
+    b"BMA3": ("extent map btree", form.LONG_OWNER_AT),
+    b"XDB3": ("directory block", form.DIRECTORY_OWNER_AT),
+    b"XDD3": ("directory data block", form.DIRECTORY_OWNER_AT),
+    b"XDF3": ("directory free index", form.DIRECTORY_OWNER_AT),
+    b"XSLM": ("symlink target", form.REMOTE_OWNER_AT),
+    b"XARM": ("remote attribute", form.REMOTE_OWNER_AT),
+}
+"""Magic numbers of blocks that say which inode they belong to, and where they do."""
+
+_DA = {
+    b"\x3d\xf1": "directory leaf block",
+    b"\x3d\xff": "directory leaf block",
+    b"\x3e\xbe": "directory or attribute node",
+    b"\x3b\xee": "attribute leaf block",
+}
+"""Magic numbers at byte 8 (struct xfs_da3_blkinfo)."""
+
+_DIRECTORIES = (b"XDB3", b"XDD3")
+
+
+def sector_part(geometry: Geometry, piece: Piece, group: int) -> Part | None:
+    """What one of the sectors is that an allocation group begins with."""
+    magic = piece.after[:4]
+    if magic == form.SUPERBLOCK_MAGIC:
+        return Part(Kind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
+    if magic in _GROUP_HEADERS:
+        return Part(Kind.METADATA, f"{_GROUP_HEADERS[magic]} of group {group}")
+    return None
+
+
+def block_part(geometry: Geometry, piece: Piece, owner: Owner | None) -> Part:
+    """What a block is that belongs to ``owner`` as far as is known: by content, then by owner."""
+    return data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or _owned(piece, owner)
+
+
+def inodes_in(geometry: Geometry, block: bytes) -> dict[int, bytes]:
+    """The inodes in a block of them, by their slot; empty if it is none."""
+    if block[:2] != form.INODE_MAGIC:
+        return {}
+    size = geometry.inode_bytes
+    return {
+        at // size: block[at : at + size]
+        for at in range(0, len(block), size)
+        if block[at : at + 2] == form.INODE_MAGIC and len(block) >= at + size
+    }
+
+
+def changed_inodes(geometry: Geometry, piece: Piece) -> dict[int, bytes]:
+    """The inodes, by number, that are not what they were before; of new ones only those in use."""
+    size = geometry.inode_bytes
+    found = {}
+    for slot, raw in inodes_in(geometry, piece.after).items():
+        old = piece.before[slot * size : (slot + 1) * size]
+        used_before = old[:2] == form.INODE_MAGIC and any(old[2:4])
+        if raw != old and (used_before or any(raw[2:4])):
+            found[geometry.inode_at(piece.block, slot)] = raw
+    return found
+
+
+def _recognised(geometry: Geometry, piece: Piece) -> Part | None:
+    data, magic = piece.after, piece.after[:4]
+    if magic[:2] == form.INODE_MAGIC:
+        changed = changed_inodes(geometry, piece)
+        return Part(Kind.METADATA, "inode cluster", inodes=tuple(changed), notes=_inode_changes(piece, changed))
+    if magic in _GROUP_BTREES:
+        level = form.BTREE.parse(data).level
+        where = f" of group {geometry.group_of(piece.block)}"
+        return Part(Kind.METADATA, _GROUP_BTREES[magic] + where + (f", level {level}" if level else ""))
+    if magic in _OF_INODES:
+        what, at = _OF_INODES[magic]
+        notes: tuple[str, ...] = ()
+        if magic in _DIRECTORIES:
+            old = directory_entries(piece.before, geometry) if piece.before[:4] == magic else {}
+            notes = changes(old, directory_entries(data, geometry))
+        return _of_inode(what, int.from_bytes(data[at : at + 8], "big"), notes)
+    if data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2] in _DA:
+        owner = int.from_bytes(data[form.DA_OWNER_AT : form.DA_OWNER_AT + 8], "big")
+        return _of_inode(_DA[data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2]], owner, ())
+    if magic[:2] == b"DQ":
+        return Part(Kind.METADATA, "quota block")
+    return None
+
+
+def _of_inode(what: str, inode: int, notes: tuple[str, ...]) -> Part:
+    return Part(Kind.METADATA, what, of=inode, notes=notes)
+
+
+def _inode_changes(piece: Piece, changed: dict[int, bytes]) -> tuple[str, ...]:
+    """What happens to the one inode that changed."""
+    if len(changed) != 1:
+        return ()
+    raw = next(iter(changed.values()))
+    at = piece.after.find(raw)
+    new = form.INODE.parse(raw)
+    old = form.INODE.parse(piece.before[at : at + len(raw)])
+    if old.magic != form.INODE_MAGIC or (new.nlink and not old.nlink):
+        return ("new",)
+    if old.nlink and not new.nlink:
+        return ("last link removed",)
+    notes = [f"size {old.size} to {new.size}"] if old.size != new.size else []
+    return (*notes, f"links {old.nlink} to {new.nlink}") if old.nlink != new.nlink else tuple(notes)
+
+
+def directory_entries(block: bytes, geometry: Geometry) -> dict[bytes, int]:
+    """The names in the first block of a directory's data, with their inodes; as far as they can be read."""
+    found: dict[bytes, int] = {}
+    stop = len(block)
+    if block[:4] == b"XDB3" and geometry.directory_bytes == len(block):
+        count = form.DIRECTORY_TAIL.parse(block[-form.DIRECTORY_TAIL.sizeof() :]).count
+        stop -= form.DIRECTORY_TAIL.sizeof() + count * 8
+    at = form.DIRECTORY_HEADER_BYTES
+    while at + 16 <= stop:
+        unused: Any = form.DIRECTORY_UNUSED.parse(block[at : at + 4])
+        if unused.freetag == form.DIRECTORY_FREE_TAG:
+            if unused.length < 8:
+                break
+            at += unused.length
+            continue
+        entry = form.DIRECTORY_ENTRY.parse(block[at : at + 9])
+        found[block[at + 9 : at + 9 + entry.namelen]] = entry.inumber
+        at += -(-(9 + entry.namelen + 3) // 8) * 8
+    return found
+
+
+def _owned(piece: Piece, owner: Owner | None) -> Part:
+    """A block without recognisable content, by the file that it belongs to."""
+    if owner is not None and owner.role == "data":
+        return rest_part(piece.written, piece.block)
+    return owned(unknown(piece.block), owner)

@@ -1,0 +1,191 @@
+"""The log of xfs: which records a write holds, and what they log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bob.blocks import xfs_format as form
+from bob.blocks.parts import Kind, Part
+
+_SECTOR = 512
+
+_BUFFERS = {
+    4: "btree",
+    5: "agf",
+    6: "agfl",
+    7: "agi",
+    8: "inode chunk",
+    9: "symlink",
+    10: "directory",
+    11: "directory data",
+    12: "directory free index",
+    13: "directory leaf",
+    14: "directory leaf",
+    15: "directory node",
+    16: "attribute leaf",
+    17: "remote attribute",
+    18: "superblock",
+}
+"""enum xfs_blft: the types of buffers."""
+
+_ITEMS = {
+    0x1236: "extents to free",
+    0x1237: "extents freed",
+    0x123D: "dquot",
+    0x123E: "quota off",
+    0x123F: "inode chunk created",
+    0x1240: "reverse mapping intent",
+    0x1241: "reverse mapping done",
+    0x1242: "reference count intent",
+    0x1243: "reference count done",
+    0x1244: "extent map intent",
+    0x1245: "extent map done",
+    0x1246: "attribute intent",
+    0x1247: "attribute done",
+}
+"""XFS_LI_*: the types of items beside inodes and buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a record logs: inode numbers, other things by name, and the extents that it gives inodes (on-disk form)."""
+
+    inodes: tuple[int, ...] = ()
+    things: tuple[str, ...] = ()
+    extents: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
+    unmount: bool = False
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads log writes one after the other. An item may begin in one record and go on in the next."""
+
+    _regions: int = 0
+    """Regions of the item at hand that are still to come."""
+
+    _extents_of: tuple[int, int] | None = None
+    """Inode whose extents are due, and how many regions before."""
+
+    _known: dict[int, list[tuple[Part, Logged]]] = field(default_factory=dict)
+
+    def read(self, index: int, start: int, data: bytes) -> list[tuple[Part, Logged]]:
+        """What write ``index``, at byte ``start`` of the log, is, record by record; asked again, the same."""
+        if index not in self._known:
+            self._known[index] = list(self._records(start, data))
+        return self._known[index]
+
+    def _records(self, start: int, data: bytes) -> Iterator[tuple[Part, Logged]]:
+        at = 0
+        while at < len(data):
+            header = _header(data, at)
+            if header is None:
+                stop = _next_header(data, at)
+                yield _part("log record, continued" if any(data[at:stop]) else "log, zeros"), Logged()
+                at = stop
+                continue
+            if not header.len:
+                stop = at
+                while data[stop : stop + 4] == form.LOG_MAGIC and not any(data[stop + 12 : stop + 16]):
+                    stop += _SECTOR
+                count = (stop - at) // _SECTOR
+                yield _part(f"log, {count} stale block{'s' * (count != 1)} cleared"), Logged()
+                at = stop
+                continue
+            logged = self._logged(header, data[at : at + (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR])
+            what = "log unmount record" if logged.unmount else "log record"
+            place = f"at {header.lsn >> 32}/{header.lsn & 0xFFFFFFFF}"
+            yield Part(Kind.JOURNAL, f"{what} {place}", inodes=logged.inodes, notes=_counted(logged.things)), logged
+            at += (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR
+
+    def _logged(self, header: Any, record: bytes) -> Logged:
+        inodes: list[int] = []
+        things: list[str] = []
+        extents: list[tuple[int, bytes]] = []
+        unmount = False
+        for flags, payload in _operations(header, record):
+            unmount = unmount or bool(flags & form.OPERATION_UNMOUNT)
+            if flags & form.OPERATION_WAS_CONTINUED or payload[:4] == form.LOG_TRANSACTION_MAGIC or len(payload) < 4:
+                continue
+            if self._regions:
+                self._regions -= 1
+                if self._extents_of is not None:
+                    inode, before = self._extents_of
+                    self._extents_of = (inode, before - 1) if before else None
+                    if not before and not flags & form.OPERATION_CONTINUES:
+                        extents.append((inode, payload))
+                continue
+            self._extents_of = None
+            item = form.ITEM.parse(payload)
+            if item.type == form.ITEM_INODE and len(payload) >= form.INODE_ITEM.sizeof():
+                inode_item = form.INODE_ITEM.parse(payload)
+                inodes.append(inode_item.ino)
+                if inode_item.fields & form.FIELD_EXTENTS:
+                    self._extents_of = (inode_item.ino, 1)
+            elif item.type == form.ITEM_BUFFER and len(payload) >= form.BUFFER_ITEM.sizeof():
+                buffer = form.BUFFER_ITEM.parse(payload)
+                cancelled = "cancelled " if buffer.flags & form.BUFFER_CANCEL else ""
+                things.append(cancelled + _BUFFERS.get(buffer.flags >> form.BUFFER_TYPE_SHIFT, "buffer"))
+            elif item.type in _ITEMS:
+                things.append(_ITEMS[item.type])
+            else:
+                continue
+            self._regions = max(item.size - 1, 0)
+        return Logged(tuple(sorted(set(inodes))), tuple(things), tuple(extents), unmount)
+
+
+def _operations(header: Any, record: bytes) -> Iterator[tuple[int, bytes]]:
+    """The flags and the bytes of each operation of a record."""
+    body = _restored(header, record)
+    at = 0
+    for _number in range(header.num_logops):
+        if at + form.LOG_OPERATION_BYTES > len(body):
+            return
+        operation = form.LOG_OPERATION.parse(body[at : at + form.LOG_OPERATION_BYTES])
+        at += form.LOG_OPERATION_BYTES
+        yield operation.flags, body[at : at + operation.len]
+        at += operation.len
+
+
+def _restored(header: Any, record: bytes) -> bytes:
+    """The bytes of a record with what its headers keep of each block put back."""
+    headers = _headers(header)
+    cycles = list(header.cycle_data)
+    for number in range(1, headers):
+        more = record[number * _SECTOR : (number + 1) * _SECTOR]
+        cycles += form.LOG_MORE_CYCLES.parse(more).cycle_data if len(more) == _SECTOR else []
+    body = bytearray(record[headers * _SECTOR : headers * _SECTOR + header.len])
+    for number, cycle in zip(range(0, len(body), _SECTOR), cycles, strict=False):
+        body[number : number + 4] = cycle
+    return bytes(body)
+
+
+def _headers(header: Any) -> int:
+    """How many sectors of headers a record has."""
+    if header.version < 2 or header.size <= form.LOG_BYTES_PER_HEADER:
+        return 1
+    return min(-(-int(header.size) // form.LOG_BYTES_PER_HEADER), 8)
+
+
+def _header(data: bytes, at: int) -> Any:
+    if data[at : at + 4] != form.LOG_MAGIC or len(data) - at < _SECTOR:
+        return None
+    return form.LOG_RECORD.parse(data[at : at + _SECTOR])
+
+
+def _next_header(data: bytes, at: int) -> int:
+    at += _SECTOR
+    while at < len(data) and data[at : at + 4] != form.LOG_MAGIC:
+        at += _SECTOR
+    return at
+
+
+def _counted(things: tuple[str, ...]) -> tuple[str, ...]:
+    """Each thing once, with how many there are."""
+    counts = {thing: things.count(thing) for thing in things}
+    return tuple(thing if count == 1 else f"{count} {thing}s" for thing, count in counts.items())
+
+
+def _part(what: str) -> Part:
+    return Part(Kind.JOURNAL, what)

@@ -1,0 +1,43 @@
+"""How far a crash state departs from a clean one, and the states that depart least.
+
+A *clean prefix* has, of what was pending, the first k writes in the order in which they were submitted, and no others:
+what a disk without a cache would have left. A state departs from it by each write that is there too many, missing, or
+torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from bob.crash.drafts import settled, view
+from bob.crash.legal import GrowthPoint
+from bob.crash.state import CrashState
+
+FARTHEST = 2
+"""States that depart by more writes than this are not listed: there are too many."""
+
+
+def distance(pending: Sequence[int], state: CrashState) -> int:
+    """By how many of the writes ``pending`` (in submission order) ``state`` departs from the nearest clean prefix."""
+    kept, torn = set(state.kept), dict(state.torn)
+    # With k = 0 each write that is there is one too many.
+    best = here = sum(index in kept or index in torn for index in pending)
+    for index in pending:
+        if index in kept:
+            here -= 1
+        elif index not in torn:
+            here += 1
+        best = min(best, here)
+    return best
+
+
+def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
+    """The states of whole writes at growth point ``number`` that depart by ``departure`` writes (0 to ``FARTHEST``)
+    from a clean prefix, the longest prefix first; some come more than once."""
+    views = [view(at, point) for at, point in enumerate(points)]
+    writes = views[number].writes
+    for length in range(len(writes), -1, -1):
+        prefix = views[number].durable | sum(1 << index for index in writes[:length])
+        for changed in combinations(writes, departure):
+            yield settled(views, prefix ^ sum(1 << index for index in changed), (), number)

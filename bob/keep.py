@@ -1,0 +1,73 @@
+"""A crash state for people without bob: its image, and a script that mounts it and looks."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from bob.errors import StoreError
+from bob.story.sentence import sentence
+from bob.trace import differences
+from bob.trace.model import SECTOR_BYTES
+from bob.witness import Witness
+from bob.workload.language import write_one
+from bob.workload.pattern import stale
+
+PIECE = 1024 * 1024
+"""The image is filled in pieces of so many bytes."""
+
+
+def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
+    """Write the crash image of ``witness`` and its script into ``folder``, which is made; their paths.
+
+    Raises StoreError where they cannot be written.
+    """
+    image, script = folder / "crash.img", folder / "look.sh"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with image.open("wb") as file:
+            for start in range(0, witness.base.length, PIECE):
+                file.write(stale(min(PIECE, witness.base.length - start)))
+            for sector, data in [*differences.runs(witness.base.packed), *witness.runs]:
+                file.seek(sector * SECTOR_BYTES)
+                file.write(data)
+        script.write_text(text(witness))
+        script.chmod(0o755)
+    except OSError as error:
+        raise StoreError(f"cannot write {error.filename or folder}: {error.strerror}", hint="is there room?") from None
+    return image, script
+
+
+def text(witness: Witness) -> str:
+    """The script: mounts a copy of the image that is beside it, as root, and shows what is there."""
+    made, operations = witness.configuration, witness.workload.operations
+    told = [
+        f"{witness.property or 'a crash state that does not mount'} on {made.name}, Linux {witness.kernel}",
+        sentence(witness.timeline, operations, witness.question),
+        f"Found after the crash: {witness.evidence}",
+        "The program had done, on a file system with the files of the operations' setup:",
+        *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),
+    ]
+    options = shlex.quote(",".join(word for word in ("loop", made.mount_options) if word))
+    check = " ".join('"$copy"' if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            *(f"# {line}" for part in told for line in part.splitlines()),
+            "#",
+            "# Needs root, for the mount. The image stays as it is: a copy of it is mounted.",
+            "set -eu",
+            'here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P)',
+            "copy=$(mktemp) mnt=$(mktemp -d)",
+            'trap \'umount "$mnt" 2>/dev/null || true; rmdir "$mnt"; rm -f "$copy"\' EXIT',
+            'cp "$here/crash.img" "$copy"',
+            *([f"{check} || true  # as a boot would"] if check else []),
+            f'mount -t {made.fs.driver} -o {options} "$copy" "$mnt"',
+            'ls -liR "$mnt"',
+            'find "$mnt" -xdev -type f -size -4096k | sort | while read -r file; do',
+            '    echo "== ${file#"$mnt"}"',
+            '    od -A d -c -w16 "$file" | head -n 20',
+            "done",
+            "",
+        ]
+    )

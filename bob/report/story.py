@@ -1,0 +1,114 @@
+"""The story of a witness for a terminal: the operations, the time line of the disk, what was found, and one sentence.
+
+Everything is printed to a rich Console whose owner says which colours the styles ``bob.*`` have. No colour says
+anything that a word does not say as well.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from bob.report.counts import plural, size
+from bob.report.trimmed import Trimmed
+from bob.story.sentence import sentence
+from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
+from bob.trace.model import SECTOR_BYTES
+from bob.witness import Witness
+from bob.workload.language import write_one
+
+MARKS = {Fate.DURABLE: "■ durable", Fate.KEPT: "▣ kept", Fate.TORN: "◪ torn", Fate.LOST: "□ lost"}
+STYLES = {Fate.DURABLE: "bob.holds", Fate.KEPT: "bob.command", Fate.TORN: "bob.unknown", Fate.LOST: "bob.fails"}
+LEGEND = (
+    "durable: flushed, or sent with FUA, and done. The others were pending: kept ones are on the disk all the same, "
+    "torn ones in part, lost ones not."
+)
+
+
+def print_story(console: Console, witness: Witness, meaning: str, replay: str) -> None:
+    """Print the story of ``witness``; ``meaning`` is what its property asks for, ``replay`` the command that shows it
+    again."""
+    made = witness.configuration
+    options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
+    what = witness.property or "a crash state that does not mount"
+    console.print(Text(f"{what} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
+    _print(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
+    console.print()
+    told = sentence(witness.timeline, witness.workload.operations, witness.question)
+    _print(console, Text(told, "bob.title"), 0)
+    console.print()
+    _print_operations(console, witness)
+    _print_timeline(console, witness.timeline)
+    console.print(Text("found after the crash", "bob.heading"))
+    _print(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
+    if meaning:
+        console.print(Text("the property", "bob.heading"))
+        _print(console, Text(meaning), 2)
+    console.print()
+    console.print(Text(replay, "bob.command"), soft_wrap=True)
+
+
+def _print_operations(console: Console, witness: Witness) -> None:
+    console.print(Text("operations", "bob.heading"))
+    asked = witness.question
+    for number, operation in enumerate(witness.workload.operations, start=1):
+        is_required = asked is not None and number in asked.required
+        note = " <- the question is about this one" if is_required else ""
+        if asked is not None and number == asked.later:
+            note = " <- and about this later one"
+        _print(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
+    finish = witness.workload.finish
+    ending = "; ".join(map(write_one, finish.operations)) or "until everything is written"
+    _print(console, Text(f"    then {ending}", "bob.dim"), 0)
+    console.print()
+
+
+def _print_timeline(console: Console, line: Timeline) -> None:
+    console.print(Text("what the disk was sent, and what the crash made of it", "bob.heading"))
+    if line.left_out:
+        _print(console, Text(f"{plural(line.left_out, 'earlier write')}, all durable, not listed", "bob.dim"), 2)
+    for event in line.events:
+        _print_event(console, event)
+    console.print(Trimmed(Padding(Rule(f"crash at {at(line.crash)}", characters="=", style="bob.fails"), (0, 0, 0, 2))))
+    _print(console, Text(LEGEND, "bob.dim"), 2)
+    console.print()
+
+
+def _print_event(console: Console, event: Event) -> None:
+    match event:
+        case Called():
+            ended = "" if event.end is not None else ", still under way at the crash"
+            _print(console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2)
+        case Flushed():
+            done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
+            bar = Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim")
+            console.print(Trimmed(Padding(bar, (0, 0, 0, 2))))
+        case Written():
+            row = Table.grid(padding=(0, 2, 0, 0))
+            row.add_column(width=11, justify="right")
+            row.add_column(width=9)
+            row.add_column()
+            row.add_row(at(event.seconds), Text(MARKS[event.fate], STYLES[event.fate]), Text(words(event)))
+            console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
+
+
+def words(event: Written) -> str:
+    """A write as people are told of it: "journal commit block, 4 KiB at sector 96 (jbd2/dm-0-8, FUA)"."""
+    by = ", ".join(word for word in (event.task, "FUA" if event.fua else "") if word)
+    what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"
+    kept = f"; there: {event.kept}" if event.kept else ""
+    return (
+        f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}" + (f" ({by})" if by else "") + kept
+    )
+
+
+def _print(console: Console, text: Text, indent: int) -> None:
+    console.print(Trimmed(Padding(text, (0, 0, 0, indent))))
+
+
+def at(seconds: float) -> str:
+    """A time as people read it; those of a recording go from microseconds to minutes."""
+    return f"{seconds * 1000:.3f} ms" if abs(seconds) < 1 else f"{seconds:.3f} s"

@@ -1,0 +1,99 @@
+"""The one sentence that sums a crash up, from its time line and the question that it answers wrongly.
+
+It says two things in the words of the time line: how what is there became durable, or came to be on the medium; and
+where what is not there was when the power failed. It claims no more than the time line shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.judge.rules import Question
+from bob.story.timeline import Called, Fate, Timeline
+from bob.workload.language import write_one
+from bob.workload.operations import Operation
+
+JOURNAL, METADATA = "journal", "metadata"
+
+
+def sentence(line: Timeline, operations: Sequence[Operation], question: Question | None) -> str:
+    """What happened, in one sentence; ``question`` is the one that is answered wrongly, None where nothing mounts."""
+    if question is None:
+        return f"{_fates(line)}, and the file system could not be mounted."
+    if question.later is None:
+        (number,) = question.required
+        return f"When the power failed, {_where(line, number)}: {_name(operations, number)} is there only in part."
+    lost = question.required[0]
+    there = _name(operations, question.later)
+    return (
+        f"{there} {_how(line, question.later)} while {_name(operations, lost)}, issued before it, {_still(line, lost)}."
+    )
+
+
+def _name(operations: Sequence[Operation], number: int) -> str:
+    return f"«{write_one(operations[number - 1])}»"
+
+
+def _how(line: Timeline, number: int) -> str:
+    """How operation ``number`` came to be on the medium."""
+    called = next((event for event in line.events if isinstance(event, Called) and event.number == number), None)
+    began = called.seconds if called else 0.0
+    there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
+    commits = [one for one in there if one.kind == JOURNAL and "commit" in one.what]
+    own = [one for one in there if number in one.operations and one.kind != JOURNAL]
+    if commits and commits[0].fate is Fate.DURABLE:
+        return f"was committed at {_at(commits[0].seconds)}"
+    if commits:
+        return f"came to be on the disk with the {commits[0].what} of {_at(commits[0].seconds)}"
+    for one in (*own, *(one for one in there if one.kind in (JOURNAL, METADATA))):
+        verb = "became durable" if one.fate is Fate.DURABLE else "came to be on the disk"
+        return f"{verb} with the {one.what} of {_at(one.seconds)}"
+    return "was already there"
+
+
+def _still(line: Timeline, number: int) -> str:
+    """Where the data of operation ``number`` was instead."""
+    own = [one for one in line.writes if number in one.operations]
+    missing = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)]
+    if missing:
+        first = missing[0]
+        what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
+        return f"{what}, sent at {_at(first.seconds)}"
+    lost = [one for one in line.writes if one.fate is Fate.LOST and one.kind in (JOURNAL, METADATA)]
+    had = "had its data written, but " if own else ""
+    if commits := [one for one in lost if "commit" in one.what]:
+        return f"{had}was not committed: the {commits[0].what}, sent at {_at(commits[0].seconds)}, was lost"
+    if lost:
+        return f"{had}was not in the metadata: the {lost[0].what}, sent at {_at(lost[0].seconds)}, was lost"
+    return f"{had}was still only in memory" if not own else f"{had}no metadata that would show them"
+
+
+def _where(line: Timeline, number: int) -> str:
+    """Which writes with the data of operation ``number`` are there, and which not."""
+    own = [one for one in line.writes if number in one.operations]
+    there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))
+    torn = [one for one in own if one.fate is Fate.TORN]
+    lost = sum(one.sectors for one in own if one.fate is Fate.LOST)
+    if torn:
+        return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn ({torn[0].kept} of it are there)"
+    if there and lost:
+        return f"{there} sectors of its data were on the disk and {lost} only in the disk's cache"
+    if own and lost:
+        return f"{lost} sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
+    if own:
+        return f"its data, {there} sectors, were on the disk"
+    return "its data were still only in memory"
+
+
+def _fates(line: Timeline) -> str:
+    torn = [one for one in line.writes if one.fate is Fate.TORN]
+    lost = [one for one in line.writes if one.fate is Fate.LOST]
+    if torn:
+        return f"The {torn[0].what} of {_at(torn[0].seconds)} was torn"
+    if lost:
+        return f"The {lost[0].what} of {_at(lost[0].seconds)} was lost"
+    return "Nothing was lost"
+
+
+def _at(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

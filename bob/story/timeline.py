@@ -1,0 +1,289 @@
+"""The time line of a crash: what happened up to it, in order, and what became of each write.
+
+Times are seconds after the start of the recording. Writes that tell people nothing by themselves are told together:
+those of one kind and fate that follow each other on the disk and in time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from bob.crash.legal import GrowthPoint
+from bob.crash.state import CrashState
+from bob.errors import MalformedError
+from bob.trace.model import Moment, Trace, Write
+from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
+
+MOST_EVENTS = 150
+"""Of more events than this the first writes that are durable are left out, and counted; those from before the recording
+always are. If there are still more, all of one kind and fate in a row are told together."""
+
+
+class Fate(StrEnum):
+    """What the crash made of a write: it was ``DURABLE``; or it was pending, and is on the medium whole (``KEPT``), in
+    part (``TORN``) or not at all (``LOST``)."""
+
+    DURABLE = "durable"
+    KEPT = "kept"
+    TORN = "torn"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Operation ``number`` of the workload, from when it was called until it returned (``end``; None: it had not)."""
+
+    seconds: float
+    end: float | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """A cache flush, from when it was sent until it was done (``end``; None: it was under way)."""
+
+    seconds: float
+    end: float | None
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One write, or ``count`` of them told together, sent at ``seconds`` and done at ``end`` (None: it was under way).
+
+    ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
+    the name of the block, ``kind`` what sort of block it is. ``operations`` are those of the workload whose data it
+    has; ``kept`` says of a torn write which of its atomic units are there, in words.
+    """
+
+    seconds: float
+    end: float | None
+    first: int
+    count: int
+    sector: int
+    sectors: int
+    task: str
+    fua: bool
+    fate: Fate
+    kind: str
+    what: str
+    operations: tuple[int, ...]
+    kept: str = ""
+
+
+Event = Called | Flushed | Written
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts the writes before
+    all of these that were durable and are not told of."""
+
+    events: tuple[Event, ...]
+    crash: float
+    left_out: int = 0
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        """The writes among the events."""
+        return tuple(event for event in self.events if isinstance(event, Written))
+
+
+def timeline(trace: Trace, point: GrowthPoint, state: CrashState, names: Sequence[tuple[str, str]]) -> Timeline:
+    """The time line of ``state`` at its growth point; ``names`` has the kind and the name of each write."""
+    time, start = point.time, trace.start.seconds
+
+    def ended(moment: Moment) -> float | None:
+        return _seconds(moment.seconds - start) if moment.time <= time else None
+
+    torn, kept, durable = dict(state.torn), set(state.kept), set(point.durable)
+    events: list[tuple[int, Event]] = []
+    for write in trace.writes:
+        if write.submitted.time > time:
+            continue
+        index = write.index
+        fate = (
+            Fate.DURABLE
+            if index in durable
+            else Fate.KEPT
+            if index in kept
+            else Fate.TORN
+            if index in torn
+            else Fate.LOST
+        )
+        kind, what = names[index]
+        events.append(
+            (
+                write.submitted.time,
+                Written(
+                    _seconds(write.submitted.seconds - start),
+                    ended(write.completed),
+                    index,
+                    1,
+                    write.sector,
+                    write.sectors,
+                    write.task,
+                    write.fua,
+                    fate,
+                    kind,
+                    what,
+                    _operations(write),
+                    _units(torn.get(index, ())),
+                ),
+            )
+        )
+    for flush in trace.flushes:
+        if trace.start.time <= flush.submitted.time <= time:
+            began = _seconds(flush.submitted.seconds - start)
+            events.append((flush.submitted.time, Flushed(began, ended(flush.completed), flush.task)))
+    events += _calls(trace, time)
+    events.sort(key=lambda pair: pair[0])
+    known = [at.seconds for at in _moments(trace) if at.time <= time]
+    few, left_out = _fewer(list(_together(event for _time, event in events)))
+    if len(few) > MOST_EVENTS:
+        few = list(_by_kind(few))
+    return Timeline(tuple(few), _seconds(max(known, default=start) - start), left_out)
+
+
+def _moments(trace: Trace) -> Iterator[Moment]:
+    for write in trace.writes:
+        yield write.submitted
+    for flush in trace.flushes:
+        yield flush.submitted
+    for mark in trace.marks:
+        yield mark.at
+
+
+def _calls(trace: Trace, time: int) -> Iterator[tuple[int, Event]]:
+    """The operations that were called by ``time``."""
+    began: dict[int, tuple[int, float]] = {}
+    done: dict[int, float] = {}
+    for mark in trace.marks:
+        if (found := re.fullmatch(r"op (\d+) (begin|end)", mark.text)) is None or mark.at.time > time:
+            continue
+        number, seconds = int(found[1]), _seconds(mark.at.seconds - trace.start.seconds)
+        if found[2] == "begin":
+            began[number] = mark.at.time, seconds
+        else:
+            done[number] = seconds
+    for number, (at, seconds) in began.items():
+        if number:  # those of the finish have the number 0
+            yield at, Called(seconds, done.get(number), number)
+
+
+def _together(events: Iterable[Event]) -> Iterator[Event]:
+    """``events``, with writes that follow each other told together."""
+    last: Event | None = None
+    for event in events:
+        if isinstance(last, Written) and isinstance(event, Written) and _belong_together(last, event):
+            last = _joined(last, event)
+            continue
+        if last is not None:
+            yield last
+        last = event
+    if last is not None:
+        yield last
+
+
+def _belong_together(one: Written, other: Written) -> bool:
+    alike = (one.fate, one.kind, one.task, one.fua) == (other.fate, other.kind, other.task, other.fua)
+    follows = one.sector + one.sectors == other.sector
+    return alike and follows and one.fate is not Fate.TORN and (one.what == other.what or one.kind == "data")
+
+
+def _joined(one: Written, other: Written) -> Written:
+    return replace(
+        one,
+        end=None if None in (one.end, other.end) else other.end,
+        count=one.count + other.count,
+        sectors=one.sectors + other.sectors,
+        operations=tuple(sorted({*one.operations, *other.operations})),
+    )
+
+
+def _by_kind(events: Iterable[Event]) -> Iterator[Event]:
+    """``events``, with all writes of one kind and fate told together that nothing but writes is between."""
+    kinds: dict[tuple[object, ...], Written] = {}
+    for event in events:
+        if not isinstance(event, Written):
+            yield from kinds.values()
+            kinds.clear()
+            yield event
+            continue
+        key = event.fate, event.kind, bool(event.operations), event.first if event.fate is Fate.TORN else None
+        kinds[key] = _joined(kinds[key], event) if key in kinds else event
+    yield from kinds.values()
+
+
+def _fewer(events: Sequence[Event]) -> tuple[Sequence[Event], int]:
+    """Not more than ``MOST_EVENTS`` of them, and no durable write from before the recording; how many were left out."""
+    spare = len(events) - MOST_EVENTS
+    left_out = 0
+    few: list[Event] = []
+    for event in events:
+        is_durable = isinstance(event, Written) and event.fate is Fate.DURABLE
+        if isinstance(event, Written) and is_durable and (spare > 0 or event.seconds < 0):
+            spare -= 1
+            left_out += event.count
+        else:
+            few.append(event)
+    return few, left_out
+
+
+def _operations(write: Write) -> tuple[int, ...]:
+    return tuple(sorted(number for number in operations_in(write.data) if number < FIRST_SETUP_NUMBER))
+
+
+def _units(ranges: Sequence[tuple[int, int]]) -> str:
+    """Such as "units 0-2, 5"."""
+    spans = [f"{first}" if stop == first + 1 else f"{first}-{stop - 1}" for first, stop in ranges]
+    if not spans:
+        return ""
+    return f"unit {spans[0]}" if len(ranges) == 1 and "-" not in spans[0] else f"units {', '.join(spans)}"
+
+
+def _seconds(value: float) -> float:
+    return round(value, 6)
+
+
+_EVENTS = {"called": Called, "flushed": Flushed, "written": Written}
+
+
+def to_json(line: Timeline) -> dict[str, Any]:
+    """The time line as plain JSON: each event with its ``event``, and without what is empty."""
+    return {
+        "crash": line.crash,
+        "left_out": line.left_out,
+        "events": [
+            {"event": name, **{key: value for key, value in asdict(event).items() if value not in ("", (), None)}}
+            for event in line.events
+            for name, kind in _EVENTS.items()
+            if isinstance(event, kind)
+        ],
+    }
+
+
+def from_json(document: Any) -> Timeline:
+    """What :func:`to_json` wrote; raises MalformedError for anything else."""
+    try:
+        return Timeline(
+            tuple(_event(dict(event)) for event in document["events"]), document["crash"], document["left_out"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedError(f"its time line is damaged: {error}", hint="was it truncated?") from None
+
+
+def _event(fields: dict[str, Any]) -> Event:
+    kind = fields.pop("event")
+    fields.setdefault("end", None)
+    if kind != "called":
+        fields.setdefault("task", "")
+    if kind == "written":
+        fields["fate"] = Fate(fields["fate"])
+        fields["operations"] = tuple(fields.get("operations", ()))
+    event: Event = _EVENTS[kind](**fields)
+    return event

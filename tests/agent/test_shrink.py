@@ -1,0 +1,40 @@
+"""A witness with too much in it becomes one with as much as the violation needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bob.config import configuration
+from bob.crash.device import DeviceModel
+from bob.probe_files import shipped_probes
+from bob.progress import Silent
+from bob.shrink import _Shrinker
+from bob.workload.language import parse
+from bob.workload.operations import Finish
+
+from .conftest import Inhabited
+from .workloads import workload
+
+pytestmark = pytest.mark.vm
+
+
+def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> None:
+    """ext4 does not wait for an overwrite before it commits a later create; the other operations are of no account."""
+    [probe] = shipped_probes(("overwrite-any",))
+    made = configuration("ext4", "", "data=ordered")
+    shrinker = _Shrinker(recording.agent, made, DeviceModel(), probe.property, 40)
+    finish = Finish("fsync /d/new", parse("fsync /d/new"))
+    much = replace(
+        workload("mkdir /d/x; write /d/a 4096 4096; create /d/new; mkdir /d/y", finish),
+        setup=parse("mkdir /d; mkdir /e; write /e/b 0 8192; write /d/a 0 16384; create /e/c"),
+    )
+    first = shrinker.showing(much)
+    assert first is not None
+    small = shrinker.smaller_setup(shrinker.fewer_operations(first, Silent()), Silent())
+    small = shrinker.nearer(small)
+    assert small.workload.operations == parse("write /d/a 4096 4096; create /d/new")
+    assert small.workload.setup == parse("mkdir /d; write /d/a 0 16384")
+    assert small.size.departure <= first.size.departure
+    assert small.evidence.violation.question.required == (1,)

@@ -1,0 +1,151 @@
+"""Every write before a crash has its fate, and the time line comes back from JSON as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+import pytest
+import samples_of_runs as samples
+from crash.traces import Case, cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.crash.cubes import Cube
+from bob.crash.legal import growth_points
+from bob.crash.state import CrashState
+from bob.crash.units import Parts
+from bob.errors import MalformedError
+from bob.judge.rules import Question
+from bob.story.sentence import sentence
+from bob.story.timeline import MOST_EVENTS, Called, Fate, Flushed, Timeline, Written, from_json, timeline, to_json
+from bob.trace.model import Mark, Write
+from bob.workload.language import parse
+from bob.workload.pattern import contents
+
+NAMES = [("metadata", f"block {number}") for number in range(2000)]
+MARKS = (
+    Mark(samples.at(10), "start"),
+    Mark(samples.at(11), "op 1 begin"),
+    Mark(samples.at(13), "op 1 end"),
+    Mark(samples.at(15), "op 2 begin"),
+    Mark(samples.at(30), "end"),
+)
+TRACE = replace(samples.TRACE, marks=MARKS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.integers())
+def test_each_write_before_the_crash_is_told_with_its_fate(case: Case, seed: int) -> None:
+    points = growth_points(case.trace, case.model)
+    parts = Parts(case.trace, points, case.model)
+    state = parts.legal.sample(Cube(), Random(seed))
+    point = points[state.point]
+    line = timeline(case.trace, point, state, NAMES)
+    told = {index for one in line.writes for index in range(one.first, one.first + one.count)}
+    begun = {write.index for write in case.trace.writes if write.submitted.time <= point.time}
+    before = {write.index for write in case.trace.writes if write.submitted.time < case.trace.start.time}
+    assert begun - (before & set(point.durable)) == told
+    assert line.left_out == len(begun - told)
+    for one in line.writes:
+        for index in range(one.first, one.first + one.count):
+            assert (one.fate is Fate.DURABLE) == (index in point.durable)
+            assert (one.fate is Fate.KEPT) == (index in state.kept)
+            assert (one.fate is Fate.TORN) == (index in dict(state.torn))
+    assert [event.seconds for event in line.events] == sorted(event.seconds for event in line.events)
+    assert from_json(json.loads(json.dumps(to_json(line)))) == line
+
+
+def test_operations_and_flushes_are_told_too() -> None:
+    point = samples.plan().points[-1]
+    line = timeline(TRACE, point, CrashState(len(samples.plan().points) - 1, point.pending), NAMES)
+    assert [type(event) for event in line.events] == [Called, Written, Written, Called, Flushed, Written]
+    called = [event for event in line.events if isinstance(event, Called)]
+    assert [(event.number, event.seconds, event.end) for event in called] == [(1, 0.25, 0.75), (2, 1.25, None)]
+
+
+def test_many_events_are_not_all_told_and_none_that_was_pending_is_left_out() -> None:
+    writes = tuple(
+        Write(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(2 + 2 * number))
+        for number in range(400)
+    )
+    trace = replace(
+        samples.TRACE,
+        writes=writes,
+        flushes=(replace(samples.TRACE.flushes[0], submitted=samples.at(700), completed=samples.at(701)),),
+        start=samples.at(0),
+        end=samples.at(900),
+        device_sectors=(1000,),
+    )
+    points = growth_points(trace, samples.plan().composer.model)
+    line = timeline(trace, points[-1], CrashState(len(points) - 1), NAMES)
+    assert sum(one.count for one in line.writes) + line.left_out == 400
+    assert sum(one.count for one in line.writes if one.fate is Fate.LOST) == len(points[-1].pending) > 10
+    assert len(line.events) <= MOST_EVENTS
+    unflushed = replace(trace, flushes=())
+    [point] = growth_points(unflushed, samples.plan().composer.model)
+    line = timeline(unflushed, point, CrashState(0, point.pending[::2]), NAMES)
+    assert [(one.fate, one.count) for one in line.writes] == [(Fate.KEPT, 200), (Fate.LOST, 200)]
+
+
+def test_data_that_follow_each_other_are_told_together() -> None:
+    writes = [
+        Write(number, 8 * number, contents(1, 4096 * number, 4096), samples.at(11 + number), samples.at(25))
+        for number in range(5)
+    ]
+    trace = replace(TRACE, writes=tuple(writes), flushes=(), marks=())
+    points = growth_points(trace, samples.plan().composer.model)
+    line = timeline(trace, points[-1], CrashState(0), [("data", "data of operation 1")] * 5)
+    [one] = line.writes
+    assert (one.count, one.sectors, one.operations, one.fate) == (5, 40, (1,), Fate.LOST)
+
+
+@pytest.mark.parametrize(
+    "damaged", [None, {}, {"events": [{"event": "written"}], "crash": 1, "left_out": 0}, {"events": 3, "crash": 1}]
+)
+def test_damage(damaged: object) -> None:
+    with pytest.raises(MalformedError):
+        from_json(damaged)
+
+
+def written(
+    seconds: float, fate: Fate, kind: str, what: str, operations: tuple[int, ...] = (), kept: str = ""
+) -> Written:
+    return Written(seconds, seconds, 0, 1, 0, 8, "jbd2", False, fate, kind, what, operations, kept)
+
+
+OPERATIONS = parse("write /a 0 4096; mkdir /Y; append /a 4096")
+COMMIT = written(5.4, Fate.DURABLE, "journal", "journal commit block of transaction 3")
+CALLS = (Called(0.0, 0.1, 1), Called(0.2, 0.3, 2))
+
+
+@pytest.mark.parametrize(
+    ("events", "question", "said"),
+    [
+        (
+            (*CALLS, COMMIT),
+            Question((1,), 2),
+            "«mkdir /Y» was committed at 5.4 s while «write /a 0 4096», issued before it, was still only in memory.",
+        ),
+        (
+            (*CALLS, written(0.4, Fate.LOST, "data", "data of operation 1", (1,)), COMMIT),
+            Question((1,), 2),
+            "«mkdir /Y» was committed at 5.4 s while «write /a 0 4096», issued before it, was still only in the disk's "
+            "cache, sent at 400 ms.",
+        ),
+        (
+            (*CALLS, written(0.4, Fate.TORN, "data", "data of operation 1", (1,), "units 0-2")),
+            Question((1,)),
+            "When the power failed, the write of data of operation 1 at 400 ms was torn (units 0-2 of it are there): "
+            "«write /a 0 4096» is there only in part.",
+        ),
+        (
+            (written(6.1, Fate.TORN, "journal", "journal commit block of transaction 5"),),
+            None,
+            "The journal commit block of transaction 5 of 6.1 s was torn, and the file system could not be mounted.",
+        ),
+    ],
+)
+def test_the_sentence(events: tuple[Written, ...], question: Question | None, said: str) -> None:
+    assert sentence(Timeline(events, 6.5), OPERATIONS, question) == said
