@@ -6,10 +6,11 @@ where what is not there was when the power failed. It claims no more than the ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bob.judge.rules import Question
-from bob.story.timeline import Called, Fate, Timeline
+from bob.story.timeline import Called, Fate, Timeline, Written
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
@@ -22,12 +23,12 @@ def sentence(line: Timeline, operations: Sequence[Operation], question: Question
         return f"{_fates(line)}, and the file system could not be mounted."
     if question.later is None:
         (number,) = question.required
-        return f"When the power failed, {_where(line, number)}: {_name(operations, number)} is there only in part."
+        where = _where(line, operations, number)
+        return f"When the power failed, {where}: {_name(operations, number)} is there only in part."
     lost = question.required[0]
     there = _name(operations, question.later)
-    return (
-        f"{there} {_how(line, question.later)} while {_name(operations, lost)}, issued before it, {_still(line, lost)}."
-    )
+    missing = f"{_name(operations, lost)}, issued before it, {_still(line, operations, lost)}"
+    return f"{there} {_how(line, question.later)} while {missing}."
 
 
 def _name(operations: Sequence[Operation], number: int) -> str:
@@ -51,25 +52,24 @@ def _how(line: Timeline, number: int) -> str:
     return "was already there"
 
 
-def _still(line: Timeline, number: int) -> str:
-    """Where the data of operation ``number`` was instead."""
+def _still(line: Timeline, operations: Sequence[Operation], number: int) -> str:
+    """Where the data of operation ``number``, or what it changed, was instead."""
     own = [one for one in line.writes if number in one.operations]
     missing = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)]
     if missing:
         first = missing[0]
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
         return f"{what}, sent at {_at(first.seconds)}"
-    lost = [one for one in line.writes if one.fate is Fate.LOST and one.kind in (JOURNAL, METADATA)]
     had = "had its data written, but " if own else ""
-    if commits := [one for one in lost if "commit" in one.what]:
+    if commits := _lost_commits(line):
         return f"{had}was not committed: the {commits[0].what}, sent at {_at(commits[0].seconds)}, was lost"
-    if lost:
+    if lost := _about(line, operations, number, Fate.LOST):
         return f"{had}was not in the metadata: the {lost[0].what}, sent at {_at(lost[0].seconds)}, was lost"
-    return f"{had}was still only in memory" if not own else f"{had}no metadata that would show them"
+    return f"{had}no metadata that would show them" if own else "was still only in memory"
 
 
-def _where(line: Timeline, number: int) -> str:
-    """Which writes with the data of operation ``number`` are there, and which not."""
+def _where(line: Timeline, operations: Sequence[Operation], number: int) -> str:
+    """Which writes with the data of operation ``number``, or with what it changed, are there, and which not."""
     own = [one for one in line.writes if number in one.operations]
     there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))
     torn = [one for one in own if one.fate is Fate.TORN]
@@ -80,9 +80,29 @@ def _where(line: Timeline, number: int) -> str:
         return f"{there} sectors of its data were on the disk and {lost} only in the disk's cache"
     if own and lost:
         return f"{lost} sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
+    data = f"its data, {there} sectors, were on the disk, but " if own else ""
+    if missing := (_lost_commits(line) or _about(line, operations, number, Fate.LOST, Fate.TORN)):
+        return f"{data}the {missing[0].what}, sent at {_at(missing[0].seconds)}, was {missing[0].fate.value}"
     if own:
-        return f"its data, {there} sectors, were on the disk"
-    return "its data were still only in memory"
+        return f"{data}not all of the metadata that would show them"
+    if shown := _about(line, operations, number, Fate.DURABLE, Fate.KEPT):
+        return f"of what it changes the {shown[-1].what} of {_at(shown[-1].seconds)} was on the disk, and not the rest"
+    return "part of it was still only in memory"
+
+
+def _lost_commits(line: Timeline) -> list[Written]:
+    return [one for one in line.writes if one.fate is Fate.LOST and one.kind == JOURNAL and "commit" in one.what]
+
+
+def _about(line: Timeline, operations: Sequence[Operation], number: int, *fates: Fate) -> list[Written]:
+    """The blocks of metadata and journal with one of these fates that speak of a name in operation ``number``."""
+    words = [word for word in write_one(operations[number - 1]).split() if word.startswith("/")]
+    names = {name for word in words for name in (word, word.rpartition("/")[2]) if name}
+    return [
+        one
+        for one in line.writes
+        if one.fate in fates and one.kind in (JOURNAL, METADATA) and names & set(re.findall(r"[^\s:,;()]+", one.what))
+    ]
 
 
 def _fates(line: Timeline) -> str:
