@@ -174,8 +174,7 @@ class _Shrinker:
     def nearer(self, best: _Showing) -> _Showing:
         """The same with the state that departs least from a clean prefix, at the same growth point."""
         composer, state = best.plan.composer, best.evidence.state
-        watched = best.size.departure
-        for departure in range(min(watched, FARTHEST + 1)):
+        for departure in range(min(best.size.departure, FARTHEST + 1)):
             states = list(dict.fromkeys(nearest(best.plan.points, state.point, departure)))[:MOST_STATES]
             session = Session(
                 self._agent, self._configuration, best.base, composer.floor_delta(), composer.payload_since(0)
@@ -205,9 +204,10 @@ class _Shrinker:
 
     def _base(self, workload: Workload) -> Base:
         if workload.setup not in self._bases:
+            made = make_base(self._agent, self._configuration, workload.setup)  # may be refused: then the old one stays
             for old in self._bases.values():
                 drop_base(self._agent, old)
-            self._bases = {workload.setup: make_base(self._agent, self._configuration, workload.setup)}
+            self._bases = {workload.setup: made}
         return self._bases[workload.setup]
 
 

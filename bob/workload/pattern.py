@@ -28,7 +28,9 @@ MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
-_CELL = re.compile(rb"<(op[0-9a-f]{2}|[0-9a-f]{4}):([0-9a-f]{6}):([0-9a-f]{2})>")
+# Four digits are 0080 to 270f (9,999): a cell that names no operation is none.
+_FOUR = rb"00[89a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|1[0-9a-f]{3}|2[0-6][0-9a-f]{2}|270[0-9a-f]"
+_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
 _FIRST_SETUP_WORD = 0x80
 
 

@@ -133,3 +133,10 @@ def test_what_people_are_told(data: bytes, offset: int, told: str) -> None:
 def test_numbers_that_do_not_fit(number: int) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         contents(number, 0, 10)
+
+
+@pytest.mark.parametrize("word", [b"ffff", b"2710", b"2711", b"0003", b"007f"])
+def test_a_cell_that_names_no_operation_is_nobodys(word: bytes) -> None:
+    data = b"".join(b"<%s:000000:%02x>" % (word, cell) for cell in range(256))
+    assert operations_in(data) == frozenset()
+    assert describe(data) == "unknown (4,096 B)"

@@ -394,6 +394,7 @@ def state_image(runs: list[int], blob: bytes) -> Reply:
     work = under_way.medium.work
     packed = pack(work, differing(work, under_way.medium.stale.address))
     under_way.medium.put_back(targets(runs))
+    under_way.scratch.put_back += targets(runs)
     under_way.audit()
     return {}, packed
 
