@@ -80,10 +80,6 @@ class Image:
             span = slice(sector * SECTOR, (sector + sectors) * SECTOR)
             self.data[span] = other.data[span]
 
-    def equals(self, other: Image) -> bool:
-        """Whether both are the same, byte for byte."""
-        return self.length == other.length and not _memcmp(self.address(0), other.address(0), self.length)
-
     def is_same(self, other: Image, sector: int, sectors: int) -> bool:
         """Whether both have the same in ``sectors`` sectors from ``sector`` on."""
         start = sector * SECTOR
