@@ -11,15 +11,16 @@ import json
 import lzma
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bob.blocks.naming import names
 from bob.config import Configuration
+from bob.crash.departures import distance
 from bob.crash.device import DeviceModel, WriteCache
-from bob.crash.legal import GrowthPoint
+from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.judge.rules import Property, Question
@@ -29,7 +30,8 @@ from bob.story import timeline
 from bob.story.timeline import Timeline
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.model import SECTOR_BYTES, Trace
+from bob.trace.model import SECTOR_BYTES
+from bob.trace.recording import Recording
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
 from bob.workload.recipes import from_recipe, to_recipe
@@ -38,12 +40,43 @@ SCHEMA = "bob.witness/1"
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """How large a witness is: operations, operations of the initial tree (``setup``), and by how many writes the crash
+    state departs from a clean prefix (:mod:`bob.crash.departures`)."""
+
+    operations: int
+    setup: int
+    departure: int
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A crash state that shows something, with what its witness is made of: ``evidence`` says what it shows,
+    ``question`` is the one that it answers wrongly (None where nothing mounts)."""
+
+    workload: Workload
+    base: Base
+    recording: Recording
+    plan: Plan
+    state: CrashState
+    question: Question | None
+    evidence: str
+
+    @property
+    def size(self) -> Size:
+        """How large its witness is."""
+        pending = self.plan.points[self.state.point].pending
+        return Size(len(self.workload.operations), len(self.workload.setup), distance(pending, self.state))
+
+
+@dataclass(frozen=True, slots=True)
 class Witness:
     """A witness as it is read again.
 
     ``property`` is a name, or None for a state that does not mount. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
-    operations. ``timeline`` is what happened up to the crash.
+    operations. ``timeline`` is what happened up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it
+    was before it was shrunk, where it was.
     """
 
     property: str | None
@@ -58,37 +91,36 @@ class Witness:
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
     timeline: Timeline
+    size: Size
+    shrunk_from: Size | None
 
 
 def write(
     prop: Property | None,
-    evidence: str,
-    question: Question | None,
+    showing: Showing,
     *,
     environment: Mapping[str, str],
     configuration: Configuration,
     model: DeviceModel,
-    workload: Workload,
-    inodes: Sequence[Mapping[str, int]],
-    base: Base,
-    trace: Trace,
-    point: GrowthPoint,
-    state: CrashState,
-    runs: Sequence[tuple[int, bytes]],
+    shrunk_from: Size | None = None,
 ) -> dict[str, Any]:
-    """The witness of ``state`` as a plain document."""
+    """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk."""
+    workload, base, question, state = showing.workload, showing.base, showing.question, showing.state
+    inodes = showing.recording.inodes_before, showing.recording.inodes_after
+    runs = showing.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
     used = {word for operation in workload.operations for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
         number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
+    trace = showing.plan.trace
     named = [(name.kind.value, name.text) for name in names(configuration.fs.driver, base, trace, paths)]
-    line = timeline.timeline(trace, point, state, named)
+    line = timeline.timeline(trace, showing.plan.points[state.point], state, named)
     return {
         "schema": SCHEMA,
         "property": None if prop is None else prop.name,
-        "evidence": evidence,
+        "evidence": showing.evidence,
         "question": None if question is None else {"required": list(question.required), "later": question.later},
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
@@ -98,8 +130,10 @@ def write(
         "inodes_after": dict(inodes[1]),
         "crash": {
             "state": state.to_json(),
+            "departure": showing.size.departure,
             "timeline": timeline.to_json(line),
         },
+        **({} if shrunk_from is None else {"shrunk_from": asdict(shrunk_from)}),
         "base": {
             "name": base.name,
             "length": base.length,
@@ -169,6 +203,8 @@ def _read(document: Mapping[str, Any]) -> Witness:
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
         timeline=timeline.from_json(document["crash"]["timeline"]),
+        size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
+        shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
     )
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import Known, NewFile, connect_option, image_names, quiet_option
 from bob.cli.output import console, write_json, write_text
-from bob.errors import Exit
+from bob.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from bob.shrink.files import Shrunk
 
 
 @click.group(cls=Commands)
@@ -53,8 +58,9 @@ def show(path: Path, picture: Path | None) -> Exit:
 
 
 @witness.command()
-@click.argument("path", metavar="WITNESS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--output", type=NewFile(), metavar="FILE", required=True, help="Where the smaller witness goes.")
+@click.argument("paths", metavar="WITNESS...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--output", type=NewFile(), metavar="FILE", help="Where the smaller witness goes, if it is one.")
+@click.option("--in-place", is_flag=True, help="Put each smaller witness in the place of the larger one.")
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
@@ -68,32 +74,72 @@ def show(path: Path, picture: Path | None) -> Exit:
 )
 @connect_option
 @quiet_option
-def shrink(path: Path, output: Path, budget: int, image: str | None, connect: str | None, quiet: bool) -> Exit:
+def shrink(
+    paths: tuple[Path, ...],
+    output: Path | None,
+    in_place: bool,
+    budget: int,
+    image: str | None,
+    connect: str | None,
+    quiet: bool,
+) -> Exit:
     """Make WITNESS smaller.
 
     Leaves operations out, and parts of the initial tree, records what is left, and keeps what still violates the
     property. Then it looks for the crash state that departs least from a clean one, in which the disk has just the
-    first of what it was sent. This takes a guest and some minutes.
+    first of what it was sent. This takes two guests and up to some minutes.
+
+    Of a run directory, all witnesses are shrunk in their place, but those that were before; its result tells of the
+    smaller ones.
 
     \b
     Examples:
       bob witness shrink --output small.json append-any.json
+      bob witness shrink --in-place bob-runs/20261121T230021-1f2e3d
 
     \b
     Exit codes:
-      0   done; the witness may be as small as it was
+      0   done; a witness may be as small as it was
+      1   the violation of a witness did not show when it was recorded again; that stays as it is
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.shrink import shrink as run_shrink  # libvirt and paramiko take a while to load
+    from bob.replay import found
+    from bob.shrink.files import shrink as run_shrink
+    from bob.shrink.files import tell_results  # libvirt and paramiko take a while to load
+    from bob.witness import read
 
-    with watching(quiet=quiet) as progress:
-        done = run_shrink(path, image=image, connect=connect, budget=budget, progress=progress)
-    write_json(output, done.document)
+    if in_place == (output is not None):
+        raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
+    files = found(paths)
+    if output is not None and (len(files) > 1 or paths[0].is_dir()):
+        raise UsageError("--output is for one witness", hint="name the file of one, or use --in-place")
+    if in_place:
+        files = [file for file in files if read(file).shrunk_from is None]
+    done: list[Shrunk] = []
+    try:
+        with watching(quiet=quiet) as progress:
+            for one in run_shrink(files, image=image, connect=connect, budget=budget, progress=progress):
+                done.append(one)
+                if one.document is not None:
+                    write_json(output or one.path, one.document)
+    finally:
+        if in_place:
+            for path in filter(Path.is_dir, paths):
+                tell_results(path)
+    for one in done:
+        _print_shrunk(one)
+    return Exit.DONE if all(one.document is not None for one in done) else Exit.DIFFERENT
+
+
+def _print_shrunk(one: Shrunk) -> None:
     screen = console()
+    screen.print(Text(str(one.path)), soft_wrap=True)
+    if one.document is None:
+        screen.print("  recorded again, it does not show; it stays as it is", style="bob.unknown")
+        return
     for name, before, after in (
-        ("operations", done.before.operations, done.after.operations),
-        ("in the initial tree", done.before.setup, done.after.setup),
-        ("writes off a clean prefix", done.before.departure, done.after.departure),
+        ("operations", one.before.operations, one.after.operations),
+        ("in the initial tree", one.before.setup, one.after.setup),
+        ("writes off a clean prefix", one.before.departure, one.after.departure),
     ):
-        screen.print(f"{name:<26} {before} -> {after}")
-    return Exit.DONE
+        screen.print(f"  {name:<26} {before} -> {after}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +13,17 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
-from bob.judge.rules import Property, Question
+from bob.judge.rules import Property
 from bob.judge.verdicts import Bench, cell
 from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
 from bob.store import Observed
 from bob.trace.base import Base
 from bob.trace.recording import Recording
+from bob.witness import Showing
 from bob.workload.operations import Workload
 
 Keep = Callable[[str, Mapping[str, Any]], str]
 """Keeps a witness under a name; answers with its path in the run directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Showing:
-    """A crash state that shows something, with what is needed to write its witness."""
-
-    rank: tuple[int, ...]
-    workload: Workload
-    base: Base
-    recording: Recording
-    plan: Plan
-    state: CrashState
-    question: Question | None
-    evidence: str
 
 
 class Column:
@@ -56,7 +43,7 @@ class Column:
         self._environment = environment
         self._keep = keep
         self._results: dict[str, list[WorkloadResult]] = {prop.name: [] for prop in properties}
-        self._best: dict[str, Showing] = {}
+        self._best: dict[str, tuple[tuple[int, ...], Showing]] = {}
         self._refused: dict[str, str] = {}
         self._unmountable = 0
         self._first_unmountable: Showing | None = None
@@ -87,7 +74,7 @@ class Column:
             easiest = min(bench.unmountable, key=lambda seen: departure(seen.state))
             assert easiest.outcome is not None
             error = observations[easiest.outcome].error or ""
-            self._first_unmountable = Showing((), workload, base, recording, plan, easiest.state, None, error)
+            self._first_unmountable = Showing(workload, base, recording, plan, easiest.state, None, error)
         for prop in self._properties:
             try:
                 judged = bench.judge(prop)
@@ -101,10 +88,9 @@ class Column:
                 continue
             state, found = judged.evidence.state, judged.evidence.violation
             rank = (len(workload.operations), *departure(state))
-            if prop.name not in self._best or rank < self._best[prop.name].rank:
-                self._best[prop.name] = Showing(
-                    rank, workload, base, recording, plan, state, found.question, found.evidence
-                )
+            if prop.name not in self._best or rank < self._best[prop.name][0]:
+                showing = Showing(workload, base, recording, plan, state, found.question, found.evidence)
+                self._best[prop.name] = rank, showing
 
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
@@ -127,9 +113,9 @@ class Column:
 
     def _cell(self, prop: Property) -> PropertyResult:
         found = cell(prop, self._results[prop.name], self._refused.get(prop.name))
-        best = self._best.get(prop.name)
-        if best is None:
+        if prop.name not in self._best:
             return found
+        _rank, best = self._best[prop.name]
         path = self._keep(prop.name, self._witness(prop, best))
         return replace(found, evidence=best.evidence, witness=path)
 
@@ -142,19 +128,7 @@ class Column:
 
     def _witness(self, prop: Property | None, showing: Showing) -> dict[str, Any]:
         return witness.write(
-            prop,
-            showing.evidence,
-            showing.question,
-            environment=self._environment,
-            configuration=self._configuration,
-            model=self._model,
-            workload=showing.workload,
-            inodes=(showing.recording.inodes_before, showing.recording.inodes_after),
-            base=showing.base,
-            trace=showing.plan.trace,
-            point=showing.plan.points[showing.state.point],
-            state=showing.state,
-            runs=showing.plan.runs(showing.state),
+            prop, showing, environment=self._environment, configuration=self._configuration, model=self._model
         )
 
 

@@ -10,7 +10,7 @@ from bob.config import configuration
 from bob.crash.device import DeviceModel
 from bob.probe_files import shipped_probes
 from bob.progress import Silent
-from bob.shrink import _Shrinker
+from bob.shrink.shrinker import Shrinker
 from bob.workload.language import parse
 from bob.workload.operations import Finish
 
@@ -24,7 +24,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     """ext4 does not wait for an overwrite before it commits a later create; the other operations are of no account."""
     [probe] = shipped_probes(("overwrite-any",))
     made = configuration("ext4", "", "data=ordered")
-    shrinker = _Shrinker(recording.agent, made, DeviceModel(), probe.property, 40)
+    shrinker = Shrinker(recording.agent, recording.agent, made, DeviceModel(), probe.property, 40)
     finish = Finish("fsync /d/new", parse("fsync /d/new"))
     much = replace(
         workload("mkdir /d/x; write /d/a 4096 4096; create /d/new; mkdir /d/y", finish),
@@ -37,4 +37,4 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     assert small.workload.operations == parse("write /d/a 4096 4096; create /d/new")
     assert small.workload.setup == parse("mkdir /d; write /d/a 0 16384")
     assert small.size.departure <= first.size.departure
-    assert small.evidence.violation.question.required == (1,)
+    assert small.question is not None and small.question.required == (1,)

@@ -1,0 +1,50 @@
+"""Smaller workloads that may well show what a large one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from bob.judge.rules import Question
+from bob.workload.operations import Operation, Symlink, Workload
+
+
+def smallest(workload: Workload, question: Question | None) -> Iterator[Workload]:
+    """The smallest workloads that ask ``question``: none but its operations, on the least of the initial tree and on
+    all of it; then all operations on the least of it. Nothing that is as large as ``workload``."""
+    operations = workload.operations
+    if question is not None:
+        asked = (*question.required, *(() if question.later is None else (question.later,)))
+        operations = tuple(workload.operations[number - 1] for number in asked)
+    few = replace(workload, operations=operations)
+    every = [needed(few), few, needed(workload)]
+    yield from (one for one in dict.fromkeys(every) if one != workload)
+
+
+def needed(workload: Workload) -> Workload:
+    """``workload`` with that part of its initial tree which its operations, or those of its finish, have to do with."""
+    used: set[str] = set()
+    for operation in (*workload.operations, *workload.finish.operations):
+        used |= _names(operation)
+    kept: list[Operation] = []
+    for operation in reversed(workload.setup):
+        if used & _paths(operation):
+            used |= _names(operation)
+            kept.append(operation)
+    return replace(workload, setup=tuple(reversed(kept)))
+
+
+def _names(operation: Operation) -> set[str]:
+    """The paths of an operation, and the directories that they are in."""
+    return {
+        "/".join(names[:count])
+        for names in (path.split("/") for path in _paths(operation))
+        for count in range(2, len(names) + 1)
+    }
+
+
+def _paths(operation: Operation) -> set[str]:
+    if isinstance(operation, Symlink):  # which may lead nowhere
+        return {operation.path}
+    values = (getattr(operation, field.name) for field in fields(operation))
+    return {value for value in values if isinstance(value, str) and value.startswith("/")}

@@ -1,0 +1,93 @@
+"""Witnesses in files are shrunk, and the results that tell of them are told anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bob import witness
+from bob.errors import UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image, ensure
+from bob.pipeline import agent_in
+from bob.probe_files import shipped_probes
+from bob.progress import Progress
+from bob.request import DEFAULT_IMAGE
+from bob.shrink.shrinker import Shrinker, in_words
+from bob.store import read_document, write_whole
+from bob.witness import Size, Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The witness in ``path`` made smaller: a ``document``, None where its violation does not show any more when it is
+    recorded again. ``before`` and ``after`` say how large it was and is."""
+
+    path: Path
+    document: Mapping[str, Any] | None
+    before: Size
+    after: Size
+
+
+def shrink(
+    paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
+) -> Iterator[Shrunk]:
+    """The witnesses in ``paths``, each smaller; each workload that is tried has ``budget`` mounts.
+
+    Raises MalformedError for what is no witness and UsageError where the image's kernel is another, before anything is
+    started.
+    """
+    witnesses = [(path, witness.read(path)) for path in paths]
+    built = ensure(image or DEFAULT_IMAGE, progress.step)
+    for path, found in witnesses:
+        if built.kernel_release != found.kernel:
+            raise UsageError(
+                f"the witness {path.name} is of kernel {found.kernel}, the image has {built.kernel_release}",
+                hint="name an image with that kernel by --image",
+            )
+    return _shrunk(witnesses, built, connect, budget, progress)
+
+
+def _shrunk(
+    witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, budget: int, progress: Progress
+) -> Iterator[Shrunk]:
+    with ExitStack() as stack:
+        hypervisor = stack.enter_context(Hypervisor.open(connect, progress.step))
+        recorder, observer = (
+            stack.enter_context(agent_in(hypervisor, image, clock)) for clock in (Clock.VIRTUAL, Clock.REAL)
+        )
+        for path, found in witnesses:
+            progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
+            prop = shipped_probes((found.property,))[0].property if found.property else None
+            shrinker = Shrinker(recorder, observer, found.configuration, found.model, prop, budget)
+            smaller = shrinker.shrunk(found.workload, found.question, progress)
+            before = found.shrunk_from or found.size
+            if smaller is None:
+                progress.step("recorded again, it does not show; it stays as it is")
+                yield Shrunk(path, None, before, found.size)
+                continue
+            progress.step(f"{in_words(smaller)}: done")
+            document = witness.write(
+                prop,
+                smaller,
+                environment=found.environment,
+                configuration=found.configuration,
+                model=found.model,
+                shrunk_from=before,
+            )
+            yield Shrunk(path, document, before, smaller.size)
+
+
+def tell_results(run: Path) -> None:
+    """Have the results in ``run``, a run directory, say of each × what its witness says."""
+    for file in sorted([*run.glob("result.json"), *run.glob("*/result.json")]):
+        result = read_document(file)
+        cells = [cell for column in result["configurations"] for cell in column["properties"] if cell.get("witness")]
+        for cell in cells:
+            cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
+        write_whole(file, json.dumps(result, indent=1).encode())

@@ -1,0 +1,182 @@
+"""Makes a witness smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
+
+Whatever is left out, the rest is recorded anew, its crash states are explored, and the property is judged as in a
+probe: what does not show the violation any more is put back. In the end the state is looked for that departs least from
+a clean prefix, by mounting all that do, nearest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bob.config import Configuration
+from bob.crash.departures import FARTHEST, nearest
+from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState, departure
+from bob.errors import MalformedError, RecordingError, UsageError
+from bob.guest.agent_client import Agent
+from bob.judge.rules import Property, Question
+from bob.judge.verdicts import Bench
+from bob.observe.explore import explore
+from bob.observe.observation import Observation
+from bob.observe.session import Session
+from bob.progress import Progress
+from bob.record.base import drop_base, make_base
+from bob.record.check import checked
+from bob.record.recorder import record
+from bob.shrink.attempts import smallest
+from bob.store import Seen
+from bob.trace.base import Base
+from bob.trace.recording import Recording
+from bob.witness import Showing
+from bob.workload.history import simulate
+from bob.workload.operations import Operation, Workload
+
+MOST_STATES = 400
+"""So many states of one departure are mounted at most."""
+FEW_MOUNTS = 25
+"""What shows at all mostly shows in so many mounts, so these are tried first."""
+
+
+class Shrinker:
+    """Shrinks what ``prop`` is broken by (what does not mount, where it is None).
+
+    Workloads are recorded in one agent's guest, in virtual time, and their states are observed in the other's, which
+    may be the same. A workload that is tried has ``budget`` mounts, about.
+    """
+
+    def __init__(
+        self,
+        recorder: Agent,
+        observer: Agent,
+        configuration: Configuration,
+        model: DeviceModel,
+        prop: Property | None,
+        budget: int,
+    ) -> None:
+        self._recorder = recorder
+        self._observer = observer
+        self._configuration = configuration
+        self._model = model
+        self._property = prop
+        self._budgets = dict.fromkeys((min(FEW_MOUNTS, budget), budget))
+        self._bases: dict[tuple[Operation, ...], Base] = {}
+
+    def shrunk(self, workload: Workload, question: Question | None, progress: Progress) -> Showing | None:
+        """The smallest that is found of what ``workload`` shows; None where it does not show it any more."""
+        best = None
+        for attempt in (*smallest(workload, question), workload):
+            if best := self.showing(attempt):
+                progress.step(f"{in_words(best)}: it shows")
+                break
+        if best is None:
+            return None
+        best = self.fewer_operations(best, progress)
+        best = self.smaller_setup(best, progress)
+        return self.nearer(best)
+
+    def showing(self, workload: Workload) -> Showing | None:
+        """``workload`` recorded and explored, if it shows the violation; None if not, or if it cannot be done."""
+        try:
+            simulate(workload)
+            base = self._base(workload)
+            recording = record(self._recorder, self._configuration, base, workload, virtual=True)
+            plan = Plan(checked(recording, base), base, self._model)
+        except (UsageError, RecordingError, MalformedError):
+            return None
+        for budget in self._budgets:
+            seen = explore(
+                self._observer, self._configuration, base, plan, budget=budget, seed=1, observed=lambda _states: None
+            )
+            found = self._judged(workload, base, recording, plan, seen.states, seen.findings.observations(), seen.lost)
+            if found is not None:
+                return found
+        return None
+
+    def fewer_operations(self, best: Showing, progress: Progress) -> Showing:
+        """Without each operation that the violation does not need, the last one first."""
+        number = len(best.workload.operations) - 1
+        while number >= 0 and len(best.workload.operations) > 1:
+            left = best.workload.operations[:number] + best.workload.operations[number + 1 :]
+            best = self._better(best, replace(best.workload, operations=left), progress)
+            number = min(number, len(best.workload.operations)) - 1
+        return best
+
+    def smaller_setup(self, best: Showing, progress: Progress) -> Showing:
+        """Without the parts of the initial tree that it does not need: halves first, then ever smaller pieces."""
+        size = len(best.workload.setup) // 2
+        while size:
+            start = len(best.workload.setup) - size
+            while start >= 0:
+                setup = best.workload.setup
+                tried = replace(best.workload, setup=setup[:start] + setup[start + size :])
+                best = self._better(best, tried, progress)
+                start = min(start, len(best.workload.setup)) - size
+            size //= 2
+        return best
+
+    def nearer(self, best: Showing) -> Showing:
+        """The same with the state that departs least from a clean prefix, at the same growth point."""
+        composer, state = best.plan.composer, best.state
+        for away in range(min(best.size.departure, FARTHEST + 1)):
+            states = list(dict.fromkeys(nearest(best.plan.points, state.point, away)))[:MOST_STATES]
+            session = Session(
+                self._observer, self._configuration, best.base, composer.floor_delta(), composer.payload_since(0)
+            )
+            deltas = [composer.delta(one) for one in states]
+            outcomes = session.observe(deltas, composer.payload_since(0))
+            seen = [Seen(one, outcome) for one, outcome in zip(states, outcomes, strict=True)]
+            observations = session.findings.observations()
+            if found := self._judged(best.workload, best.base, best.recording, best.plan, seen, observations, None):
+                return found
+        return best
+
+    def _judged(
+        self,
+        workload: Workload,
+        base: Base,
+        recording: Recording,
+        plan: Plan,
+        states: Sequence[Seen],
+        observations: Sequence[Observation],
+        lost: str | None,
+    ) -> Showing | None:
+        """What was seen that shows the violation best."""
+        inodes = recording.inodes_before, recording.inodes_after
+        complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
+        bench = Bench(workload, inodes, states, observations, plan.nothing_explored(), lost, complete)
+        if self._property is None:
+            found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
+            if found is None or found.outcome is None:
+                return None
+            return Showing(workload, base, recording, plan, found.state, None, observations[found.outcome].error or "")
+        judged = bench.judge(self._property)
+        if judged is None or judged.evidence is None:
+            return None
+        shown = judged.evidence
+        violation = shown.violation
+        return Showing(workload, base, recording, plan, shown.state, violation.question, violation.evidence)
+
+    def _better(self, best: Showing, tried: Workload, progress: Progress) -> Showing:
+        found = self.showing(tried)
+        if found is None:
+            return best
+        progress.step(f"{in_words(found)}: it still shows")
+        return found
+
+    def _base(self, workload: Workload) -> Base:
+        if workload.setup not in self._bases:
+            made = make_base(self._recorder, self._configuration, workload.setup)  # if refused, the old one stays
+            for old in self._bases.values():
+                drop_base(self._recorder, old)
+                drop_base(self._observer, old)
+            self._bases = {workload.setup: made}
+        return self._bases[workload.setup]
+
+
+def in_words(showing: Showing) -> str:
+    """How large its witness is, for people."""
+    size = showing.size
+    return f"{size.operations} operations, {size.setup} in the initial tree, {size.departure} writes off a clean prefix"
