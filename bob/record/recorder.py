@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
 from bob.record.encode import encode
@@ -41,6 +44,27 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         virtual=virtual,
         blob=blob,
     )
+    return _recording(header, pieces)
+
+
+def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, virtual: bool) -> Recording:
+    """Record what a boot does to ``base``, a disk as a crash left it: its check, and the mount.
+
+    Raises UsageError in the kernel's words when it refuses to mount.
+    """
+    header, pieces = agent.ask(
+        "record_recovery",
+        timeout=RECORD_TIMEOUT,
+        base=base.name,
+        fs=configuration.fs.driver,
+        options=configuration.mount_options,
+        check=list(configuration.fs.check),
+        virtual=virtual,
+    )
+    return _recording(header, pieces)
+
+
+def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
     log_length, timeline_length, _final_length = header["lengths"]
     return Recording(
         log=pieces[:log_length],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 
 from bob.trace.model import SECTOR_BYTES
 
@@ -48,6 +48,34 @@ def apply(packed: bytes, image: bytearray) -> None:
     """Write a packed difference into ``image``."""
     for sector, data in runs(packed):
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
+
+
+def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
+    """A packed difference with the runs ``over`` (first sector, data) laid on it, a later one on an earlier one."""
+    sectors = {
+        first + offset // SECTOR_BYTES: data[offset : offset + SECTOR_BYTES]
+        for first, data in over
+        for offset in range(0, len(data), SECTOR_BYTES)
+    }
+    covered = sorted(sectors)
+    data = zlib.decompress(packed)
+    pieces = [(sector, RUN.pack(sector, 1) + sectors[sector]) for sector in covered]
+    for first, count, position in _headers(data):
+        start = first
+        inside = covered[bisect_left(covered, first) : bisect_left(covered, first + count)]
+        for stop in (*inside, first + count):
+            if stop > start:
+                pieces.append((start, _piece(data, start, stop, first, position)))
+            start = stop + 1
+    return zlib.compress(b"".join(piece for _sector, piece in sorted(pieces)), 1)
+
+
+def _piece(data: bytes, start: int, stop: int, first: int, position: int | None) -> bytes:
+    """The sectors ``start`` to ``stop`` of the run from ``first`` on, as a run of their own."""
+    if position is None:
+        return RUN.pack(start, (stop - start) | BLANK)
+    begin, end = (position + (sector - first) * SECTOR_BYTES for sector in (start, stop))
+    return RUN.pack(start, stop - start) + data[begin:end]
 
 
 def _headers(data: bytes) -> Iterator[tuple[int, int, int | None]]:

@@ -94,6 +94,7 @@ HANDLERS: dict[str, Handler] = {
     "has_base": recorder.has_base,
     "drop_base": recorder.drop_base,
     "record": at_work(recorder.record),
+    "record_recovery": at_work(recorder.record_recovery),
     "observe_prepare": at_work(observer.observe_prepare, observes=True),
     "observe": at_work(observer.observe, observes=True),
     "state_image": at_work(observer.state_image, observes=True),

@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from bob.guest.agent import medium
-from bob.guest.agent.devices import Loop, forget_file_systems
+from bob.guest.agent.devices import Loop, forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
@@ -225,7 +225,7 @@ class Session:
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds."""
         if self.check:
-            self.run(self.check)
+            run_anyhow(self.check, self.scratch.loop.path)
         self.scratch.kernel.skip()
         error, repaired = None, False
         if number := self.mount():
@@ -235,22 +235,13 @@ class Session:
             if not self.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            self.run(self.repair)
+            run_anyhow(self.repair, self.scratch.loop.path)
             repaired = True
             if self.mount():
                 return error, True, None
         tree = self.looker.tree()
         unmount()
         return error, repaired, tree
-
-    def run(self, command: list[str]) -> None:
-        """Run the file system's repair program; its exit code says what it found, which the mount shows anyway.
-
-        Not by subprocess, which takes longer for it than many a repair.
-        """
-        words = [self.scratch.loop.path if word == "DEVICE" else word for word in command]
-        silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
-        os.waitpid(os.posix_spawnp(words[0], words, os.environ, file_actions=silent), 0)
 
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""

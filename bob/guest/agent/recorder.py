@@ -10,7 +10,17 @@ from typing import Any
 
 from bob.guest.agent import medium
 from bob.guest.agent.block_log import read_log
-from bob.guest.agent.devices import EPOCH, WORK, Loop, make_log_writes, read_text, remove_log_writes, run, write_text
+from bob.guest.agent.devices import (
+    EPOCH,
+    WORK,
+    Loop,
+    make_log_writes,
+    read_text,
+    remove_log_writes,
+    run,
+    run_anyhow,
+    write_text,
+)
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, pack
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
@@ -138,6 +148,43 @@ def dirty_kib() -> int:
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
 
 
+class Recording:
+    """A recorded device over a copy of ``base``, and its timeline; ``with`` ends the tracing."""
+
+    def __init__(self, base: str, log_bytes: int, timeline_kib: int, virtual: bool) -> None:
+        self.medium = medium.medium_with(base)
+        self.device = Recorded(self.medium.work_path, self.medium.length, log_bytes)
+        self.timeline = self.device.timeline(timeline_kib)
+        self.effective = ""
+        self._virtual = virtual
+
+    def __enter__(self) -> Recording:
+        self.timeline.__enter__()
+        if self._virtual:  # when the request came in is not deterministic: start at a time of our own
+            time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
+        set_clock()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self.timeline.__exit__(*failure)
+
+    def reply(self, before: dict[str, int], after: dict[str, int]) -> Reply:
+        """Take the device away, with nothing mounted on it: what was recorded, with these inode numbers by path."""
+        log = self.device.remove()
+        self.timeline.stop()
+        text = self.timeline.text().encode()
+        pieces = [log, text, pack(self.medium.work, runs := self.medium.changed())]
+        self.medium.put_back(runs)
+        header = {
+            "effective_options": self.effective,
+            "device": [os.major(self.device.device), os.minor(self.device.device)],
+            "inodes_before": before,
+            "inodes_after": after,
+            "lengths": [len(piece) for piece in pieces],
+        }
+        return header, b"".join(pieces)
+
+
 def inodes_of(paths: list[str]) -> dict[str, int]:
     """Path -> inode number, for those that are there (lstat only: listing a directory would dirty its atime)."""
     found = {}
@@ -172,38 +219,48 @@ def record(
     after the operations, and the lengths of the three pieces of the blob: block log, timeline text, differences of the
     device from the base.
     """
-    loaded = medium.medium_with(base)
-    device = Recorded(loaded.work_path, loaded.length, log_bytes)
-    with device.timeline(timeline_kib) as timeline:
-        if virtual:  # when the request came in is not deterministic: start at a time of our own
-            time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
-        set_clock()
+    with Recording(base, log_bytes, timeline_kib, virtual) as recording:
+        device, mark = recording.device, recording.timeline.mark
         mount_or_refuse(device.path, fs, options)
-        effective = effective_options()
+        recording.effective = effective_options()
         before = inodes_of(paths)
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         if phase:
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(phase)
-        timeline.mark("start")
-        perform_all(operations, blob, ROOT, timeline.mark)
+        mark("start")
+        perform_all(operations, blob, ROOT, mark)
         after = inodes_of(paths)
-        perform_all(finish, blob, ROOT, timeline.mark)
+        perform_all(finish, blob, ROOT, mark)
         if natural:
             device.wait_until_quiet(quiet, enough, deadline)
-        timeline.mark("end")
+        mark("end")
         unmount()
-        log = device.remove()
-        timeline.stop()
-        text = timeline.text().encode()
-    pieces = [log, text, pack(loaded.work, runs := loaded.changed())]
-    loaded.put_back(runs)
-    header = {
-        "effective_options": effective,
-        "device": [os.major(device.device), os.minor(device.device)],
-        "inodes_before": before,
-        "inodes_after": after,
-        "lengths": [len(piece) for piece in pieces],
-    }
-    return header, b"".join(pieces)
+        return recording.reply(before, after)
+
+
+def record_recovery(
+    base: str,
+    fs: str,
+    options: str,
+    check: list[str],
+    virtual: bool,
+    blob: bytes,
+    log_bytes: int = LOG_BYTES,
+    timeline_kib: int = TIMELINE_KIB,
+) -> Reply:
+    """Record what a boot does to a copy of ``base``, a disk after a crash: the ``check``, then the mount, which begins
+    with the mark ``start`` and is done at ``end``.
+
+    Replies as :func:`record` does, with no inode numbers.
+    """
+    with Recording(base, log_bytes, timeline_kib, virtual) as recording:
+        recording.timeline.mark("start")
+        if check:
+            run_anyhow(check, recording.device.path)
+        mount_or_refuse(recording.device.path, fs, options)
+        recording.timeline.mark("end")
+        recording.effective = effective_options()
+        unmount()
+        return recording.reply({}, {})
