@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -22,6 +22,8 @@ from bob.judge.column import Column
 from bob.pipeline import Explored, Pipeline, Task
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
+from bob.recovery.kept import add_recoveries
+from bob.recovery.stage import Recoveries
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import (
     ConfigurationResult,
@@ -106,7 +108,9 @@ class Prober:
         environments: Sequence[Environment],
         pipeline: Pipeline,
         progress: Progress,
+        crash_recoveries: Callable[[RunDirectory, ProbeRequest, Sequence[Workload]], None],
     ) -> None:
+        self._crash_recoveries = crash_recoveries
         self._columns = columns
         self._environments = environments
         self._pipeline = pipeline
@@ -135,6 +139,10 @@ class Prober:
                 column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
             else:
                 column.refuse(item.workload, item.reason)
+        if request.recovery_crashes:
+            workloads = [workload_from_json(one) for one in about["workloads"]]
+            self._crash_recoveries(run, request, workloads)
+            add_recoveries(column, run, workloads, request.model)
         cells = column.cells()
         for cell in cells:
             self._progress.judged(cell)
@@ -191,7 +199,11 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
         pipeline = Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit())
-        machine = Prober(columns, environments, pipeline, progress)
+
+        def crash_recoveries(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> None:
+            Recoveries(hypervisor, image, run, request, progress).crash(workloads)
+
+        machine = Prober(columns, environments, pipeline, progress, crash_recoveries)
         with pipeline:
             yield machine
 

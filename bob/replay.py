@@ -11,6 +11,7 @@ from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure
+from bob.judge.idempotence import OF_RECOVERY, during_recovery
 from bob.judge.presence import Oracle
 from bob.judge.rules import violation
 from bob.judge.verdicts import inodes_of_things
@@ -95,18 +96,24 @@ def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
     # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
     outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
     observations = [session.findings.observation(outcome) for outcome in outcomes]
-    shown = [broken(witness, observation) for observation in observations]
+    undisturbed = None
+    if witness.question == OF_RECOVERY:
+        undisturbed = session.findings.observation(session.observe([[]], payload)[0])
+    shown = [broken(witness, observation, undisturbed) for observation in observations]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
     return Replayed(str(path), confirmed, times, lines(observations[0]), evidence)
 
 
-def broken(witness: Witness, observation: Observation) -> str | None:
-    """What ``observation`` shows of the witness's violation; None if it does not show it."""
+def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:
+    """What ``observation`` shows of the witness's violation; None if it does not show it. ``undisturbed`` is what is
+    there when recovery is not crashed, where that is the question."""
     if witness.property is None or witness.question is None:
         return None if observation.mounted else observation.summary
     if not observation.mounted:
         return None
+    if undisturbed is not None:
+        return during_recovery(undisturbed, observation)
     history, _setup, _operations = simulate(witness.workload)
     oracle = Oracle(history, inodes_of_things(history, *witness.inodes))
     prop = shipped_probes((witness.property,))[0].property

@@ -29,7 +29,8 @@ class ProbeRequest:
     """A configuration, properties (none: all), and how deep to look.
 
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
-    ``atomic_write_bytes`` is what the device writes whole.
+    ``atomic_write_bytes`` is what the device writes whole; of so many crash states the recovery is crashed, too
+    (``recovery_crashes``).
     """
 
     configuration: Configuration
@@ -41,6 +42,7 @@ class ProbeRequest:
     write_cache: str = "volatile"
     atomic_write_bytes: int = 512
     audit: float = DEFAULT_AUDIT
+    recovery_crashes: int = 0
 
     @property
     def model(self) -> DeviceModel:
@@ -59,6 +61,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "write_cache": request.write_cache,
         "atomic_write_bytes": request.atomic_write_bytes,
         "audit": request.audit,
+        "recovery_crashes": request.recovery_crashes,
     }
 
 
@@ -77,6 +80,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         write_cache=document["write_cache"],
         atomic_write_bytes=document["atomic_write_bytes"],
         audit=document.get("audit", DEFAULT_AUDIT),
+        recovery_crashes=document.get("recovery_crashes", 0),
     )
 
 

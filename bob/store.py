@@ -7,6 +7,7 @@
     RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it
                           /timeline    the bios, as the kernel's tracepoints told them
                           /recorded.json, /observed.json
+    RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
     RUN/result.json                    bob.result/1
     RUN/witnesses/*.json               bob.witness/1
 """
@@ -111,9 +112,13 @@ class RunDirectory:
         slug = re.sub(r"[^a-z0-9]+", "-", f"{workload.name} {workload.finish.name}".lower()).strip("-")[:60]
         return self.path / "workloads" / f"{number:03d}-{slug}"
 
+    def recovery_folder(self, place: int) -> Path:
+        """The folder of a recovery that is crashed: like a workload's."""
+        return self.path / "recoveries" / f"{place:03d}"
+
     def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
         """Keep a recording that passed its check."""
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "log", recording.log)
         write_whole(folder / "timeline", recording.timeline.encode())
         document = {
@@ -129,7 +134,7 @@ class RunDirectory:
 
     def save_refusal(self, folder: Path, workload: Workload, reason: str) -> None:
         """Keep that, and why, a workload could not be recorded."""
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_whole(
             folder / "refused.json", json.dumps({"workload": workload_to_json(workload), "reason": reason}).encode()
         )

@@ -28,6 +28,8 @@ from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+RECOVERIES = 40
+"""So many recoveries are crashed where nobody says how many: a minute or two for a configuration."""
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
 _WITH_RESUME = {"resume", "connect", "jobs", "json_file", "quiet"}
 """What may be said anew when a run is gone on with."""
@@ -82,6 +84,16 @@ _OPTIONS = (
         "--seed", type=int, metavar="N", default=1, show_default=True, help="Chooses the random crash states."
     ),
     click.option(
+        "--recovery-crashes",
+        type=click.IntRange(min=0),
+        metavar="N",
+        is_flag=False,
+        flag_value=RECOVERIES,
+        default=0,
+        help=f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
+        "recovery-idempotent.",
+    ),
+    click.option(
         "--write-cache",
         type=click.Choice(["volatile", "none"]),
         default="volatile",
@@ -131,6 +143,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         write_cache=asked["write_cache"],
         atomic_write_bytes=int(asked["atomic_write"]),
         audit=asked["audit"],
+        recovery_crashes=asked["recovery_crashes"],
     )
 
 

@@ -27,6 +27,11 @@ class Plan:
         self.parts = Parts(trace, self.points, model)
         self.composer = Composer(trace, self.points, model, base.sector)
 
+    @property
+    def controls(self) -> tuple[CrashState, ...]:
+        """The state in which nothing was written that the window has not made durable, and the one with every write."""
+        return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
+
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:
         """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""
         focus = writes_of_operations(self.trace)

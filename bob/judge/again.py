@@ -12,6 +12,7 @@ from bob.errors import StoreError, UsageError
 from bob.judge.column import Column
 from bob.probe_files import shipped_probes
 from bob.record.check import checked
+from bob.recovery.kept import add_recoveries
 from bob.request import request_from_json
 from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store import RunDirectory, workload_from_json
@@ -53,6 +54,7 @@ def _judge_again(path: Path) -> Result:
             add_kept(column, run, number, planned, request.model)
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
+    add_recoveries(column, run, [workload_from_json(one) for one in about["workloads"]], request.model)
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,

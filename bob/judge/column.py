@@ -12,11 +12,13 @@ from bob import witness
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.crash.state import CrashState, departure
+from bob.crash.state import departure
+from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY, judged
 from bob.judge.rules import Property
 from bob.judge.verdicts import Bench, cell
+from bob.observe.observation import Observation
 from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
-from bob.store import Observed
+from bob.store import Observed, Seen
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.witness import Showing
@@ -54,7 +56,12 @@ class Column:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
         for prop in self._properties:
             if Bench.asks(prop, workload):
-                self._refused.setdefault(prop.name, reason)
+                self.refuse_property(prop, reason)
+
+    def refuse_property(self, prop: Property, reason: str) -> None:
+        """Take note that something that ``prop`` asks for could not be done: it cannot hold."""
+        self._results.setdefault(prop.name, [])
+        self._refused.setdefault(prop.name, reason)
 
     def add(self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed) -> None:
         """Judge one workload by every property."""
@@ -63,38 +70,74 @@ class Column:
             self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest began it anew")
         observations = observed.findings.observations()
         inodes = (recording.inodes_before, recording.inodes_after)
-        complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
+        complete = plan.controls[-1]
         try:
             bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
         except Exception as broken:
             self.refuse(workload, _broke(broken))
             return
-        self._unmountable += sum(seen.states for seen in bench.unmountable)
-        if bench.unmountable and self._first_unmountable is None:
-            easiest = min(bench.unmountable, key=lambda seen: departure(seen.state))
-            assert easiest.outcome is not None
-            error = observations[easiest.outcome].error or ""
-            self._first_unmountable = Showing(workload, base, recording, plan, easiest.state, None, error)
+        self._add_unmountable(bench.unmountable, observations, workload, base, recording, plan)
         for prop in self._properties:
             try:
-                judged = bench.judge(prop)
+                said = bench.judge(prop)
             except Exception as broken:
                 self._refused.setdefault(prop.name, _broke(broken))
                 continue
-            if judged is None:
+            if said is None:
                 continue
-            self._results[prop.name].append(judged.result)
-            if judged.evidence is None:
+            self._results[prop.name].append(said.result)
+            if said.evidence is None:
                 continue
-            state, found = judged.evidence.state, judged.evidence.violation
+            state, found = said.evidence.state, said.evidence.violation
             rank = (len(workload.operations), *departure(state))
             if prop.name not in self._best or rank < self._best[prop.name][0]:
                 showing = Showing(workload, base, recording, plan, state, found.question, found.evidence)
                 self._best[prop.name] = rank, showing
 
+    def add_recovery(
+        self,
+        workload: Workload,
+        base: Base,
+        recording: Recording,
+        plan: Plan,
+        observed: Observed,
+        expected: Observation,
+    ) -> None:
+        """Judge the crash states of a recovery, ``workload``, after which ``expected`` was found without a crash."""
+        observations = observed.findings.observations()
+        unmountable = [
+            seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
+        ]
+        self._add_unmountable(unmountable, observations, workload, base, recording, plan)
+        result, shown = judged(workload, observed, expected)
+        self._results.setdefault(IDEMPOTENT.name, []).append(result)
+        if shown is None:
+            return
+        state, evidence = shown
+        rank = departure(state)
+        if IDEMPOTENT.name not in self._best or rank < self._best[IDEMPOTENT.name][0]:
+            self._best[IDEMPOTENT.name] = rank, Showing(workload, base, recording, plan, state, OF_RECOVERY, evidence)
+
+    def _add_unmountable(
+        self,
+        states: Sequence[Seen],
+        observations: Sequence[Observation],
+        workload: Workload,
+        base: Base,
+        recording: Recording,
+        plan: Plan,
+    ) -> None:
+        self._unmountable += sum(seen.states for seen in states)
+        if states and self._first_unmountable is None:
+            easiest = min(states, key=lambda seen: departure(seen.state))
+            assert easiest.outcome is not None
+            error = observations[easiest.outcome].error or ""
+            self._first_unmountable = Showing(workload, base, recording, plan, easiest.state, None, error)
+
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
-        return tuple(self._cell(prop) for prop in self._properties)
+        of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
+        return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
     def result(self, cells: Sequence[PropertyResult]) -> ConfigurationResult:
         """The column of these cells."""

@@ -3,6 +3,8 @@
 - atomicity of k: the effect of k is never partial;
 - prefix: an append leaves nothing, or a block-granular prefix of it, in order;
 - ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full.
+
+What is asked of recovery itself is in :mod:`bob.judge.idempotence`.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Question:
     """A property asked of particular operations of one workload.
 
     ``required`` must be there in full (ordering), or must not be partial (atomicity); ``later`` is the operation whose
-    presence asks for it, None for atomicity.
+    presence asks for it, None for atomicity. One that requires nothing is asked of recovery
+    (:mod:`bob.judge.idempotence`).
     """
 
     required: tuple[int, ...]

@@ -12,13 +12,18 @@ from bob.workload.operations import Operation, Symlink, Workload
 def smallest(workload: Workload, question: Question | None) -> Iterator[Workload]:
     """The smallest workloads that ask ``question``: none but its operations, on the least of the initial tree and on
     all of it; then all operations on the least of it. Nothing that is as large as ``workload``."""
-    operations = workload.operations
-    if question is not None:
-        asked = (*question.required, *(() if question.later is None else (question.later,)))
-        operations = tuple(workload.operations[number - 1] for number in asked)
-    few = replace(workload, operations=operations)
+    few = workload
+    if asked := operations_of(question):
+        few = replace(workload, operations=tuple(workload.operations[number - 1] for number in asked))
     every = [needed(few), few, needed(workload)]
     yield from (one for one in dict.fromkeys(every) if one != workload)
+
+
+def operations_of(question: Question | None) -> tuple[int, ...]:
+    """The numbers of the operations that a question is about; none where nothing mounts."""
+    if question is None:
+        return ()
+    return (*question.required, *(() if question.later is None else (question.later,)))
 
 
 def needed(workload: Workload) -> Workload:

@@ -14,6 +14,7 @@ from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure
+from bob.judge.idempotence import OF_RECOVERY
 from bob.pipeline import agent_in
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
@@ -43,6 +44,11 @@ def shrink(
     started.
     """
     witnesses = [(path, witness.read(path)) for path in paths]
+    for path, found in witnesses:
+        if found.question == OF_RECOVERY:
+            raise UsageError(
+                f"the witness {path.name} is of a crash during recovery", hint="in that there is nothing to leave out"
+            )
     built = ensure(image or DEFAULT_IMAGE, progress.step)
     for path, found in witnesses:
         if built.kernel_release != found.kernel:

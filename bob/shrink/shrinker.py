@@ -14,7 +14,7 @@ from bob.config import Configuration
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.crash.state import CrashState, departure
+from bob.crash.state import departure
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent
 from bob.judge.rules import Property, Question
@@ -26,7 +26,7 @@ from bob.progress import Progress
 from bob.record.base import drop_base, make_base
 from bob.record.check import checked
 from bob.record.recorder import record
-from bob.shrink.attempts import smallest
+from bob.shrink.attempts import needed, operations_of, smallest
 from bob.store import Seen
 from bob.trace.base import Base
 from bob.trace.recording import Recording
@@ -73,8 +73,10 @@ class Shrinker:
                 break
         if best is None:
             return None
-        best = self.fewer_operations(best, progress)
-        best = self.smaller_setup(best, progress)
+        if len(best.workload.operations) > len(operations_of(question)):
+            best = self.fewer_operations(best, progress)
+        if best.workload != needed(best.workload):
+            best = self.smaller_setup(best, progress)
         return self.nearer(best)
 
     def showing(self, workload: Workload) -> Showing | None:
@@ -145,8 +147,7 @@ class Shrinker:
     ) -> Showing | None:
         """What was seen that shows the violation best."""
         inodes = recording.inodes_before, recording.inodes_after
-        complete = CrashState(len(plan.points) - 1, plan.points[-1].pending)
-        bench = Bench(workload, inodes, states, observations, plan.nothing_explored(), lost, complete)
+        bench = Bench(workload, inodes, states, observations, plan.nothing_explored(), lost, plan.controls[-1])
         if self._property is None:
             found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
             if found is None or found.outcome is None:

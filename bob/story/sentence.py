@@ -21,6 +21,8 @@ def sentence(line: Timeline, operations: Sequence[Operation], question: Question
     """What happened, in one sentence; ``question`` is the one that is answered wrongly, None where nothing mounts."""
     if question is None:
         return f"{_fates(line)}, and the file system could not be mounted."
+    if not question.required:
+        return f"{_fates(line)} as recovery was under way, and the next recovery did not come to the same."
     if question.later is None:
         (number,) = question.required
         where = _where(line, operations, number)

@@ -1,0 +1,95 @@
+"""Whether recovery is idempotent: a crash while a boot recovers, and the next boot's recovery, lead to the same tree.
+
+The property is asked of a crash state that mounts, which is recovered once without a crash (*undisturbed*), and of all
+legal crash states of that recovery. It is no row of Table 1: EXPLODE (OSDI'06, section 5) found such errors by crashing
+file systems as they recover.
+"""
+
+from __future__ import annotations
+
+from bob.crash.state import CrashState, departure
+from bob.judge.rules import Property, Question, Rule
+from bob.observe.observation import Node, Observation
+from bob.result import Verdict, WorkloadResult
+from bob.store import Observed
+from bob.workload.operations import Workload
+from bob.workload.pattern import describe
+
+IDEMPOTENT = Property(
+    name="recovery-idempotent",
+    family="recovery",
+    meaning="a crash while a boot recovers the file system changes nothing that recovery leaves",
+    rule=Rule.ATOMIC,
+    subjects=(),  # no workload is asked for it
+)
+OF_RECOVERY = Question(())
+"""The question that a state of a crash during recovery answers wrongly: it is about no operation."""
+
+
+def judged(
+    workload: Workload, observed: Observed, expected: Observation
+) -> tuple[WorkloadResult, tuple[CrashState, str] | None]:
+    """What the crash states of one recovery say, with the state that shows a violation best, and what it shows.
+
+    ``expected`` is what was found when the disk was first recovered, by another guest: a control. States that do not
+    mount are not judged: they are counted as such.
+    """
+    reason, showing = observed.lost, []
+    observations = observed.findings.observations()
+    outcomes = {seen.state: seen.outcome for seen in observed.states}
+    undisturbed = outcomes.get(CrashState(0))
+    if undisturbed is None:
+        reason = reason or "the recovery without a crash was not observed"
+    elif wrong := difference(expected, observations[undisturbed]):
+        reason = f"a control failed: recovered twice without a crash, {wrong}"
+    else:
+        before = observations[undisturbed]
+        found = {
+            outcome: wrong
+            for outcome in sorted({seen.outcome for seen in observed.states if seen.outcome is not None})
+            if observations[outcome].mounted and (wrong := during_recovery(before, observations[outcome]))
+        }
+        showing = [seen for seen in observed.states if seen.outcome in found]
+    verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
+    result = WorkloadResult(
+        workload.name,
+        workload.finish.name,
+        verdict,
+        observed.coverage,
+        sum(seen.states for seen in showing),
+        None if showing else reason,
+    )
+    if not showing:
+        return result, None
+    best = min(showing, key=lambda seen: departure(seen.state))
+    assert best.outcome is not None
+    return result, (best.state, found[best.outcome])
+
+
+def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:
+    """What ``observation`` shows that was made after a crash during recovery; None where all is as it must be."""
+    wrong = difference(undisturbed, observation)
+    return wrong and f"after a crash during recovery, {wrong}"
+
+
+def difference(before: Observation, after: Observation) -> str | None:
+    """How ``after`` differs from ``before``, in words; None if it does not."""
+    if not after.mounted or not before.mounted:
+        return None if after.mounted == before.mounted else after.summary
+    one, other = before.tree or {}, after.tree or {}
+    for name in sorted(one.keys() | other.keys()):
+        if name not in other:
+            return f"{name} is missing"
+        if name not in one:
+            return f"{name} is there, which it is not otherwise"
+        if one[name] != other[name]:
+            return f"{name} is {_words(other[name])}, and otherwise {_words(one[name])}"
+    return None
+
+
+def _words(node: Node) -> str:
+    if node.fault:
+        return f"not to be read ({node.fault})"
+    if node.kind != "file":
+        return f"a {node.kind} (inode {node.inode}, {node.links} links)"
+    return f"a file of {node.size:,} B (inode {node.inode}, {node.links} links): {describe(node.content)}"

@@ -1,0 +1,52 @@
+"""What a run directory keeps of crashed recoveries, read again and judged. No guest is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState
+from bob.judge.column import Column
+from bob.judge.idempotence import IDEMPOTENT
+from bob.record.check import checked
+from bob.recovery.choice import Recovered
+from bob.store import RunDirectory
+from bob.trace.base import Base
+from bob.trace.recording import Recording
+from bob.workload.operations import Finish, Workload
+
+
+def planned(run: RunDirectory) -> list[Recovered] | None:
+    """Whose recoveries are crashed in ``run``; None where that was not decided yet."""
+    about = run.about()
+    return [Recovered.from_json(one) for one in about["recoveries"]] if "recoveries" in about else None
+
+
+def recovery_of(workload: Workload, state: CrashState) -> Workload:
+    """The recovery from a crash state of ``workload``, as a workload: nobody does anything in it."""
+    return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
+
+
+def recorded(run: RunDirectory, folder: Path, model: DeviceModel) -> tuple[Base, Recording, Plan]:
+    """A recording that was kept, its base image and its crash states."""
+    _workload, name, recording = run.recording(folder)
+    base = run.base(name)
+    return base, recording, Plan(checked(recording, base), base, model)
+
+
+def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], model: DeviceModel) -> None:
+    """Have ``column`` judge all recoveries of ``run`` that were to be crashed."""
+    for place, recovered in enumerate(planned(run) or ()):
+        workload, folder = recovery_of(workloads[recovered.number], recovered.state), run.recovery_folder(place)
+        if refusal := run.refusal(folder):
+            column.refuse_property(IDEMPOTENT, refusal[1])
+            continue
+        if not run.is_observed(folder):
+            column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")
+            continue
+        base, recording, plan = recorded(run, folder, model)
+        origin = run.folder(recovered.number, workloads[recovered.number])
+        expected = run.observed(origin).findings.observation(recovered.outcome)
+        column.add_recovery(workload, base, recording, plan, run.observed(folder), expected)
