@@ -87,7 +87,7 @@ def shrink(
 
     Leaves operations out, and parts of the initial tree, records what is left, and keeps what still violates the
     property. Then it looks for the crash state that departs least from a clean one, in which the disk has just the
-    first of what it was sent. This takes two guests and up to some minutes.
+    first of what it was sent. This takes a guest and up to some minutes.
 
     Of a run directory, all witnesses are shrunk in their place, but those that were before; its result tells of the
     smaller ones.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
@@ -31,7 +30,7 @@ from bob.workload.operations import Workload
 
 
 class Recoveries:
-    """The recoveries of one run, crashed in two guests, of which one records in virtual time."""
+    """The recoveries of one run, crashed in a guest in virtual time."""
 
     def __init__(
         self, hypervisor: Hypervisor, image: Image, run: RunDirectory, request: ProbeRequest, progress: Progress
@@ -49,15 +48,11 @@ class Recoveries:
             name = self._request.configuration.name
             self._progress.step(f"{name}: now crashes during recovery, from {plural(len(left), 'crash state')}")
         while left:
-            with ExitStack() as guests:
-                recorder, observer = (
-                    guests.enter_context(agent_in(self._hypervisor, self._image, clock))
-                    for clock in (Clock.VIRTUAL, Clock.REAL)
-                )
+            with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
                 while left:
                     place, recovered = left.pop(0)
-                    if not self._one(recorder, observer, place, recovered, workloads[recovered.number]):
-                        break  # with new guests
+                    if not self._one(agent, place, recovered, workloads[recovered.number]):
+                        break  # go on with a new guest
 
     def _left(self, workloads: Sequence[Workload]) -> list[tuple[int, Recovered]]:
         run = self._run
@@ -70,17 +65,16 @@ class Recoveries:
             (place, recovered) for place, recovered in enumerate(plan) if not run.is_done(run.recovery_folder(place))
         ]
 
-    def _one(self, recorder: Agent, observer: Agent, place: int, recovered: Recovered, origin: Workload) -> bool:
-        """Crash one recovery, from a state of ``origin``; whether both guests are still there."""
+    def _one(self, agent: Agent, place: int, recovered: Recovered, origin: Workload) -> bool:
+        """Crash one recovery, from a state of ``origin``; whether the guest is still there."""
         run, request, folder = self._run, self._request, self._run.recovery_folder(place)
         workload = recovery_of(origin, recovered.state)
         before, _recording, states = recorded(run, run.folder(recovered.number, origin), request.model)
         base = after_crash(before, states, recovered.state)
         try:
-            put_base(recorder, base)
-            recording = record_recovery(recorder, request.configuration, base, virtual=True)
+            put_base(agent, base)
+            recording = record_recovery(agent, request.configuration, base, virtual=True)
             plan = Plan(checked(recording, base), base, request.model)
-            drop_base(recorder, base)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")
             return True
@@ -90,7 +84,7 @@ class Recoveries:
         run.save_base(base)
         run.save_recording(folder, workload, base, recording)
         observed = explore(
-            observer,
+            agent,
             request.configuration,
             base,
             plan,
@@ -101,7 +95,7 @@ class Recoveries:
         )
         run.save_observed(folder, observed)
         if observed.lost is None:
-            drop_base(observer, base)
+            drop_base(agent, base)
         return observed.lost is None
 
 

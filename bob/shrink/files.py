@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,15 +61,11 @@ def shrink(
 def _shrunk(
     witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    with ExitStack() as stack:
-        hypervisor = stack.enter_context(Hypervisor.open(connect, progress.step))
-        recorder, observer = (
-            stack.enter_context(agent_in(hypervisor, image, clock)) for clock in (Clock.VIRTUAL, Clock.REAL)
-        )
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
         for path, found in witnesses:
             progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
             prop = shipped_probes((found.property,))[0].property if found.property else None
-            shrinker = Shrinker(recorder, observer, found.configuration, found.model, prop, budget)
+            shrinker = Shrinker(agent, found.configuration, found.model, prop, budget)
             smaller = shrinker.shrunk(found.workload, found.question, progress)
             before = found.shrunk_from or found.size
             if smaller is None:

@@ -43,21 +43,15 @@ FEW_MOUNTS = 25
 class Shrinker:
     """Shrinks what ``prop`` is broken by (what does not mount, where it is None).
 
-    Workloads are recorded in one agent's guest, in virtual time, and their states are observed in the other's, which
-    may be the same. A workload that is tried has ``budget`` mounts, about.
+    The agent's guest is in virtual time: workloads are recorded there, and their states observed. (That takes longer
+    than in real time, but one guest that waits for another in virtual time takes a whole processor.) A workload that is
+    tried has ``budget`` mounts, about.
     """
 
     def __init__(
-        self,
-        recorder: Agent,
-        observer: Agent,
-        configuration: Configuration,
-        model: DeviceModel,
-        prop: Property | None,
-        budget: int,
+        self, agent: Agent, configuration: Configuration, model: DeviceModel, prop: Property | None, budget: int
     ) -> None:
-        self._recorder = recorder
-        self._observer = observer
+        self._agent = agent
         self._configuration = configuration
         self._model = model
         self._property = prop
@@ -84,13 +78,13 @@ class Shrinker:
         try:
             simulate(workload)
             base = self._base(workload)
-            recording = record(self._recorder, self._configuration, base, workload, virtual=True)
+            recording = record(self._agent, self._configuration, base, workload, virtual=True)
             plan = Plan(checked(recording, base), base, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None
         for budget in self._budgets:
             seen = explore(
-                self._observer, self._configuration, base, plan, budget=budget, seed=1, observed=lambda _states: None
+                self._agent, self._configuration, base, plan, budget=budget, seed=1, observed=lambda _states: None
             )
             found = self._judged(workload, base, recording, plan, seen.states, seen.findings.observations(), seen.lost)
             if found is not None:
@@ -125,7 +119,7 @@ class Shrinker:
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = list(dict.fromkeys(nearest(best.plan.points, state.point, away)))[:MOST_STATES]
             session = Session(
-                self._observer, self._configuration, best.base, composer.floor_delta(), composer.payload_since(0)
+                self._agent, self._configuration, best.base, composer.floor_delta(), composer.payload_since(0)
             )
             deltas = [composer.delta(one) for one in states]
             outcomes = session.observe(deltas, composer.payload_since(0))
@@ -169,10 +163,9 @@ class Shrinker:
 
     def _base(self, workload: Workload) -> Base:
         if workload.setup not in self._bases:
-            made = make_base(self._recorder, self._configuration, workload.setup)  # if refused, the old one stays
+            made = make_base(self._agent, self._configuration, workload.setup)  # if refused, the old one stays
             for old in self._bases.values():
-                drop_base(self._recorder, old)
-                drop_base(self._observer, old)
+                drop_base(self._agent, old)
             self._bases = {workload.setup: made}
         return self._bases[workload.setup]
 

@@ -24,7 +24,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     """ext4 does not wait for an overwrite before it commits a later create; the other operations are of no account."""
     [probe] = shipped_probes(("overwrite-any",))
     made = configuration("ext4", "", "data=ordered")
-    shrinker = Shrinker(recording.agent, recording.agent, made, DeviceModel(), probe.property, 40)
+    shrinker = Shrinker(recording.agent, made, DeviceModel(), probe.property, 40)
     finish = Finish("fsync /d/new", parse("fsync /d/new"))
     much = replace(
         workload("mkdir /d/x; write /d/a 4096 4096; create /d/new; mkdir /d/y", finish),
