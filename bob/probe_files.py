@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from bob.errors import UsageError
-from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Later, Property, Rule, questions
 from bob.judge.subjects import Effect, Span
 from bob.resources import shipped
@@ -47,11 +46,6 @@ def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=f"bob knows: {', '.join(known)}")
     return tuple(probe for probe in probes if not names or probe.property.name in names)
-
-
-def property_of(name: str) -> Property:
-    """The property of this name: that of a shipped probe, or that of recovery."""
-    return IDEMPOTENT if name == IDEMPOTENT.name else shipped_probes((name,))[0].property
 
 
 def load(path: Path) -> Probe:

@@ -43,13 +43,13 @@ def show(path: Path, picture: Path | None) -> Exit:
       0   the story was told
       8   the file is no witness, or damaged
     """
-    from bob.probe_files import property_of
     from bob.report.drawing import svg
+    from bob.report.meanings import meanings
     from bob.report.story import print_story
     from bob.witness import read
 
     found = read(path)
-    meaning = property_of(found.property).meaning if found.property else ""
+    meaning = meanings().get(found.property or "", "")
     if picture is not None:
         drawn = svg(found.timeline, found.workload.operations, found.question, found.evidence)
         write_text(picture, drawn + "\n", "--svg")

@@ -33,6 +33,17 @@ def explored(states: States) -> str:
     return f"{part} (all whole)" if states.exhaustive == "writes" else part
 
 
+def in_words(states: States) -> str:
+    """How much was explored: ``812 of 2^88 legal crash states explored``."""
+    if not states.legal_sectors:
+        return ""
+    legal = f"{compact(states.legal_sectors)} legal crash states"
+    if states.exhaustive == "sectors":
+        return f"all {legal} explored"
+    whole = ", all whole" if states.exhaustive == "writes" else ""
+    return f"{compact(states.explored)} of {legal} explored{whole}"
+
+
 def size(count: int) -> str:
     """A number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
     value, unit = float(count), 0

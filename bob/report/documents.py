@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from bob import __version__
 from bob.report.columns import Column, grouped
 from bob.report.counts import explored as explored_of
@@ -17,11 +15,22 @@ from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
 from bob.report.rows import MARKS, cells, title
 from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally, witness_command
+from bob.report.templating import environment
 from bob.result import Result, Verdict
 
 _BLANK = {MARKS[Verdict.HOLDS]: ""}
 NOT_PROBED = "·"
 """In LaTeX, where blank says that the property holds."""
+
+_CODE = {
+    "block_start_string": "<%",
+    "block_end_string": "%>",
+    "variable_start_string": "<<",
+    "variable_end_string": ">>",
+    "comment_start_string": "<#",
+    "comment_end_string": "#>",
+}
+"""How code is marked in these templates: braces are LaTeX's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +87,8 @@ def results_of(columns: Sequence[Column]) -> list[Result]:
     return list({id(column.result): column.result for column in columns}.values())
 
 
-def _environment(escape: Callable[[Any], str]) -> Environment:
-    return Environment(
-        loader=PackageLoader("bob.report"),
-        finalize=escape,  # of every value that a template writes
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # Braces are LaTeX's own.
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-    )
-
-
 def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequence[Column], **more: Any) -> str:
-    template = _environment(escape).get_template(name)
+    template = environment(finalize=escape, **_CODE).get_template(name)
     results = results_of(columns)
     return template.render(
         rows=rows,

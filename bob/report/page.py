@@ -8,36 +8,28 @@ escaped by jinja2, since every template value is text to it. ``page.html.j2`` ha
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from bob import __version__
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
-from bob.report.counts import compact, explored, looked_at, plural
+from bob.report.counts import looked_at, plural
 from bob.report.documents import results_of
 from bob.report.drawing import svg
-from bob.report.escape import clean
-from bob.report.rows import MARKS, by_family, cells, title
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, witness_command
-from bob.resources import shipped
-from bob.result import ConfigurationResult, PropertyResult, States, Verdict, WorkloadResult
+from bob.report.meanings import meanings
+from bob.report.rows import by_family, cells
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, witness_command
+from bob.report.templating import MARKS_HERE, SAYS, html
+from bob.result import ConfigurationResult, PropertyResult, Verdict, WorkloadResult
 from bob.story.sentence import sentence
 from bob.witness import read
-
-MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
-"""In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
-
-_SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ class PageCell:
     @property
     def summary(self) -> str:
         """The cell in a line, for those who cannot see where it stands."""
-        said = f"{self.cell.name} on {self.place}: {_SAYS[self.cell.verdict]}"
+        said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
         return f"{said}; {self.variants}" if self.cell.workloads else said
 
 
@@ -138,7 +130,8 @@ class _Anchors:
 def to_html(columns: Sequence[Column], template: Template | None = None, **more: Any) -> str:
     """The page about ``columns``.
 
-    ``template``, of :func:`environment`, may extend page.html.j2 and fill its blocks; ``more`` is what it needs for it.
+    ``template``, of :func:`bob.report.templating.html`, may extend page.html.j2 and fill its blocks; ``more`` is what
+    it needs for it.
     """
     shown = list(_columns(columns))
     by_column = {id(column.column): column for column in shown}
@@ -146,7 +139,7 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
     states = [cell.cell.states.exhaustive for cell in every]
-    page = template or environment().get_template("page.html.j2")
+    page = template or html().get_template("page.html.j2")
     return page.render(
         bob=__version__,
         columns=shown,
@@ -156,22 +149,11 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
         mounted=sum(looked_at(column.column.configuration).mounted for column in shown),
         tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
-        meanings=_meanings(),
+        meanings=meanings(),
         holds_means=HOLDS_MEANS,
         all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
         **more,
     )
-
-
-def in_words(states: States) -> str:
-    """How much was explored: ``812 of 2^88 legal crash states explored``."""
-    if not states.legal_sectors:
-        return ""
-    legal = f"{compact(states.legal_sectors)} legal crash states"
-    if states.exhaustive == "sectors":
-        return f"all {legal} explored"
-    whole = ", all whole" if states.exhaustive == "writes" else ""
-    return f"{compact(states.explored)} of {legal} explored{whole}"
 
 
 def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
@@ -204,40 +186,3 @@ def _story(path: Path) -> Story | None:
     operations = found.workload.operations
     told = sentence(found.timeline, operations, found.question)
     return Story(told, Markup(svg(found.timeline, operations, found.question, found.evidence)))
-
-
-def _meanings() -> dict[str, str]:
-    """What the shipped probes say of their properties, as far as their files can be read.
-
-    A probe file that is broken is not the business of a run that is over, so nothing but these two keys is read.
-    """
-    found = {}
-    for path in sorted(shipped("probes").glob("*.toml")):
-        with suppress(OSError, ValueError):
-            probe = tomllib.loads(path.read_text())
-            found[str(probe.get("name"))] = str(probe.get("meaning", ""))
-    return {name: meaning for name, meaning in found.items() if meaning}
-
-
-@cache
-def environment() -> Environment:
-    """Where the templates are, with autoescape and the filters that they use."""
-    made = Environment(
-        loader=PackageLoader("bob.report"),
-        autoescape=True,
-        finalize=_finalize,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters.update(
-        says=_SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
-        in_words=in_words, title=title, foot=foot,
-    )  # fmt: skip
-    return made
-
-
-def _finalize(value: Any) -> Any:
-    """Text without control characters; what is HTML already is left alone."""
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from bob.probe_files import shipped_probes
 from bob.report.columns import columns_of
-from bob.report.page import environment, in_words, to_html
+from bob.report.counts import in_words
+from bob.report.page import to_html
 from bob.report.rows import MARKS
+from bob.report.templating import html
 from bob.result import Result, States, Unmountable, Verdict, WorkloadResult
 
 from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
@@ -271,16 +273,14 @@ def test_what_the_properties_say() -> None:
 def test_probes_that_cannot_be_read_take_only_their_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.toml").write_text("name = ")
     (tmp_path / "mine.toml").write_text('name = "append-any"\nmeaning = "what I say"')
-    monkeypatch.setattr("bob.report.page.shipped", lambda folder: tmp_path)
+    monkeypatch.setattr("bob.report.meanings.shipped", lambda folder: tmp_path)
     said = parsed(ONE).by_id("reading").text
     assert "append-anywhat I say" in said
     assert "directory-op" not in said
 
 
 def test_a_template_may_add_a_comparison() -> None:
-    more = environment().from_string(
-        "{% extends 'page.html.j2' %}{% block comparison %}<p>{{ said }}</p>{% endblock %}"
-    )
+    more = html().from_string("{% extends 'page.html.j2' %}{% block comparison %}<p>{{ said }}</p>{% endblock %}")
     assert "<p>&lt;b&gt;</p>" in to_html(columns_of([(ONE, RUN)]), more, said="<b>")
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from bob.report.comparison.compare import Cell, Comparison, Group, Kind
 from bob.report.comparison.sides import Answer, Said, Side
@@ -27,9 +26,9 @@ from bob.report.comparison.words import (
     settings,
 )
 from bob.report.counts import plural
+from bob.report.templating import environment
 from bob.result import Result
 
-_TEMPLATES = Path(__file__).parents[1] / "templates"
 _COLUMNS = 7
 """So many configurations stand side by side: more would be wider than a page."""
 
@@ -110,16 +109,9 @@ def code(text: str) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=False,  # it is no HTML: the filter md escapes
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"md": escaped, "code": code}
-    return environment.get_template("comparison.md.j2")
+    made = environment()  # it is no HTML: the filter md escapes
+    made.filters |= {"md": escaped, "code": code}
+    return made.get_template("comparison.md.j2")
 
 
 def _title(comparison: Comparison) -> str:

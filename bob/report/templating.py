@@ -1,0 +1,51 @@
+"""The jinja2 environments that bob's documents are made in: one way to set them up, and the one of all HTML pages."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bob.report.counts import compact, explored, in_words, plural
+from bob.report.escape import clean
+from bob.report.rows import MARKS, title
+from bob.report.table import foot
+from bob.result import Verdict
+
+MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
+"""In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
+
+SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
+
+
+def environment(**more: Any) -> Environment:
+    """Where the templates are; ``more`` are options of jinja2's Environment: what is escaped, and how code is marked.
+
+    A name that a template uses and nobody gave is an error, not an empty text.
+    """
+    return Environment(
+        loader=PackageLoader("bob.report"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **more,
+    )
+
+
+@cache
+def html() -> Environment:
+    """That of HTML pages: every value is text, and escaped, with the filters that pages use."""
+    made = environment(autoescape=True, finalize=_finalize)
+    made.filters.update(
+        says=SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
+        in_words=in_words, title=title, foot=foot,
+    )  # fmt: skip
+    return made
+
+
+def _finalize(value: Any) -> Any:
+    """Text without control characters; what is HTML already is left alone."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
