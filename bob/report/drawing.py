@@ -1,9 +1,9 @@
 """The time line of a witness as a picture: SVG, for a page or a file of its own.
 
 One row an event, since times differ by a factor of a million. On the left the program's operations, in the middle what
-was sent to the disk, each write with a mark of what the crash made of it; flushes are bars across. Marks differ in
-shape, so they can be told apart in print, and by people who do not see their colours (those are Wong's, Nature Methods
-8, 2011).
+was sent to the disk, each write with a mark and a word for what the crash made of it; flushes are bars across. Marks
+differ in shape, so they can be told apart in print, and by people who do not see their colours (those are Wong's,
+Nature Methods 8, 2011).
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from xml.etree import ElementTree as Xml
 
 from bob.judge.rules import Question
 from bob.report.counts import plural
-from bob.report.story import at, words
+from bob.report.escape import clean
+from bob.report.story import at, role, words
 from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-WIDTH, ROW = 1120, 26
-TIME, PROGRAM, DISK = 84, 96, 340
+WIDTH, ROW, LINE = 1120, 26, 15
+"""Of the picture, of an event, and of a further line of one; all in pixels."""
+TIME, PROGRAM, DISK, WORDS = 84, 96, 340, 412
 """Where the columns begin: times end at the first."""
-LETTER = 7.4
-"""Width of a letter, about; what is longer than its column is cut."""
+LETTER, MOST_LINES = 7.4, 3
+"""Width of a letter, about; what is longer than so many lines of its column is cut."""
 
 COLOURS = {Fate.DURABLE: "#009E73", Fate.KEPT: "#0072B2", Fate.TORN: "#B07700", Fate.LOST: "#D55E00"}
 STYLE = """
@@ -34,75 +36,91 @@ STYLE = """
 """
 
 
+LEGEND = {
+    Fate.DURABLE: "surely on the disk",
+    Fate.KEPT: "pending, and on the disk",
+    Fate.TORN: "pending, on it in part",
+    Fate.LOST: "pending, not on the disk",
+}
+
+
 def svg(line: Timeline, operations: Sequence[Operation], question: Question | None = None, found: str = "") -> str:
     """The picture as an ``<svg>`` element; operations that ``question`` is about are framed, ``found`` is what was
     found after the crash."""
-    rows = list(line.events)
-    said = wrap(f"found after it: {found}", int((WIDTH - PROGRAM - 8) / LETTER)) if found else []
-    height = ROW * (len(rows) + 5) + 18 * len(said)
     root = Xml.Element(
         "svg",
         {
-            "xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {WIDTH} {height}", "class": "bob-timeline",
+            "xmlns": "http://www.w3.org/2000/svg", "class": "bob-timeline",
             "role": "img", "aria-label": "time line of the crash", "width": "100%", "font-family": "monospace",
         },
     )  # fmt: skip
     Xml.SubElement(root, "style").text = STYLE
+    _text(root, TIME, 18, "time", "strong", anchor="end")
     _text(root, PROGRAM, 18, "the program", "strong")
-    _text(root, DISK, 18, "what the disk was sent", "strong")
-    _rule(root, DISK - 18, 26, DISK - 18, ROW * (len(rows) + 2))
+    _text(root, DISK - 6, 18, "what the disk was sent", "strong")
     y = ROW * 2
     if line.left_out:
-        _text(root, DISK, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
-    for event in rows:
-        _row(root, event, operations, question, y)
-        y += ROW
+        _text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
+    y += ROW // 2 if line.left_out else 0
+    for event in line.events:
+        y += _row(root, event, operations, question, y)
+    _rule(root, DISK - 18, 26, DISK - 18, y)
     _rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
-    _text(root, PROGRAM, y + 18, f"crash at {at(line.crash)}", "strong")
-    for part in said:
-        y += 18
-        _text(root, PROGRAM, y + 18, part)
+    _text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
+    _text(root, PROGRAM, y + 20, "the crash: the power fails here", "strong")
+    said = wrap(f"found after it: {found}", int((WIDTH - PROGRAM - 8) / LETTER)) if found else []
+    for number, part in enumerate(said):
+        _text(root, PROGRAM, y + 38 + 18 * number, part)
+    y += 44 + 18 * len(said)
     for number, fate in enumerate(Fate):
-        x = PROGRAM + number * 215
-        _mark(root, fate, x, y + ROW + 14)
-        _text(root, x + 18, y + ROW + 18, LEGEND[fate])
+        x = PROGRAM + number * 255
+        _mark(root, fate, x, y)
+        _text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
+    root.set("viewBox", f"0 0 {WIDTH} {y + 20}")
     return Xml.tostring(root, encoding="unicode")
 
 
-LEGEND = {
-    Fate.DURABLE: "durable",
-    Fate.KEPT: "pending, on the disk",
-    Fate.TORN: "pending, there in part",
-    Fate.LOST: "pending, lost",
-}
+def mark(fate: Fate) -> str:
+    """The mark of ``fate`` by itself, as an ``<svg>`` element of the size of a letter."""
+    root = Xml.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 16 16", "width": "16", "height": "16",
+         "class": "bob-mark", "aria-hidden": "true"},
+    )  # fmt: skip
+    _mark(root, fate, 8, 8)
+    return Xml.tostring(root, encoding="unicode")
 
 
-def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], question: Question | None, y: float) -> None:
+def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], question: Question | None, y: int) -> int:
+    """Draw ``event`` at ``y``; the height of its row."""
     _text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
         case Called():
-            said = f"{event.number} {write_one(operations[event.number - 1])}"
-            box = {
-                "x": str(PROGRAM - 4),
-                "y": str(y - 10),
-                "width": str(DISK - PROGRAM - 24),
-                "height": "20",
-                "rx": "3",
-            }
-            asked = question is not None and event.number in (*question.required, question.later)
-            frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
-            Xml.SubElement(root, "rect", {**box, "fill": "none", **frame})
-            _text(root, PROGRAM + 2, y + 4, _cut(said, DISK - PROGRAM - 34), "strong", whole=said)
+            return _call(root, event.number, operations, question, y)
         case Flushed():
             _rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
             _text(root, DISK - 26, y + 4, until, "quiet", anchor="end")
+            return ROW
         case Written():
             _rule(root, DISK - 18, y, DISK - 6, y)
             _mark(root, event.fate, DISK, y)
-            said = words(event)
             strong = "strong" if event.fate in (Fate.TORN, Fate.LOST) or event.operations else ""
-            _text(root, DISK + 14, y + 4, _cut(said, WIDTH - DISK - 20), strong, whole=said)
+            _text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
+            return ROW + LINE * (_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
+
+
+def _call(root: Xml.Element, number: int, operations: Sequence[Operation], question: Question | None, y: int) -> int:
+    """Operation ``number``, in a frame: of those that the question is about, with what it asks of it."""
+    asked = role(question, number)
+    frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
+    box = Xml.SubElement(root, "rect", {"x": str(PROGRAM - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
+    width = DISK - PROGRAM - 24
+    count = _lines(root, PROGRAM + 2, y + 4, f"{number} {write_one(operations[number - 1])}", width - 10, "strong")
+    if asked:
+        count += _lines(root, PROGRAM + 2, y + 4 + LINE * count, asked, width - 10, "quiet")
+    box.attrib |= {"width": str(width), "height": str(20 + LINE * (count - 1))}
+    return ROW + LINE * (count - 1)
 
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
@@ -122,13 +140,24 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
             _rule(root, x - 6, y + 6, x + 6, y - 6, colour=colour, width=2)
 
 
+def _lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str) -> int:
+    """``said`` in as many lines as it takes, but not too many; how many these are. What was cut is the title."""
+    parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
+    few = parts[:MOST_LINES]
+    if len(few) < len(parts):
+        few[-1] = f"{few[-1][:-1]}…"
+    for number, part in enumerate(few):
+        _text(root, x, y + LINE * number, part, style, whole=said if few[-1] != parts[-1] else "")
+    return len(few)
+
+
 def _text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
-    element.text = said
-    if whole and whole != said:
-        Xml.SubElement(element, "title").text = whole
+    element.text = clean(said)
+    if whole:
+        Xml.SubElement(element, "title").text = clean(whole)
 
 
 def _rule(
@@ -143,9 +172,3 @@ def _stroke(colour: str, dash: str) -> Iterator[tuple[str, str]]:
     yield ("stroke", colour) if colour else ("class", "line")
     if dash:
         yield "stroke-dasharray", dash
-
-
-def _cut(said: str, width: float) -> str:
-    """``said``, or as much of it as there is room for."""
-    letters = int(width / LETTER)
-    return said if len(said) <= letters else said[: letters - 1] + "…"

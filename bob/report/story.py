@@ -12,6 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from bob.judge.rules import Question
 from bob.report.counts import plural, size
 from bob.report.trimmed import Trimmed
 from bob.story.sentence import sentence
@@ -55,10 +56,7 @@ def _print_operations(console: Console, witness: Witness) -> None:
     console.print(Text("operations", "bob.heading"))
     asked = witness.question
     for number, operation in enumerate(witness.workload.operations, start=1):
-        is_required = asked is not None and number in asked.required
-        note = " <- the question is about this one" if is_required else ""
-        if asked is not None and number == asked.later:
-            note = " <- and about this later one"
+        note = f" <- {said}" if (said := role(asked, number)) else ""
         _print(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
     finish = witness.workload.finish
     ending = "; ".join(map(write_one, finish.operations)) or "until everything is written"
@@ -93,6 +91,15 @@ def _print_event(console: Console, event: Event) -> None:
             row.add_column()
             row.add_row(at(event.seconds), Text(MARKS[event.fate], STYLES[event.fate]), Text(words(event)))
             console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
+
+
+def role(question: Question | None, number: int) -> str:
+    """What ``question``, which is answered wrongly, says of operation ``number``; nothing where it is not about it."""
+    if question is None or number not in (*question.required, question.later):
+        return ""
+    if question.later is None:
+        return "is there only in part"
+    return "is there too early" if number == question.later else f"must come before operation {question.later}"
 
 
 def words(event: Written) -> str:
