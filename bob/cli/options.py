@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,12 +91,38 @@ class NewFolder(ParamType):
         return path
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where documents go: one into the file ``path``, or several into that folder."""
+
+    path: Path
+    is_folder: bool
+
+
+class NewFileOrFolder(ParamType):
+    """A file as :class:`NewFile` has it; or a folder, which is there or whose name ends in a slash."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Destination:
+        """The path and which of the two it is, after a look at whether it can be written."""
+        if not value or not (value.endswith("/") or Path(value).is_dir()):
+            return Destination(NewFile().convert(value, param, ctx), False)
+        check_folder(Path(value), _option(param))
+        return Destination(Path(value), True)
+
+
 def check_new_folder(path: Path, option: str) -> None:
     """Raise UsageError if the folder ``path`` can neither be made nor is there and empty."""
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
     if path.is_dir() and os.access(path, os.R_OK) and any(path.iterdir()):
         raise UsageError(f"{option}: {path} is not empty", hint="every run has a directory of its own")
+    check_folder(path, option)
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Raise UsageError if there is no folder ``path`` to write to, and none can be made."""
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if reason := why_no_new_file(existing):
         raise UsageError(f"{option}: cannot write to {existing}: {reason}", hint="name another directory")

@@ -7,7 +7,8 @@ import io
 import json
 import os
 import sys
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -103,6 +104,18 @@ def write_text(path: Path, text: str, option: str) -> None:
     finally:
         if not special:
             part.unlink(missing_ok=True)
+
+
+def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
+    """Write ``pages``, each with its place below, into the ``folder`` that ``option`` names, which is made."""
+    for place, text in pages:
+        file = folder / place
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            hint = f"name another directory with {option}"
+            raise UsageError(f"cannot make {file.parent}: {error.strerror}", hint=hint) from error
+        write_text(file, text, option)
 
 
 def is_stdout(path: Path | None) -> bool:

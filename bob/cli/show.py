@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bob.cli.options import NewFile, json_option
-from bob.cli.output import console, is_stdout, paper, write_json, write_text
+from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_option
+from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import Exit, UsageError
 from bob.report.columns import Column, columns_of
 from bob.report.saved import Saved, load
@@ -27,7 +27,9 @@ ENDINGS = {
     "json": (".json",),
     "html": (".html", ".htm"),
 }
-"""The formats, and how their files end."""
+"""The formats of one file, and how it ends."""
+SITE = "site"
+"""The format of several files."""
 
 
 @click.command()
@@ -35,25 +37,32 @@ ENDINGS = {
 @click.option(
     "--format",
     "wanted",
-    type=click.Choice(tuple(ENDINGS)),
-    help="What to write.  [default: what FILE ends with, else table]",
+    type=click.Choice((*ENDINGS, SITE)),
+    help="What to write.  [default: what FILE ends with, else table; for a directory site]",
 )
-@click.option("--output", type=NewFile(), metavar="FILE", help="Write it into FILE; - is stdout, the default.")
+@click.option(
+    "--output",
+    type=NewFileOrFolder(),
+    metavar="FILE|DIR/",
+    help="Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
+)
 @json_option
-def show(runs: tuple[Path, ...], wanted: str | None, output: Path | None, json_file: Path | None) -> Exit:
+def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None, json_file: Path | None) -> Exit:
     """Print the table of RUN again: a run directory, or a result that --json wrote.
 
     Several runs are shown side by side, a column for each configuration.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
-    to what was run.
+    to what was run. A directory, one that is there or whose name ends in a slash, becomes a site: index.html has the
+    table, and each × leads to a page of its own, with the story of its witness and a picture of the time line.
 
     \b
     Examples:
       bob show bob-runs/20261121T230021-1f2e3d
       bob show bob-runs/*
       bob show bob-runs/20261121T230021-1f2e3d --output table1.html
+      bob show bob-runs/20261121T230021-1f2e3d --output pages/
       bob show bob-runs/* --format latex --output table1.tex
       bob show --json - bob-runs/20261121T230021-1f2e3d | jq .environment
 
@@ -64,20 +73,39 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Path | None, json_f
       8   a file is no result
       9   a run has no result
     """
-    shown = output or STDOUT
-    if is_stdout(json_file) and (output or wanted) and is_stdout(shown):
+    asked, wanted = wanted, wanted or _format_of(output)
+    shown = output.path if output else STDOUT
+    _check(wanted, output)
+    if is_stdout(json_file) and (output or asked) and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     saved = [load(run) for run in runs]
     if json_file is not None:
         write_json(json_file, _documents(saved))
     if not (is_stdout(json_file) and is_stdout(shown)):
-        _write(wanted or _format_of(output), saved, runs, shown)
+        _write(wanted, saved, runs, shown)
     return Exit.UNKNOWN_CELLS if any(one.result.has_unknown for one in saved) else Exit.DONE
 
 
-def _format_of(output: Path | None) -> str:
+def _check(wanted: str, output: Destination | None) -> None:
+    """Raise UsageError if a site has no directory to go to, or something else has."""
+    if wanted != SITE:
+        if output and output.is_folder:
+            hint = f"for example {output.path / 'table'}{ENDINGS[wanted][0]}"
+            raise UsageError(f"--output: {output.path} is a directory", hint=hint)
+        return
+    if output is None or is_stdout(output.path):
+        raise UsageError("a site is several files", hint="name a directory for them, for example --output pages/")
+    check_folder(output.path, "--output")
+    if (output.path / "result.json").exists():
+        hint = f"for example --output {output.path / 'pages'}/"
+        raise UsageError(f"--output: {output.path} is the directory of a run", hint=hint)
+
+
+def _format_of(output: Destination | None) -> str:
     """The format that the name of the file speaks of."""
-    ending = output.suffix.lower() if output else ""
+    if output and output.is_folder:
+        return SITE
+    ending = output.path.suffix.lower() if output else ""
     return next((name for name, endings in ENDINGS.items() if ending in endings), "table")
 
 
@@ -91,6 +119,10 @@ def _write(wanted: str, saved: list[Saved], runs: tuple[Path, ...], output: Path
             write_text(output, file.getvalue(), "--output")
         case "json":
             write_text(output, json.dumps(_documents(saved), indent=2) + "\n", "--output")
+        case _ if wanted == SITE:
+            from bob.report.site import pages
+
+            write_pages(output, pages(columns_of((one.result, one.folder) for one in saved)), "--output")
         case _:
             columns = columns_of((one.result, one.folder) for one in saved)
             write_text(output, _writer(wanted)(columns), "--output")

@@ -27,7 +27,10 @@ def witness() -> None:
 @witness.command()
 @click.argument("path", metavar="WITNESS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--svg", "picture", type=NewFile(), metavar="FILE", help="Draw the time line, too.")
-def show(path: Path, picture: Path | None) -> Exit:
+@click.option(
+    "--html", "page", type=NewFile(), metavar="FILE", help="Write the story as a page that stands alone, too."
+)
+def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
     """Tell the story of WITNESS.
 
     What the program did, what the disk was sent and when, which of that the crash left, what was found after it, and
@@ -37,6 +40,7 @@ def show(path: Path, picture: Path | None) -> Exit:
     Examples:
       bob witness show bob-runs/20261121T230021-1f2e3d/witnesses/append-any.json
       bob witness show --svg crash.svg append-any.json
+      bob witness show --html crash.html append-any.json
 
     \b
     Exit codes:
@@ -53,6 +57,10 @@ def show(path: Path, picture: Path | None) -> Exit:
     if picture is not None:
         drawn = svg(found.timeline, found.workload.operations, found.question, found.evidence)
         write_text(picture, drawn + "\n", "--svg")
+    if page is not None:
+        from bob.report.witness_page import to_html
+
+        write_text(page, to_html(found, meaning, path), "--html")
     print_story(console(), found, meaning, f"bob replay {shlex.quote(str(path))}")
     return Exit.DONE
 

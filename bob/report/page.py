@@ -1,8 +1,9 @@
 """Results as one HTML page: the table, and below it for each cell what was run, what failed, and the evidence.
 
-The page stands alone: no network, no script, nothing beside the file. Whatever kernels, tools and files said is
-escaped by jinja2, since every template value is text to it. ``page.html.j2`` has blocks (``title``, ``heading``,
-``links``, ``comparison``, ``footer``), which a template that extends it may fill.
+The page stands alone: no network, no script, nothing beside the file. Or it is the first of several, and each witness
+has a page of its own (:mod:`bob.report.site`). Whatever kernels, tools and files said is escaped by jinja2, since every
+template value is text to it. ``page.html.j2`` has blocks (``title``, ``heading``, ``links``, ``comparison``,
+``footer``), which a template that extends it may fill.
 """
 
 from __future__ import annotations
@@ -29,15 +30,27 @@ from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, witness_command
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Verdict, WorkloadResult
 from bob.story.sentence import sentence
-from bob.witness import read
+from bob.witness import Witness, read
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What a witness shows: in one sentence, and as a picture of its time line."""
+    """What the witness in the file ``path`` shows; ``page`` is where its own page is, empty where it has none."""
 
-    sentence: str
-    picture: Markup
+    witness: Witness
+    path: Path
+    page: str
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in one sentence."""
+        return sentence(self.witness.timeline, self.witness.workload.operations, self.witness.question)
+
+    @property
+    def picture(self) -> Markup:
+        """The time line, drawn."""
+        found = self.witness
+        return Markup(svg(found.timeline, found.workload.operations, found.question, found.evidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,11 @@ class PageCell:
     cell: PropertyResult
     command: str | None
     story: Story | None = None
+
+    @property
+    def link(self) -> str:
+        """Where its mark in the table leads."""
+        return self.story.page if self.story and self.story.page else f"#{self.anchor}"
 
     @property
     def mark(self) -> str:
@@ -92,14 +110,17 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page, and its cells by the property's name."""
+    """A configuration with its place on the page, and its cells by the property's name; and where it is said, with
+    which story, that crash states could not be mounted."""
 
     anchor: str
     column: Column
     cells: Mapping[str, PageCell]
     families: Mapping[str, Sequence[PageCell]]
     explored: int
+    unmountable_anchor: str
     unmountable_command: str | None
+    unmountable: Story | None
 
     @property
     def configuration(self) -> ConfigurationResult:
@@ -113,13 +134,13 @@ class PageColumn:
 
 @dataclass(slots=True)
 class _Anchors:
-    """Gives out ids, each once."""
+    """Gives out ids, or names of files, each once."""
 
     given: set[str] = field(default_factory=set)
 
     def new(self, *words: str) -> str:
-        """An id made of ``words``, in letters that need no escaping in a link."""
-        wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") or "x" for word in words)
+        """One made of ``words``, in letters that need no escaping in a link, and short enough for a file."""
+        wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:80] or "x" for word in words)
         found, number = wanted, 2
         while found in self.given:
             found, number = f"{wanted}-{number}", number + 1
@@ -128,12 +149,18 @@ class _Anchors:
 
 
 def to_html(columns: Sequence[Column], template: Template | None = None, **more: Any) -> str:
-    """The page about ``columns``.
+    """The page about ``columns``, which stands alone.
 
     ``template``, of :func:`bob.report.templating.html`, may extend page.html.j2 and fill its blocks; ``more`` is what
     it needs for it.
     """
-    shown = list(_columns(columns))
+    return render(columns, list(laid_out(columns)), template, **more)
+
+
+def render(
+    columns: Sequence[Column], shown: Sequence[PageColumn], template: Template | None = None, **more: Any
+) -> str:
+    """The page about ``columns``, which are ``shown`` as :func:`laid_out` says."""
     by_column = {id(column.column): column for column in shown}
     groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
     results = results_of(columns)
@@ -143,6 +170,7 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
     return page.render(
         bob=__version__,
         columns=shown,
+        apart=any(cell.story and cell.story.page for cell in every),
         groups=groups,
         families=by_family(column.configuration for column in columns),
         results=results,
@@ -156,33 +184,39 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
     )
 
 
-def _columns(columns: Sequence[Column]) -> Iterator[PageColumn]:
+def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn]:
+    """Each of ``columns`` with its place on the page.
+
+    With a ``folder``, each witness that can be read has a page of its own in there, CONFIGURATION/PROPERTY.html.
+    """
     anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
     for column in columns:
-        found = column.configuration
-        anchor = anchors.new(column.label)
+        found, run = column.configuration, column.run
+        anchor, files = anchors.new(column.label), _Anchors()
+        below = folder and f"{folder}/{anchor}"
+        witness = found.unmountable.witness
+        unmountable = _story(run, witness, below and f"{below}/{files.new('unmountable')}.html")
         known = {
             name: PageCell(
                 anchors.new(column.label, name),
                 column.label,
                 cell,
-                witness_command(column.run, cell.witness) if cell.witness else None,
-                _story(column.run / cell.witness) if cell.witness else None,
+                witness_command(run, cell.witness) if cell.witness else None,
+                _story(run, cell.witness, below and f"{below}/{files.new(name)}.html"),
             )
             for name, cell in cells(found).items()
         }
         families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
-        witness = found.unmountable.witness
-        command = witness_command(column.run, witness) if witness else None
-        yield PageColumn(anchor, column, known, families, looked_at(found).explored, command)
+        command = witness_command(run, witness) if witness else None
+        place = anchors.new(column.label, "unmountable")
+        yield PageColumn(anchor, column, known, families, looked_at(found).explored, place, command, unmountable)
 
 
-def _story(path: Path) -> Story | None:
-    """The story of the witness in ``path``; None where the file is not there any more, or none that can be read."""
+def _story(run: Path, witness: str | None, page: str) -> Story | None:
+    """The story of ``witness``; None where the file is not there any more, or none that can be read."""
+    if witness is None:
+        return None
     try:
-        found = read(path)
+        return Story(read(run / witness), run / witness, page)
     except MalformedError:
         return None
-    operations = found.workload.operations
-    told = sentence(found.timeline, operations, found.question)
-    return Story(told, Markup(svg(found.timeline, operations, found.question, found.evidence)))

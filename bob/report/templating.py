@@ -41,9 +41,14 @@ def html() -> Environment:
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         says=SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
-        in_words=in_words, title=title, foot=foot,
+        in_words=in_words, title=title, foot=foot, sentence=_sentence,
     )  # fmt: skip
     return made
+
+
+def _sentence(text: str) -> str:
+    """``text`` as a sentence; nothing where there is none."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def _finalize(value: Any) -> Any:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from report.witnesses import put as put_witnesses
 
 from bob.cli.show import ENDINGS
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.page import to_html
+from bob.report.site import pages
 from bob.result import to_json
 
 from .stand_in import Bob, Ended, result
@@ -102,7 +104,14 @@ def test_a_document_and_json_at_once(bob: Bob, run: Path) -> None:
         (("--format", "csv", "--json", "-"), "bob: two documents cannot both go to stdout\n"),
         (("--output", "-", "--json", "-"), "bob: two documents cannot both go to stdout\n"),
         (("--output", "gone/t.html"), "bob: --output: there is no directory gone\n"),
-        (("--output", "here"), "bob: --output: here is a directory\n"),
+        (("--output", "here"), "bob: --output: here is the directory of a run\n"),
+        (("--output", "here/"), "bob: --output: here is the directory of a run\n"),
+        (("--output", ""), "bob: --output: . is a directory\n"),
+        (("--output", "here/result.json/"), "bob: --output: here/result.json is not a directory\n"),
+        (("--format", "csv", "--output", "new/"), "bob: --output: new is a directory\n"),
+        (("--format", "site"), "bob: a site is several files\n"),
+        (("--format", "site", "--output", "-"), "bob: a site is several files\n"),
+        (("--format", "site", "--output", "here/result.json"), "bob: --output: here/result.json is not a directory\n"),
         (("--format", "pdf"), "bob: invalid value for '--format': 'pdf' is not one of "),
     ],
 )
@@ -132,3 +141,26 @@ def test_a_result_with_half_a_letter_is_written(bob: Bob, run: Path) -> None:
     for name in ENDINGS:
         assert bob("show", "here", "--format", name, "--output", "file").code == 3
         Path("file").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "options", [("--output", "new/pages/"), ("--output", "."), ("--format", "site", "--output", "p")]
+)
+def test_a_folder_becomes_a_site(bob: Bob, run: Path, options: tuple[str, ...]) -> None:
+    put_witnesses(run, result())
+    expected = {str(place): text for place, text in pages(columns_of([(result(), run)]))}
+
+    assert bob("show", "here", *options) == Ended(3, "", "")
+
+    folder = Path(options[-1])
+    found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.html")}
+    assert found == expected
+    assert set(found) == {"index.html", "witnesses/ext4-ordered/append-any.html"}
+    assert f"bob replay {run}/witnesses/append-any.json" in found["witnesses/ext4-ordered/append-any.html"]
+
+
+def test_a_site_takes_the_place_of_the_one_before(bob: Bob, run: Path) -> None:
+    assert bob("show", "here", "--output", "pages/").code == 3
+    put_witnesses(run, result())
+    assert bob("show", "here", "--output", "pages", "--json", "-").out == bob("show", "here", "--json", "-").out
+    assert Path("pages/witnesses/ext4-ordered/append-any.html").exists()

@@ -1,0 +1,77 @@
+"""The page of one witness: what its property asks for and what was found, the story, and how to see it again.
+
+It stands alone, as the table's page does (:mod:`bob.report.page`), and is for people who know file systems and have
+never heard of bob. ``witness.html.j2`` has its words.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from bob import __version__
+from bob.report.counts import size
+from bob.report.drawing import mark, svg
+from bob.report.story import role
+from bob.report.table import device
+from bob.report.templating import html
+from bob.story.sentence import sentence
+from bob.story.timeline import Fate
+from bob.witness import Witness
+from bob.workload.language import GRAMMAR, write_one
+from bob.workload.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation as it is written, and what the question says of it."""
+
+    written: str
+    role: str
+
+
+def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: str = "") -> str:
+    """The page of ``witness``, whose file the commands on it name as ``path``.
+
+    ``meaning`` is what its property asks for, empty where nobody knows. ``table`` is where the table's page is, seen
+    from this one, and ``cell`` the id of the cell's section there; both are empty where there is no table.
+    """
+    workload, asked, made = witness.workload, witness.question, witness.configuration
+    steps = [_Step(write_one(one), role(asked, number)) for number, one in enumerate(workload.operations, start=1)]
+    file = shlex.quote(str(path))
+    keep = shlex.quote(f"{made.name}-{witness.property or 'unmountable'}".replace("/", "-"))
+    return (
+        html()
+        .get_template("witness.html.j2")
+        .render(
+            bob=__version__,
+            witness=witness,
+            made=made,
+            table=table,
+            cell=cell,
+            meaning=meaning,
+            device=device(witness.model.write_cache.value, witness.model.atomic_write_bytes),
+            device_size=size(witness.base.length),
+            unit=witness.model.atomic_write_bytes,
+            told=sentence(witness.timeline, workload.operations, asked),
+            steps=steps,
+            setup=[write_one(one) for one in workload.setup],
+            finish=[write_one(one) for one in workload.finish.operations],
+            forms=_forms([*workload.operations, *workload.finish.operations]),
+            fates=list(Fate),
+            shapes={fate: Markup(mark(fate)) for fate in Fate},
+            picture=Markup(svg(witness.timeline, workload.operations, asked, witness.evidence)),
+            replay=f"bob replay {file}",
+            keep=f"bob replay --keep {keep} {file}",
+            story=f"bob witness show {file}",
+        )
+    )
+
+
+def _forms(operations: list[Operation]) -> list[tuple[str, str]]:
+    """How these operations are written, and what they do, each kind once."""
+    verbs = dict.fromkeys(write_one(one).split(maxsplit=1)[0] for one in operations)
+    return [(GRAMMAR[verb].usage, GRAMMAR[verb].does) for verb in verbs]

@@ -1,0 +1,62 @@
+"""bob witness show: the story in the terminal, as a picture and as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from report.witnesses import documents
+
+from bob.report.drawing import svg
+from bob.report.meanings import meanings
+from bob.report.witness_page import to_html
+from bob.witness import read
+
+from .stand_in import Bob, Ended
+
+PATH = Path("a witness.json")
+
+
+@pytest.fixture
+def found(bob: Bob) -> Path:
+    """The file of a witness, in the directory where bob is run."""
+    PATH.write_text(json.dumps(documents()["overwrite-any"]))
+    return PATH
+
+
+def test_the_story(bob: Bob, found: Path) -> None:
+    ended = bob("witness", "show", found)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "overwrite-any on ext4-ordered (data=ordered)\n" in ended.out
+    assert "  1 write /a 0 512 <- must come before operation 2\n" in ended.out
+    assert "  2 create /n <- is there too early\n" in ended.out
+    assert ended.out.endswith("bob replay 'a witness.json'\n")
+
+
+def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
+    told = bob("witness", "show", found)
+
+    assert bob("witness", "show", found, "--svg", "a.svg", "--html", "a.html") == told
+
+    witness = read(found)
+    drawn = svg(witness.timeline, witness.workload.operations, witness.question, witness.evidence)
+    assert Path("a.svg").read_text() == drawn + "\n"
+    assert Path("a.html").read_text() == to_html(witness, meanings()["overwrite-any"], found)
+    assert "bob replay &#39;a witness.json&#39;" in Path("a.html").read_text()
+
+
+def test_a_property_that_bob_does_not_ship(bob: Bob, found: Path) -> None:
+    found.write_text(json.dumps({**documents()["overwrite-any"], "property": "mine"}))
+
+    assert bob("witness", "show", found, "--html", "a.html").code == 0
+
+
+def test_what_cannot_be(bob: Bob, found: Path) -> None:
+    assert bob("witness", "show", found, "--html", "gone/a.html") == Ended(
+        2, "", "bob: --html: there is no directory gone\nhint: mkdir -p gone\n"
+    )
+    found.write_text("{}")
+    assert bob("witness", "show", found, "--html", "a.html").code == 8
+    assert not Path("a.html").exists()

@@ -1,0 +1,183 @@
+"""The page of a witness, parsed: all of the story is there, text of others is text, and it can be printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bob.crash.device import DeviceModel, WriteCache
+from bob.probe_files import shipped_probes
+from bob.report import witness_page
+from bob.report.meanings import meanings
+from bob.story.sentence import sentence
+from bob.story.timeline import Fate, Timeline, Written
+from bob.witness import Witness
+from bob.workload.language import parse as operations
+from bob.workload.operations import Finish, Workload
+
+from .html_pages import NASTY, Page, parse
+from .witnesses import witness
+
+PATH = Path("bob-runs/20261121T230021-1f2e3d/witnesses/w.json")
+NAMES = pytest.mark.parametrize("name", ["overwrite-any", "single-sector-overwrite", "unmountable"])
+
+
+def to_html(found: Witness, path: Path, table: str = "", cell: str = "") -> str:
+    """The page of ``found``, with what its property asks for."""
+    return witness_page.to_html(found, meanings().get(found.property or "", ""), path, table, cell)
+
+
+def text_of(page: Page) -> str:
+    return " ".join(page.by_id("top").text.split())
+
+
+@NAMES
+def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
+    found = witness(name, tmp_path)
+    page = parse(to_html(found, PATH))
+    text = text_of(page)
+    [title] = page.all("title")
+    assert "ext4-ordered" in title.text and found.kernel in title.text
+    for said in (
+        found.kernel,
+        "rw,data=ordered",
+        "volatile write cache, writes of 512 bytes are atomic",
+        sentence(found.timeline, found.workload.operations, found.question),
+        found.evidence[1:],
+        *("write /a 0 512", "create /n", "write PATH OFFSET LENGTH"),
+        meanings().get(name, " No property speaks of it")[1:],
+        *(fate.value for fate in Fate),
+        "the crash: the power fails here",
+        f"bob replay {PATH}",
+        f"bob witness show {PATH}",
+    ):
+        assert said in text, said
+    assert f"bob replay --keep ext4-ordered-{name} {PATH}" in text
+    assert len(page.with_class("svg", "bob-timeline")) == 1
+    assert len(page.with_class("svg", "bob-mark")) == len(Fate)
+
+
+def test_what_is_accused_stands_beside_its_operation(tmp_path: Path) -> None:
+    page = parse(to_html(witness("overwrite-any", tmp_path), PATH))
+    [listed] = page.with_class("ol", "operations")
+    said = [" ".join(one.text.split()) for one in page.all("li") if one.parent is listed]
+    assert said == ["write /a 0 512 must come before operation 2", "create /n is there too early"]
+    page = parse(to_html(witness("unmountable", tmp_path), PATH))
+    assert not page.with_class("span", "role")
+
+
+def test_the_initial_tree_is_folded(tmp_path: Path) -> None:
+    [folded] = parse(to_html(witness("overwrite-any", tmp_path), PATH)).all("details")
+    assert "write /a 0 4096" in folded.text
+    assert "open" not in folded.attributes
+
+
+@NAMES
+def test_links_and_ids(name: str, tmp_path: Path) -> None:
+    alone = parse(to_html(witness(name, tmp_path), PATH))
+    ids = [one.attributes["id"] for one in alone.elements if "id" in one.attributes]
+    assert len(ids) == len(set(ids))
+    links = [str(one.attributes["href"]) for one in alone.all("a")]
+    assert links and {link.removeprefix("#") for link in links} <= set(ids)
+    below = parse(to_html(witness(name, tmp_path), PATH, "../index.html", "the-cell"))
+    more = {str(one.attributes["href"]) for one in below.all("a")} - set(links)
+    assert more == {"../index.html#table", "../index.html#the-cell"}
+
+
+@NAMES
+def test_nothing_comes_from_elsewhere(name: str, tmp_path: Path) -> None:
+    text = to_html(witness(name, tmp_path), PATH).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?:|src=|@import|url\(|<script|<link", text)
+
+
+def nasty(found: Witness, text: str) -> Witness:
+    """``found``, in which everything that others say is ``text``."""
+    name = shlex.quote("/" + text.replace("/", "|"))
+    workload = Workload(
+        text, operations(f"create {name}"), operations(f"write {name} 0 9; create /n"), Finish(text, operations("sync"))
+    )
+    event = Written(0.1, None, 0, 1, 0, 8, text, False, Fate.TORN, text, text, (1,), text)
+    return replace(
+        found,
+        property=text,
+        evidence=text,
+        kernel=text,
+        environment=dict.fromkeys((*found.environment, text), text),
+        configuration=replace(found.configuration, name=text, mkfs_options=text, mount_options=text),
+        workload=workload,
+        base=replace(found.base, effective_options=text),
+        timeline=Timeline((event,), 2.0),
+    )
+
+
+def test_text_of_others_is_text(tmp_path: Path) -> None:
+    found = witness("overwrite-any", tmp_path)
+    plain, page = (parse(to_html(nasty(found, text), Path(text))) for text in ("a", NASTY))
+    assert {one.tag for one in page.elements} == {one.tag for one in plain.elements}
+    assert NASTY in page.all("title")[0].text
+    assert sum("<script>" in one.text for one in page.all("code")) >= 6
+    assert sum("<script>" in one.text for one in page.all("text")) >= 2
+    assert "<script>" not in to_html(nasty(found, NASTY), Path(NASTY))
+
+
+def test_the_commands_are_one_word_for_the_shell(tmp_path: Path) -> None:
+    path = Path("it's a file; rm.json")
+    commands = [
+        shlex.split(one.text)
+        for one in parse(to_html(nasty(witness("unmountable", tmp_path), "a b"), path)).with_class("pre", "command")
+    ]
+    assert commands == [
+        ["bob", "replay", str(path)],
+        ["bob", "replay", "--keep", "a b-a b", str(path)],
+        ["bob", "witness", "show", str(path)],
+    ]
+
+
+def test_a_property_that_is_nobodys(tmp_path: Path) -> None:
+    found = replace(witness("overwrite-any", tmp_path), property="mine")
+    assert "mine" not in {probe.property.name for probe in shipped_probes()}
+    assert "not one of its own" in text_of(parse(to_html(found, PATH)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "effective", "said"),
+    [
+        ("nolog", "rw,relatime", "rw,relatime (asked for nolog)"),
+        ("data=ordered", "rw,data=ordered", "rw,data=ordered"),
+        ("", "rw", "rw"),
+        ("sync", "", "with options that are not known (asked for sync)"),
+    ],
+)
+def test_how_it_was_mounted(asked: str, effective: str, said: str, tmp_path: Path) -> None:
+    found = witness("overwrite-any", tmp_path)
+    made, base = replace(found.configuration, mount_options=asked), replace(found.base, effective_options=effective)
+    [setting] = parse(to_html(replace(found, configuration=made, base=base), PATH)).with_class("p", "setting")
+    assert f"ext4, mounted {said}mkfs without" in " ".join(setting.text.split())
+
+
+def test_a_disk_without_a_cache_is_told_otherwise(tmp_path: Path) -> None:
+    found = witness("overwrite-any", tmp_path)
+    cached = text_of(parse(to_html(found, PATH)))
+    bare = text_of(parse(to_html(replace(found, model=DeviceModel(WriteCache.NONE, 4096)), PATH)))
+    assert "still in its cache" in cached and "still in its cache" not in bare
+    assert "no write cache, writes of 4,096 bytes are atomic" in bare
+    assert "in units of 4,096 bytes" in bare
+
+
+def test_it_can_be_printed_and_read_in_the_dark(tmp_path: Path) -> None:
+    """On paper: black on white whatever the screen's scheme, what is folded unfolded, the picture in one piece."""
+    text = to_html(witness("overwrite-any", tmp_path), PATH)
+    [style, *_] = parse(text).all("style")
+    assert "@media (prefers-color-scheme: dark)" in style.text
+    printed = style.text.rpartition("@media print {")[2]
+    defined = dict(re.findall(r"--([\w-]+): (#\w+);", printed))
+    dark = dict(re.findall(r"--([\w-]+): (#\w+);", style.text.partition("prefers-color-scheme: dark)")[2][:1200]))
+    used = set(re.findall(r"var\(--([\w-]+)\)", style.text.partition("/* What only")[2])) - {"tone"}
+    assert used <= set(defined) and {"paper", "card", "ink"} <= set(defined) <= set(dark)
+    assert (defined["paper"], defined["ink"]) == ("#fff", "#000")
+    assert "details::details-content" in printed
+    assert re.search(r"\.picture \{[^}]*break-inside: avoid", printed)
