@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.errors import StoreError, UsageError
+from bob.errors import StoreError
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image, ensure
+from bob.image import Image
 from bob.judge.idempotence import OF_RECOVERY, during_recovery
 from bob.judge.presence import Oracle
 from bob.judge.rules import violation
@@ -21,9 +21,9 @@ from bob.pipeline import agent_in
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.record.base import drop_base
-from bob.request import DEFAULT_IMAGE
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness, read
+from bob.witness_image import image_for
 from bob.workload.history import simulate
 from bob.workload.pattern import describe
 
@@ -55,13 +55,7 @@ def replay(
     ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in found(paths)]
-    built = ensure(image or DEFAULT_IMAGE, progress.step)
-    for path, witness in witnesses:
-        if built.kernel_release != witness.kernel and not any_kernel:
-            raise UsageError(
-                f"the witness {path.name} is of kernel {witness.kernel}, the image has {built.kernel_release}",
-                hint="name an image with that kernel by --image, or try it on this one with --any-kernel",
-            )
+    built = image_for(witnesses, image, progress, any_kernel=any_kernel)
     return _replayed(witnesses, built, connect, times, progress)
 
 

@@ -12,15 +12,15 @@ from bob import witness
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image, ensure
+from bob.image import Image
 from bob.judge.idempotence import OF_RECOVERY
 from bob.pipeline import agent_in
 from bob.probe_files import shipped_probes
 from bob.progress import Progress
-from bob.request import DEFAULT_IMAGE
 from bob.shrink.shrinker import Shrinker, in_words
 from bob.store import read_document, write_whole
 from bob.witness import Size, Witness
+from bob.witness_image import image_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,7 @@ def shrink(
             raise UsageError(
                 f"the witness {path.name} is of a crash during recovery", hint="in that there is nothing to leave out"
             )
-    built = ensure(image or DEFAULT_IMAGE, progress.step)
-    for path, found in witnesses:
-        if built.kernel_release != found.kernel:
-            raise UsageError(
-                f"the witness {path.name} is of kernel {found.kernel}, the image has {built.kernel_release}",
-                hint="name an image with that kernel by --image",
-            )
+    built = image_for(witnesses, image, progress)
     return _shrunk(witnesses, built, connect, budget, progress)
 
 
