@@ -5,16 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from bob.config import Configuration
 from bob.errors import StoreError
 from bob.story.sentence import sentence
-from bob.trace import differences
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness
 from bob.workload.language import write_one
-from bob.workload.pattern import stale
-
-PIECE = 1024 * 1024
-"""The image is filled in pieces of so many bytes."""
 
 
 def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
@@ -26,9 +22,8 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with image.open("wb") as file:
-            for start in range(0, witness.base.length, PIECE):
-                file.write(stale(min(PIECE, witness.base.length - start)))
-            for sector, data in [*differences.runs(witness.base.packed), *witness.runs]:
+            witness.base.write(file)
+            for sector, data in witness.runs:
                 file.seek(sector * SECTOR_BYTES)
                 file.write(data)
         script.write_text(text(witness))
@@ -36,6 +31,12 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
     except OSError as error:
         raise StoreError(f"cannot write {error.filename or folder}: {error.strerror}", hint="is there room?") from None
     return image, script
+
+
+def mount_words(made: Configuration) -> str:
+    """The mount command of a configuration for an image in a file, without the image and the directory."""
+    options = ",".join(word for word in ("loop", made.mount_options) if word)
+    return f"mount -t {made.fs.driver} -o {shlex.quote(options)}"
 
 
 def text(witness: Witness) -> str:
@@ -48,7 +49,6 @@ def text(witness: Witness) -> str:
         "The program had done, on a file system with the files of the operations' setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),
     ]
-    options = shlex.quote(",".join(word for word in ("loop", made.mount_options) if word))
     check = " ".join('"$copy"' if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
     return "\n".join(
         [
@@ -62,7 +62,7 @@ def text(witness: Witness) -> str:
             'trap \'umount "$mnt" 2>/dev/null || true; rmdir "$mnt"; rm -f "$copy"\' EXIT',
             'cp "$here/crash.img" "$copy"',
             *([f"{check} || true  # as a boot would"] if check else []),
-            f'mount -t {made.fs.driver} -o {options} "$copy" "$mnt"',
+            f'{mount_words(made)} "$copy" "$mnt"',
             'ls -liR "$mnt"',
             'find "$mnt" -xdev -type f -size -4096k | sort | while read -r file; do',
             '    echo "== ${file#"$mnt"}"',

@@ -11,7 +11,7 @@ import json
 import lzma
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,9 @@ class Witness:
 
     ``property`` is a name, or None for a state that does not mount. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
-    operations. ``timeline`` is what happened up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it
-    was before it was shrunk, where it was.
+    operations. ``state`` is the crash state in terms of the recording that it was found in, ``timeline`` what happened
+    there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it was before it was shrunk, where it
+    was.
     """
 
     property: str | None
@@ -90,6 +91,7 @@ class Witness:
     base: Base
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
+    state: CrashState
     timeline: Timeline
     size: Size
     shrunk_from: Size | None
@@ -109,14 +111,7 @@ def write(
     inodes = showing.recording.inodes_before, showing.recording.inodes_after
     runs = showing.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
-    used = {word for operation in workload.operations for word in write_one(operation).split()}
-    # Of several names of a file, one that an operation goes by.
-    paths = {
-        number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
-    }
-    trace = showing.plan.trace
-    named = [(name.kind.value, name.text) for name in names(configuration.fs.driver, base, trace, paths)]
-    line = timeline.timeline(trace, showing.plan.points[state.point], state, named)
+    line = told(configuration.fs.driver, workload, inodes, base, showing.plan, state)
     return {
         "schema": SCHEMA,
         "property": None if prop is None else prop.name,
@@ -144,6 +139,24 @@ def write(
         "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
         "data": to_recipe(image),
     }
+
+
+def told(
+    driver: str,
+    workload: Workload,
+    inodes: Sequence[Mapping[str, int]],
+    base: Base,
+    plan: Plan,
+    state: CrashState,
+) -> Timeline:
+    """The time line of ``state``, with the blocks of the file system ``driver`` by their names."""
+    used = {word for operation in workload.operations for word in write_one(operation).split()}
+    # Of several names of a file, one that an operation goes by.
+    paths = {
+        number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
+    }
+    named = [(name.kind.value, name.text) for name in names(driver, base, plan.trace, paths)]
+    return timeline.timeline(plan.trace, plan.points[state.point], state, named)
 
 
 def read(path: Path) -> Witness:
@@ -202,6 +215,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         base=base_from_json(base),
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
+        state=CrashState.from_json(document["crash"]["state"]),
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,

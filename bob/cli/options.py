@@ -61,15 +61,20 @@ class Known(ParamType):
 
 
 class NewFile(ParamType):
-    """A file that will be written, in a folder that exists; ``-`` is standard output."""
+    """A file that will be written, in a folder that exists; ``-`` is standard output, where that can be."""
 
     name = "file"
+
+    def __init__(self, *, stdout: bool = True) -> None:
+        self._stdout = stdout
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path, after a look at whether it can be written."""
         path = Path(value)
-        if value == "-":
+        if value == "-" and self._stdout:
             return path
+        if value == "-":
+            raise UsageError(f"{_option(param)}: it cannot go to stdout", hint="name a file")
         if not path.parent.is_dir():
             raise UsageError(f"{_option(param)}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
         if path.is_dir():

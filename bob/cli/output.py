@@ -7,9 +7,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from rich.console import Console
 from rich.theme import Theme
@@ -91,12 +92,22 @@ def write_text(path: Path, text: str, option: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
+    with whole_or_not_at_all(path, option) as file:
+        file.write(text.encode("utf-8", errors="replace"))
+
+
+@contextmanager
+def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
+    """The file that ``option`` names, to be written: what is there stays until the end of the ``with``.
+
+    Raises UsageError where it cannot be written.
+    """
     target = path.resolve()  # what a link names is replaced, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            yield file
         if not special:
             part.replace(target)
     except OSError as error:

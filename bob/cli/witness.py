@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,14 @@ from rich.text import Text
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import Known, NewFile, connect_option, image_names, quiet_option
-from bob.cli.output import console, write_json, write_text
+from bob.cli.output import console, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
+from bob.keep import mount_words
+from bob.report.counts import plural
+from bob.trace.replay_log import CRASH
 
 if TYPE_CHECKING:
+    from bob.export import Exported
     from bob.shrink.files import Shrunk
 
 
@@ -151,3 +156,105 @@ def _print_shrunk(one: Shrunk) -> None:
         ("writes off a clean prefix", one.before.departure, one.after.departure),
     ):
         screen.print(f"  {name:<26} {before} -> {after}")
+
+
+@witness.command()
+@click.argument("path", metavar="WITNESS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--dm-log", "log_file", type=NewFile(stdout=False), metavar="FILE", required=True, help="Where the log goes."
+)
+@click.option(
+    "--base",
+    "base_file",
+    type=NewFile(stdout=False),
+    metavar="FILE",
+    help="Where the disk's image goes as it was before the first entry. A replay starts from a copy of it.",
+)
+@click.option(
+    "--image",
+    type=Known("guest image", image_names),
+    help="Another guest image; its kernel must be the witness's, or see --any-kernel.",
+)
+@click.option("--any-kernel", is_flag=True, help="Record on another kernel than it was found on.")
+@connect_option
+@quiet_option
+def export(
+    path: Path,
+    log_file: Path,
+    base_file: Path | None,
+    image: str | None,
+    any_kernel: bool,
+    connect: str | None,
+    quiet: bool,
+) -> Exit:
+    """Write what the disk was sent as a log for xfstests' replay-log.
+
+    Records the workload of WITNESS again, in a guest, and writes a dm-log-writes log with the writes in the order in
+    which they were submitted, the flushes where they were done, and marks where the program was: start, op-1-begin,
+    op-1-end and so on, end, and crash, the moment of the witness's crash. Replayed onto a copy of the base, the whole
+    log makes the disk as it was recorded, byte for byte.
+
+    \b
+    Examples:
+      bob witness export --dm-log any.log --base base.img append-any.json
+
+    \b
+    Exit codes:
+      0   the log was written
+      2+  something is missing or went wrong, see `bob --help`
+    """
+    from bob.export import export as run_export  # libvirt and paramiko take a while to load
+    from bob.trace.log_writer import write_log
+
+    named = {file.resolve() for file in (path, log_file, base_file) if file is not None}
+    if len(named) < 2 + (base_file is not None):
+        raise UsageError("the witness, its log and its base cannot be one file", hint="name another file")
+    with watching(quiet=quiet) as progress:
+        done = run_export(path, image=image, any_kernel=any_kernel, connect=connect, progress=progress)
+    with whole_or_not_at_all(log_file, "--dm-log") as file:
+        write_log(file, (step.entry for step in done.steps))
+    if base_file is not None:
+        with whole_or_not_at_all(base_file, "--base") as file:
+            done.witness.base.write(file)
+    screen = console()
+    for line in (*_how_to_replay(done, log_file, base_file), *_where_it_crashed(done, path)):
+        screen.print(line, soft_wrap=True)
+    return Exit.DONE
+
+
+def _how_to_replay(done: Exported, log_file: Path, base_file: Path | None) -> Iterator[str]:
+    log, base = shlex.quote(str(log_file)), shlex.quote(str(base_file or "BASE"))
+    until = ""
+    if done.crash is not None:
+        until = f" --end-mark {CRASH}" if done.crash.prefix is None else f" --limit {done.crash.prefix}"
+    writes = sum(step.write is not None for step in done.steps)
+    yield f"{log}: {_entries(len(done.steps))}, {plural(writes, 'write')}"
+    if base_file is None:
+        yield "A replay starts from the disk as it was before the first entry: add --base FILE to have its image."
+    yield "To replay it with xfstests' src/log-writes/replay-log, and look:"
+    yield f"  cp --sparse=always {base} disk.img"
+    yield f"  replay-log --log {log} --replay disk.img{until}"
+    yield f"  {mount_words(done.witness.configuration)} disk.img /mnt"
+
+
+def _where_it_crashed(done: Exported, path: Path) -> Iterator[str]:
+    if done.crash is None:
+        yield "The crash of the witness has no mark: the recording came out otherwise, every time."
+        return
+    before = [step.entry.mark for step in done.steps[: done.crash.entry] if step.entry.mark]
+    yield f"The crash is entry {done.crash.entry}, the mark {CRASH}; the last mark before it is {before[-1]}."
+    for entries, what in ((done.crash.lost, "lacks"), (done.crash.torn, "has only a part of")):
+        if entries:
+            numbers = ", ".join(map(str, entries))
+            yield f"Of the writes before it, the crash state {what} {_entries(len(entries))}: {numbers}"
+    if done.crash.prefix is None:
+        yield "So no stretch of the log makes the crash state, only the disk with all that it had been sent by then."
+    else:
+        yield f"So the first {_entries(done.crash.prefix)} make the crash state."
+    if done.crash.other:
+        yield f"Sectors of it that are not as in the witness, for their time stamps: {done.crash.other}"
+    yield f"The image of the witness's own crash state: bob replay --keep DIR {shlex.quote(str(path))}"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"

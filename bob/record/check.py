@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from itertools import chain
 
 from bob.crash.state import address
 from bob.errors import RecordingError
@@ -37,16 +35,10 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
     """The sectors in which a device that differs from ``base`` by ``final`` is not what ``trace`` makes of it."""
-    replayed = dict(chain.from_iterable(_sectors(address(trace, write), write.data) for write in trace.writes))
-    device = dict(chain.from_iterable(_sectors(sector, data) for sector, data in differences.runs(final)))
+    replayed = differences.by_sector((address(trace, write), write.data) for write in trace.writes)
+    device = differences.by_sector(differences.runs(final))
     return [
         sector
         for sector in sorted(replayed.keys() | device.keys())
         if (replayed.get(sector) or base.sector(sector)) != (device.get(sector) or base.sector(sector))
     ]
-
-
-def _sectors(first: int, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The sectors of ``data``, which is at ``first``, one by one."""
-    for offset in range(0, len(data), SECTOR_BYTES):
-        yield first + offset // SECTOR_BYTES, data[offset : offset + SECTOR_BYTES]

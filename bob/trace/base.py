@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import BinaryIO
 
 from bob.trace import differences
 from bob.trace.model import SECTOR_BYTES
@@ -26,6 +27,19 @@ class Base:
         differences.apply(self.packed, image)
         return bytes(image)
 
+    def write(self, file: BinaryIO) -> None:
+        """The whole image into ``file``, which is of a disk and empty, with holes where the image is zeros."""
+        done = 0
+        for sector, data in differences.runs(self.packed):
+            _write_stale(file, sector * SECTOR_BYTES - done)
+            done = sector * SECTOR_BYTES + len(data)
+            if data.count(0) == len(data):
+                file.seek(done)
+            else:
+                file.write(data)
+        _write_stale(file, self.length - done)
+        file.truncate(self.length)
+
     def sector(self, number: int) -> bytes:
         """The 512 bytes of one sector; of the image only what mkfs and the initial tree wrote is kept for it."""
         found = _sectors(self.packed).get(number)
@@ -33,6 +47,14 @@ class Base:
 
 
 STALE_SECTOR = stale(SECTOR_BYTES)
+PIECE = 1024 * 1024
+"""An image is written in pieces of so many bytes at most."""
+
+
+def _write_stale(file: BinaryIO, length: int) -> None:
+    """``length`` bytes of stale pattern, which begins anew in each sector."""
+    for start in range(0, length, PIECE):
+        file.write(stale(min(PIECE, length - start)))
 
 
 @lru_cache(maxsize=8)

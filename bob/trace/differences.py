@@ -44,6 +44,15 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
         yield sector, bytes(length) if position is None else data[position : position + length]
 
 
+def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
+    """The 512 bytes of each sector that ``runs`` (first sector, data) cover; the last of several runs counts."""
+    return {
+        first + offset // SECTOR_BYTES: data[offset : offset + SECTOR_BYTES]
+        for first, data in runs
+        for offset in range(0, len(data), SECTOR_BYTES)
+    }
+
+
 def apply(packed: bytes, image: bytearray) -> None:
     """Write a packed difference into ``image``."""
     for sector, data in runs(packed):
@@ -52,11 +61,7 @@ def apply(packed: bytes, image: bytearray) -> None:
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
     """A packed difference with the runs ``over`` (first sector, data) laid on it, a later one on an earlier one."""
-    sectors = {
-        first + offset // SECTOR_BYTES: data[offset : offset + SECTOR_BYTES]
-        for first, data in over
-        for offset in range(0, len(data), SECTOR_BYTES)
-    }
+    sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)
     pieces = [(sector, RUN.pack(sector, 1) + sectors[sector]) for sector in covered]

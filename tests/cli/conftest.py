@@ -23,6 +23,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     _replace(monkeypatch, "bob.matrix", matrix=work.matrix, resume=work.resume)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
     _replace(monkeypatch, "bob.replay", replay=work.replay)
+    _replace(monkeypatch, "bob.export", export=work.export)
     return work
 
 

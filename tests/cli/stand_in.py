@@ -53,6 +53,7 @@ class Work:
     asked: list[Any] = field(default_factory=list)
     result: Result = field(default_factory=result)
     replayed: Any = None
+    exported: Any = None
     raises: BaseException | None = None
 
     def probe(self, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
@@ -84,6 +85,10 @@ class Work:
     def replay(self, witness: Path, **more: Any) -> Any:
         self._ask((witness, more))
         return self.replayed
+
+    def export(self, witness: Path, **more: Any) -> Any:
+        self._ask((witness, more))
+        return self.exported
 
     def _ask(self, what: Any) -> None:
         self.asked.append(what)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
+from tempfile import TemporaryFile
 
 from crash.traces import Case, cases, replay_all
 from hypothesis import given
@@ -37,6 +39,24 @@ def test_a_sector_is_what_the_image_says(difference: bytes) -> None:
     image = base.image()
     assert len(image) == LENGTH
     assert image == b"".join(base.sector(number) for number in range(LENGTH // SECTOR_BYTES))
+
+
+@given(packed())
+def test_an_image_is_written_with_holes(difference: bytes) -> None:
+    base = Base("b", LENGTH, difference, "", "")
+    with TemporaryFile() as file:
+        base.write(file)
+        file.seek(0)
+        assert file.read() == base.image()
+
+
+def test_zeros_take_no_room(tmp_path: Path) -> None:
+    blank = Base("b", 1 << 24, zlib.compress(struct.pack(">QI", 8, ((1 << 24) // SECTOR_BYTES - 8) | BLANK)), "", "")
+    with (tmp_path / "image").open("wb") as file:
+        blank.write(file)
+    found = (tmp_path / "image").stat()
+    assert found.st_size == 1 << 24
+    assert found.st_blocks * SECTOR_BYTES < 1 << 20
 
 
 @given(cases([DeviceModel()]), packed(), packed())

@@ -1,0 +1,125 @@
+"""Gives the writes of a witness's workload away: as a log, to be stepped through with xfstests' ``replay-log``.
+
+A witness has the base and the crash state, but not all that the disk was sent. So its workload is recorded again, on
+its own base. In virtual time the same writes come in the same order nearly always, with other time stamps in them;
+where the crash state of the witness is one of this recording, its moment is marked in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bob.crash.plan import Plan
+from bob.crash.state import check_state
+from bob.errors import MalformedError, UsageError
+from bob.guest.agent_client import Agent
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.judge.idempotence import OF_RECOVERY
+from bob.pipeline import agent_in
+from bob.progress import Progress
+from bob.record.base import drop_base, put_base
+from bob.record.check import checked
+from bob.record.recorder import record
+from bob.story.timeline import alike
+from bob.trace.differences import by_sector
+from bob.trace.model import Trace
+from bob.trace.recording import Recording
+from bob.trace.replay_log import CRASH, Step, steps
+from bob.witness import Witness, read, told
+from bob.witness_image import image_for
+
+ATTEMPTS = 5
+"""So often is the workload recorded at most, for a recording that has the crash of the witness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Where the crash is in a log: the ``entry`` that is its mark, from 0.
+
+    Of the writes before that its state lacks those of the entries ``lost``, and has only a part of those of ``torn``.
+    The state is what the first ``prefix`` entries make; None: no stretch of the log does. So many sectors of it are
+    ``other`` than in the witness, as time stamps are.
+    """
+
+    entry: int
+    lost: tuple[int, ...]
+    torn: tuple[int, ...]
+    other: int
+    prefix: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The log of a ``witness``'s workload, and where its crash is; None: the recording came out otherwise this time."""
+
+    witness: Witness
+    steps: tuple[Step, ...]
+    crash: Crash | None
+
+
+def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> Exported:
+    """Record the workload of the witness in ``path`` again, for its log.
+
+    Raises, before anything is started, MalformedError for what is no witness, and UsageError for the witness of a crash
+    during recovery, and where the image's kernel is not the witness's, unless ``any_kernel`` will do; RecordingError
+    where the recording is refused.
+    """
+    found = read(path)
+    if found.question == OF_RECOVERY:
+        raise UsageError(
+            f"the witness {path.name} is of a crash during recovery",
+            hint="only what operations wrote can be exported",
+        )
+    built = image_for([(path, found)], image, progress, any_kernel=any_kernel)
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.VIRTUAL) as agent:
+        for number in range(ATTEMPTS):
+            progress.step("recording the workload again" + " and again" * bool(number))
+            done = exported(found, *record_again(agent, found))
+            if done.crash is not None:
+                break
+    return done
+
+
+def record_again(agent: Agent, witness: Witness) -> tuple[Recording, Trace]:
+    """Record the workload of ``witness`` on its own base, in virtual time, and check it."""
+    drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
+    put_base(agent, witness.base)
+    recording = record(agent, witness.configuration, witness.base, witness.workload, virtual=True)
+    return recording, checked(recording, witness.base)
+
+
+def exported(witness: Witness, recording: Recording, trace: Trace) -> Exported:
+    """The log of ``trace``, with the crash of ``witness`` in it if it is there."""
+    plan, state = Plan(trace, witness.base, witness.model), witness.state
+    if not _has(plan, witness, recording):
+        return Exported(witness, steps(trace), None)
+    point = plan.points[state.point]
+    log = steps(trace, point.time)
+    entry = next(number for number, step in enumerate(log) if step.entry.mark == CRASH)
+    part = {index for index, _units in state.torn}
+    gone = {*point.pending} - {*state.kept} - part
+    lost = tuple(number for number, step in enumerate(log) if step.write in gone)
+    first = min(lost, default=entry)
+    after = {step.write for step in log[first:entry]} - {None}
+    here, there = by_sector(plan.runs(state)), by_sector(witness.runs)
+    crash = Crash(
+        entry=entry,
+        lost=lost,
+        torn=tuple(number for number, step in enumerate(log) if step.write in part),
+        other=sum(here.get(sector) != there.get(sector) for sector in here.keys() | there.keys()),
+        prefix=first if after <= gone and not part else None,
+    )
+    return Exported(witness, log, crash)
+
+
+def _has(plan: Plan, witness: Witness, recording: Recording) -> bool:
+    """Whether the crash state of ``witness`` is one of ``plan``, and came about in the same way."""
+    try:
+        check_state(plan.trace, witness.model, plan.points, witness.state)
+    except MalformedError:
+        return False
+    inodes = (recording.inodes_before, recording.inodes_after)
+    line = told(witness.configuration.fs.driver, witness.workload, inodes, witness.base, plan, witness.state)
+    return alike(line, witness.timeline)
