@@ -41,9 +41,8 @@ TITLES = {
     "append-append-same-file": "Append → Append (same file)",
     "append-any": "Append → Any op",
     "directory-op-any": "Dir op → Any op",
-    "recovery-idempotent": "Recovery is idempotent",
 }
-"""The rows as the paper words them, where they are its; X → Y says that X is persisted before Y."""
+"""The rows as the paper words them; X → Y says that X is persisted before Y."""
 
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
 """What stands in a cell."""

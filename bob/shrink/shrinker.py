@@ -1,26 +1,25 @@
 """Makes a witness smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
 
-Whatever is left out, the rest is recorded anew, its crash states are explored, and the property is judged as in a
-probe: what does not show the violation any more is put back. In the end the state is looked for that departs least from
-a clean prefix, by mounting all that do, nearest first.
+Whatever is left out, the rest is recorded anew, its crash states are mounted one by one, in the order of a probe, and the
+property is judged: what does not show the violation any more is put back. In the end the state is looked for that
+departs least from a clean prefix, by mounting all that do, nearest first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from bob.config import Configuration
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.crash.state import departure
+from bob.crash.state import CrashState, departure
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent
 from bob.judge.rules import Property, Question
 from bob.judge.verdicts import Bench
-from bob.observe.explore import explore
-from bob.observe.observation import Observation
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base
@@ -36,8 +35,8 @@ from bob.workload.operations import Operation, Workload
 
 MOST_STATES = 400
 """So many states of one departure are mounted at most."""
-FEW_MOUNTS = 25
-"""What shows at all mostly shows in so many mounts, so these are tried first."""
+BATCH = 10
+"""So many are mounted before they are judged: what shows at all mostly shows in one of the first."""
 
 
 class Shrinker:
@@ -45,7 +44,7 @@ class Shrinker:
 
     The agent's guest is in virtual time: workloads are recorded there, and their states observed. (That takes longer
     than in real time, but one guest that waits for another in virtual time takes a whole processor.) A workload that is
-    tried has ``budget`` mounts, about.
+    tried has ``budget`` mounts.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Shrinker:
         self._configuration = configuration
         self._model = model
         self._property = prop
-        self._budgets = dict.fromkeys((min(FEW_MOUNTS, budget), budget))
+        self._budget = budget
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
     def shrunk(self, workload: Workload, question: Question | None, progress: Progress) -> Showing | None:
@@ -74,7 +73,7 @@ class Shrinker:
         return self.nearer(best)
 
     def showing(self, workload: Workload) -> Showing | None:
-        """``workload`` recorded and explored, if it shows the violation; None if not, or if it cannot be done."""
+        """``workload`` recorded and looked at, if it shows the violation; None if not, or if it cannot be done."""
         try:
             simulate(workload)
             base = self._base(workload)
@@ -82,12 +81,12 @@ class Shrinker:
             plan = Plan(checked(recording, base), base, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None
-        for budget in self._budgets:
-            seen = explore(
-                self._agent, self._configuration, base, plan, budget=budget, seed=1, observed=lambda _states: None
-            )
-            found = self._judged(workload, base, recording, plan, seen.states, seen.findings.observations(), seen.lost)
-            if found is not None:
+        candidates = (candidate.state for candidate in plan.search(self._budget, seed=1))
+        looking = _Looking(self._session(base, plan), plan)
+        looking.at(plan.controls)
+        while states := list(islice(candidates, BATCH)):
+            looking.at(states)
+            if found := self._judged(workload, base, recording, looking):
                 return found
         return None
 
@@ -115,33 +114,23 @@ class Shrinker:
 
     def nearer(self, best: Showing) -> Showing:
         """The same with the state that departs least from a clean prefix, at the same growth point."""
-        composer, state = best.plan.composer, best.state
         for away in range(min(best.size.departure, FARTHEST + 1)):
-            states = list(dict.fromkeys(nearest(best.plan.points, state.point, away)))[:MOST_STATES]
-            session = Session(
-                self._agent, self._configuration, best.base, composer.floor_delta(), composer.payload_since(0)
-            )
-            deltas = [composer.delta(one) for one in states]
-            outcomes = session.observe(deltas, composer.payload_since(0))
-            seen = [Seen(one, outcome) for one, outcome in zip(states, outcomes, strict=True)]
-            observations = session.findings.observations()
-            if found := self._judged(best.workload, best.base, best.recording, best.plan, seen, observations, None):
+            states = list(dict.fromkeys(nearest(best.plan.points, best.state.point, away)))[:MOST_STATES]
+            looking = _Looking(self._session(best.base, best.plan), best.plan)
+            looking.at(states)
+            if found := self._judged(best.workload, best.base, best.recording, looking):
                 return found
         return best
 
-    def _judged(
-        self,
-        workload: Workload,
-        base: Base,
-        recording: Recording,
-        plan: Plan,
-        states: Sequence[Seen],
-        observations: Sequence[Observation],
-        lost: str | None,
-    ) -> Showing | None:
+    def _session(self, base: Base, plan: Plan) -> Session:
+        composer = plan.composer
+        return Session(self._agent, self._configuration, base, composer.floor_delta(), composer.payload_since(0))
+
+    def _judged(self, workload: Workload, base: Base, recording: Recording, looking: _Looking) -> Showing | None:
         """What was seen that shows the violation best."""
-        inodes = recording.inodes_before, recording.inodes_after
-        bench = Bench(workload, inodes, states, observations, plan.nothing_explored(), lost, plan.controls[-1])
+        inodes, plan = (recording.inodes_before, recording.inodes_after), looking.plan
+        observations = looking.session.findings.observations()
+        bench = Bench(workload, inodes, looking.seen, observations, plan.nothing_explored(), None, plan.controls[-1])
         if self._property is None:
             found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
             if found is None or found.outcome is None:
@@ -168,6 +157,21 @@ class Shrinker:
                 drop_base(self._agent, old)
             self._bases = {workload.setup: made}
         return self._bases[workload.setup]
+
+
+@dataclass(slots=True)
+class _Looking:
+    """Crash states of ``plan`` as they are mounted, one after the other."""
+
+    session: Session
+    plan: Plan
+    seen: list[Seen] = field(default_factory=list)
+
+    def at(self, states: Sequence[CrashState]) -> None:
+        """Mount these."""
+        composer = self.plan.composer
+        outcomes = self.session.observe([composer.delta(state) for state in states], composer.payload_since(0))
+        self.seen += [Seen(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
 
 
 def in_words(showing: Showing) -> str:
