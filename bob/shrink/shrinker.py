@@ -1,7 +1,7 @@
 """Makes a witness smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
 
-Whatever is left out, the rest is recorded anew, its crash states are mounted one by one, in the order of a probe, and the
-property is judged: what does not show the violation any more is put back. In the end the state is looked for that
+Whatever is left out, the rest is recorded anew, its crash states are mounted one by one, in the order of a probe, and
+the property is judged: what does not show the violation any more is put back. In the end the state is looked for that
 departs least from a clean prefix, by mounting all that do, nearest first.
 """
 
