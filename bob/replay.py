@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.errors import StoreError
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -22,7 +21,7 @@ from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.trace.model import SECTOR_BYTES
-from bob.witness import Witness, read
+from bob.witness import Witness, files_in, read
 from bob.witness_image import image_for
 from bob.workload.history import simulate
 from bob.workload.pattern import describe
@@ -54,7 +53,7 @@ def replay(
     started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
     ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
-    witnesses = [(path, read(path)) for path in found(paths)]
+    witnesses = [(path, read(path)) for path in files_in(paths)]
     built = image_for(witnesses, image, progress, any_kernel=any_kernel)
     return _replayed(witnesses, built, connect, times, progress)
 
@@ -65,17 +64,6 @@ def _replayed(
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.REAL) as agent:
         for path, witness in witnesses:
             yield _replay(agent, path, witness, times)
-
-
-def found(paths: Sequence[Path]) -> list[Path]:
-    """The witnesses' files: ``paths`` themselves, and of run directories all that are in them."""
-    files: list[Path] = []
-    for path in paths:
-        within = sorted(path.glob("**/witnesses/*.json")) if path.is_dir() else [path]
-        if not within:
-            raise StoreError(f"{path} has no witnesses", hint="a run has some where a property fails")
-        files += within
-    return files
 
 
 def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:

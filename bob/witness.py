@@ -22,7 +22,7 @@ from bob.crash.departures import distance
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.errors import MalformedError, UsageError
+from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.rules import Property, Question
 from bob.request import configuration_from_json, configuration_to_json
 from bob.store import base_from_json, workload_from_json, workload_to_json
@@ -178,6 +178,17 @@ def read(path: Path) -> Witness:
         raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
     except (UsageError, MalformedError) as error:
         raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """The witnesses' files: ``paths`` themselves, and of run directories all that are in them."""
+    files: list[Path] = []
+    for path in paths:
+        within = sorted(path.glob("**/witnesses/*.json")) if path.is_dir() else [path]
+        if not within:
+            raise StoreError(f"{path} has no witnesses", hint="a run has some where a property fails")
+        files += within
+    return files
 
 
 def _read(document: Mapping[str, Any]) -> Witness:

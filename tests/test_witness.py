@@ -16,7 +16,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
 from bob.judge.column import Column
 from bob.probe_files import shipped_probes
-from bob.replay import broken, found, lines
+from bob.replay import broken, lines
 from bob.result import Verdict
 from bob.story.timeline import Fate, from_json
 from bob.trace.model import SECTOR_BYTES
@@ -255,7 +255,7 @@ def test_the_witnesses_of_a_run(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     within = [tmp_path / name for name in ("one/witnesses/a.json", "one/witnesses/b.json", "witnesses/c.json")]
-    assert found([tmp_path / "other.json", tmp_path]) == [tmp_path / "other.json", *within]
+    assert witness.files_in([tmp_path / "other.json", tmp_path]) == [tmp_path / "other.json", *within]
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="has no witnesses"):
-        found([tmp_path / "empty"])
+        witness.files_in([tmp_path / "empty"])

@@ -116,14 +116,13 @@ def shrink(
       1   the violation of a witness did not show when it was recorded again; that stays as it is
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.replay import found
     from bob.shrink.files import shrink as run_shrink
     from bob.shrink.files import tell_results  # libvirt and paramiko take a while to load
-    from bob.witness import read
+    from bob.witness import files_in, read
 
     if in_place == (output is not None):
         raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
-    files = found(paths)
+    files = files_in(paths)
     if output is not None and (len(files) > 1 or paths[0].is_dir()):
         raise UsageError("--output is for one witness", hint="name the file of one, or use --in-place")
     if in_place:

@@ -60,3 +60,11 @@ def test_what_cannot_be(bob: Bob, found: Path) -> None:
     found.write_text("{}")
     assert bob("witness", "show", found, "--html", "a.html").code == 8
     assert not Path("a.html").exists()
+
+
+def test_where_a_smaller_witness_goes(bob: Bob, found: Path) -> None:
+    either = "bob: say where the smaller witness goes\nhint: either --output FILE or --in-place\n"
+    assert bob("witness", "shrink", found) == Ended(2, "", either)
+    assert bob("witness", "shrink", found, "--in-place", "--output", "b.json") == Ended(2, "", either)
+    one = "bob: --output is for one witness\nhint: name the file of one, or use --in-place\n"
+    assert bob("witness", "shrink", found, found, "--output", "b.json") == Ended(2, "", one)
