@@ -28,38 +28,45 @@ def sentence(line: Timeline, operations: Sequence[Operation], question: Question
         where = _where(line, operations, number)
         return f"When the power failed, {where}: {_name(operations, number)} is there only in part."
     lost = question.required[0]
-    there = _name(operations, question.later)
-    missing = f"{_name(operations, lost)}, issued before it, {_still(line, operations, lost)}"
-    return f"{there} {_how(line, question.later)} while {missing}."
+    there, missing = _name(operations, question.later), f"{_name(operations, lost)}, issued before it,"
+    how, since = _how(line, question.later)
+    sent = _sent(line, lost)
+    if sent is not None and sent.fate is Fate.LOST and since is not None and sent.seconds > since:
+        return f"{there} {how}; {missing} was sent to the disk only at {_at(sent.seconds)}, and was still in its cache."
+    return f"{there} {how} while {missing} {_still(line, operations, lost)}."
 
 
 def _name(operations: Sequence[Operation], number: int) -> str:
     return f"«{write_one(operations[number - 1])}»"
 
 
-def _how(line: Timeline, number: int) -> str:
-    """How operation ``number`` came to be on the medium."""
+def _how(line: Timeline, number: int) -> tuple[str, float | None]:
+    """How operation ``number`` came to be on the medium, and when that was sent there (seconds)."""
     called = next((event for event in line.events if isinstance(event, Called) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
     commits = [one for one in there if one.kind == JOURNAL and "commit" in one.what]
     own = [one for one in there if number in one.operations and one.kind != JOURNAL]
     if commits and commits[0].fate is Fate.DURABLE:
-        return f"was committed at {_at(commits[0].seconds)}"
+        return f"was committed at {_at(commits[0].seconds)}", commits[0].seconds
     if commits:
-        return f"came to be on the disk with the {commits[0].what} of {_at(commits[0].seconds)}"
+        return f"came to be on the disk with the {commits[0].what} of {_at(commits[0].seconds)}", commits[0].seconds
     for one in (*own, *(one for one in there if one.kind in (JOURNAL, METADATA))):
         verb = "became durable" if one.fate is Fate.DURABLE else "came to be on the disk"
-        return f"{verb} with the {one.what} of {_at(one.seconds)}"
-    return "was already there"
+        return f"{verb} with the {one.what} of {_at(one.seconds)}", one.seconds
+    return "was already there", None
+
+
+def _sent(line: Timeline, number: int) -> Written | None:
+    """The first write with data of operation ``number`` that is not there as it should be."""
+    own = (one for one in line.writes if number in one.operations)
+    return next((one for one in own if one.fate in (Fate.LOST, Fate.TORN)), None)
 
 
 def _still(line: Timeline, operations: Sequence[Operation], number: int) -> str:
     """Where the data of operation ``number``, or what it changed, was instead."""
     own = [one for one in line.writes if number in one.operations]
-    missing = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)]
-    if missing:
-        first = missing[0]
+    if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
         return f"{what}, sent at {_at(first.seconds)}"
     had = "had its data written, but " if own else ""
