@@ -84,12 +84,12 @@ def _where(line: Timeline, operations: Sequence[Operation], number: int) -> str:
     torn = [one for one in own if one.fate is Fate.TORN]
     lost = sum(one.sectors for one in own if one.fate is Fate.LOST)
     if torn:
-        return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn ({torn[0].kept} of it are there)"
+        return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn (there: {torn[0].kept})"
     if there and lost:
-        return f"{there} sectors of its data were on the disk and {lost} only in the disk's cache"
+        return f"of the sectors of its data {there} were on the disk and {lost} only in the disk's cache"
     if own and lost:
-        return f"{lost} sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
-    data = f"its data, {there} sectors, were on the disk, but " if own else ""
+        return f"the sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
+    data = "its data was on the disk, but " if own else ""
     if missing := (_lost_commits(line) or _about(line, operations, number, Fate.LOST, Fate.TORN)):
         return f"{data}the {missing[0].what}, sent at {_at(missing[0].seconds)}, was {missing[0].fate.value}"
     if own:
