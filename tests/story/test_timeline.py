@@ -17,11 +17,8 @@ from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
 from bob.errors import MalformedError
-from bob.judge.rules import Question
-from bob.story.sentence import sentence
-from bob.story.timeline import MOST_EVENTS, Called, Fate, Flushed, Timeline, Written, from_json, timeline, to_json
+from bob.story.timeline import MOST_EVENTS, Called, Fate, Flushed, Written, from_json, timeline, to_json
 from bob.trace.model import Mark, Write
-from bob.workload.language import parse
 from bob.workload.pattern import contents
 
 NAMES = [("metadata", f"block {number}") for number in range(2000)]
@@ -107,45 +104,3 @@ def test_data_that_follow_each_other_are_told_together() -> None:
 def test_damage(damaged: object) -> None:
     with pytest.raises(MalformedError):
         from_json(damaged)
-
-
-def written(
-    seconds: float, fate: Fate, kind: str, what: str, operations: tuple[int, ...] = (), kept: str = ""
-) -> Written:
-    return Written(seconds, seconds, 0, 1, 0, 8, "jbd2", False, fate, kind, what, operations, kept)
-
-
-OPERATIONS = parse("write /a 0 4096; mkdir /Y; append /a 4096")
-COMMIT = written(5.4, Fate.DURABLE, "journal", "journal commit block of transaction 3")
-CALLS = (Called(0.0, 0.1, 1), Called(0.2, 0.3, 2))
-
-
-@pytest.mark.parametrize(
-    ("events", "question", "said"),
-    [
-        (
-            (*CALLS, COMMIT),
-            Question((1,), 2),
-            "«mkdir /Y» was committed at 5.4 s while «write /a 0 4096», issued before it, was still only in memory.",
-        ),
-        (
-            (*CALLS, written(0.4, Fate.LOST, "data", "data of operation 1", (1,)), COMMIT),
-            Question((1,), 2),
-            "«mkdir /Y» was committed at 5.4 s while «write /a 0 4096», issued before it, was still only in the disk's "
-            "cache, sent at 400 ms.",
-        ),
-        (
-            (*CALLS, written(0.4, Fate.TORN, "data", "data of operation 1", (1,), "units 0-2")),
-            Question((1,)),
-            "When the power failed, the write of data of operation 1 at 400 ms was torn (units 0-2 of it are there): "
-            "«write /a 0 4096» is there only in part.",
-        ),
-        (
-            (written(6.1, Fate.TORN, "journal", "journal commit block of transaction 5"),),
-            None,
-            "The journal commit block of transaction 5 of 6.1 s was torn, and the file system could not be mounted.",
-        ),
-    ],
-)
-def test_the_sentence(events: tuple[Written, ...], question: Question | None, said: str) -> None:
-    assert sentence(Timeline(events, 6.5), OPERATIONS, question) == said
