@@ -6,11 +6,14 @@ docs/write-a-probe.md is the reference. A mistake in a file is a UsageError that
 from __future__ import annotations
 
 import math
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bob.errors import UsageError
 from bob.judge.rules import Later, Property, Rule, questions
@@ -22,6 +25,12 @@ from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import Finish, Operation, Workload
 
 TREES = "trees.toml"
+
+RESERVED = ("all", "unmountable", "recovery-idempotent")
+"""Names that mean something else: every shipped property, the witness of states that do not mount, and the property of
+recoveries (bob.judge.idempotence)."""
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +57,41 @@ def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
     return tuple(probe for probe in probes if not names or probe.property.name in names)
 
 
+def asked_probes(names: Sequence[str], own: Sequence[Probe]) -> tuple[Probe, ...]:
+    """The shipped probes of these names, then ``own``; all that are shipped where neither names nor own are given."""
+    return (*(shipped_probes(names) if names or not own else ()), *sorted(own, key=lambda probe: probe.row))
+
+
+def check_own(own: Iterable[Probe]) -> None:
+    """Raise UsageError where a probe of the user's has the name of a shipped one, or of another."""
+    shipped_names = probe_names()
+    known = list(shipped_names)
+    for name in (probe.property.name for probe in own):
+        if name in known:
+            if name in shipped_names:
+                raise UsageError(f"{name!r} is a shipped property", hint=f"name yours otherwise, e.g. 'my-{name}'")
+            raise UsageError(f"two probe files are named {name!r}", hint="choose another name in one of them")
+        known.append(name)
+
+
 def load(path: Path) -> Probe:
     """The probe in the file ``path``."""
     document = _toml(path)
-    try:
+    with mistakes_in(path.name):
         return _probe(document)
+
+
+@contextmanager
+def mistakes_in(file: str) -> Iterator[None]:
+    """Whatever is wrong with a probe is a UsageError of one line that names ``file``."""
+    try:
+        yield
     except KeyError as error:
-        raise UsageError(f"{path.name}: {error.args[0]!r} is missing", hint=_HINT) from None
+        raise UsageError(f"{file}: {error.args[0]!r} is missing", hint=_HINT) from None
     except (ValueError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path.name}: {error}", hint=_HINT) from None
+        raise UsageError(f"{file}: {error}", hint=_HINT) from None
     except UsageError as error:
-        raise UsageError(f"{path.name}: {error.message}", hint=error.hint) from None
+        raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
 
 
 _HINT = "see docs/write-a-probe.md"
@@ -66,27 +99,82 @@ _HINT = "see docs/write-a-probe.md"
 
 def _probe(document: Mapping[str, Any]) -> Probe:
     _check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
-    judge = document["judge"]
-    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later")
-    subject = judge["subject"]
-    prop = Property(
-        name=_text(document["name"]),
-        family=_text(document["family"]),
-        meaning=_text(document["meaning"]),
-        rule=Rule(judge["rule"]),
-        subjects=tuple(Effect(name) for name in ([subject] if isinstance(subject, str) else subject)),
-        spans=tuple(Span(name) for name in _texts(judge.get("spans", ()))),
-        then_renamed=judge.get("then_renamed", False),
-        later=Later(judge.get("later", Later.ANY)),
-    )
-    if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
-        raise ValueError("the rule 'prefix' is about appends only")
+    check_name(_text(document["name"]))
+    prop = declared(document)
     trees = _toml(shipped("probes") / TREES)
-    workloads = tuple(workload for entry in document["workloads"] for workload in _expand(entry, trees))
+    entries = _tables(document["workloads"], "workloads")
+    workloads = tuple(workload for entry in entries for workload in _expand(entry, trees))
     histories = [simulate(workload)[0] for workload in workloads]
     if not any(questions(prop, history) for history in histories):
         raise ValueError("no workload has an operation that the property is about")
-    return Probe(int(document.get("row", 1000)), prop, workloads)
+    row = document.get("row", 1000)
+    if not isinstance(row, int):
+        raise ValueError(f"row: {row!r} is not an integer")
+    return Probe(row, prop, workloads)
+
+
+def declared(document: Mapping[str, Any]) -> Property:
+    """The property that a probe file declares, or :func:`declaration` wrote down.
+
+    Raises KeyError, ValueError, TypeError, AttributeError or UsageError for what is none.
+    """
+    name = _text(document["name"])
+    (judge,) = _tables([document["judge"]], "judge")
+    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later")
+    subject = judge["subject"]
+    prop = Property(
+        name=name,
+        family=_text(document["family"]),
+        meaning=_text(document["meaning"]),
+        rule=_word(Rule, judge["rule"]),
+        subjects=tuple(_word(Effect, name) for name in ([subject] if isinstance(subject, str) else _texts(subject))),
+        spans=tuple(_word(Span, name) for name in _texts(judge.get("spans", ()))),
+        then_renamed=judge.get("then_renamed", False),
+        later=_word(Later, judge.get("later", Later.ANY)),
+    )
+    if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
+        raise ValueError("the rule 'prefix' is about appends only")
+    if not isinstance(prop.then_renamed, bool):
+        raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
+    if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY):
+        raise ValueError("'then_renamed' and 'later' are for the rule 'ordered' only")
+    return prop
+
+
+def declaration(prop: Property) -> dict[str, Any]:
+    """``prop`` as a plain document, with the keys of a probe file; it needs no other file to be understood."""
+    return {
+        "name": prop.name,
+        "family": prop.family,
+        "meaning": prop.meaning,
+        "judge": {
+            "rule": prop.rule.value,
+            "subject": [subject.value for subject in prop.subjects],
+            "spans": [span.value for span in prop.spans],
+            "then_renamed": prop.then_renamed,
+            "later": prop.later.value,
+        },
+    }
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError if no property of the user's own can be called ``name``: it names files, too."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
+        raise ValueError(f"{name!r} is no name of a property: letters, digits, '-' and '_', at most 80")
+    if name in RESERVED:
+        raise ValueError(f"the name {name!r} means something else to bob")
+
+
+def _word(kind: type[Word], value: Any) -> Word:
+    if value not in list(kind):
+        raise ValueError(f"{value!r} is none of {', '.join(kind)}")
+    return kind(value)
+
+
+def _tables(value: Any, key: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError(f"{key!r} is no table: write [{key}] or [[{key}]] as in the examples")
+    return value
 
 
 def _check_keys(table: Mapping[str, Any], *known: str) -> None:
@@ -102,7 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
+    if not isinstance(value, list | tuple):
         raise ValueError(f"{value!r} is not an array of texts")
     return [_text(one) for one in value]
 

@@ -20,7 +20,7 @@ from bob.image import Image, ensure, load_recipe
 from bob.judge.again import add_kept
 from bob.judge.column import Column
 from bob.pipeline import Explored, Pipeline, Task
-from bob.probe_files import shipped_probes
+from bob.probe_files import asked_probes
 from bob.progress import Progress
 from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
@@ -71,7 +71,7 @@ def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     """A new run directory for ``request``, with everything in it that is known before a guest runs."""
-    probes = shipped_probes(request.properties)
+    probes = asked_probes(request.properties, request.probes)
     load_recipe(request.image)
     workloads = distinct(workload for probe in probes for workload in probe.workloads)
     about = {
@@ -129,7 +129,7 @@ class Prober:
             return from_json(run.result())
         if self._fresh[place]:
             run.note(started=now())
-        properties = [probe.property for probe in shipped_probes(request.properties)]
+        properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
         column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
         for number, workload in enumerate(map(workload_from_json, about["workloads"])):
             if (item := self._pipeline.result(place, number)) is None:
@@ -152,8 +152,11 @@ class Prober:
         """The result of a column that could not be tested, kept like any other."""
         _run, request = self._columns[place]
         made = request.configuration
-        properties = [probe.property for probe in shipped_probes(request.properties)]
-        cells = [PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason) for one in properties]
+        properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
+        cells = [
+            PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
+            for one in properties
+        ]
         column = ConfigurationResult(
             name=made.name,
             fs=made.fs.name,

@@ -17,11 +17,10 @@ from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Observation
 from bob.observe.session import Session
 from bob.pipeline import agent_in
-from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.trace.model import SECTOR_BYTES
-from bob.witness import Witness, files_in, read
+from bob.witness import Witness, files_in, read, violated
 from bob.witness_image import image_for
 from bob.workload.history import simulate
 from bob.workload.pattern import describe
@@ -90,7 +89,8 @@ def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
 def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:
     """What ``observation`` shows of the witness's violation; None if it does not show it. ``undisturbed`` is what is
     there when recovery is not crashed, where that is the question."""
-    if witness.property is None or witness.question is None:
+    prop = violated(witness)
+    if prop is None or witness.question is None:
         return None if observation.mounted else observation.summary
     if not observation.mounted:
         return None
@@ -98,7 +98,6 @@ def broken(witness: Witness, observation: Observation, undisturbed: Observation 
         return during_recovery(undisturbed, observation)
     history, _setup, _operations = simulate(witness.workload)
     oracle = Oracle(history, inodes_of_things(history, *witness.inodes))
-    prop = shipped_probes((witness.property,))[0].property
     found = violation(prop, witness.question, history, oracle, oracle.read(observation), observation)
     return None if found is None else found.evidence
 

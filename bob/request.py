@@ -8,6 +8,8 @@ from typing import Any
 
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.crash.device import DeviceModel, WriteCache
+from bob.probe_files import Probe, declaration, declared, mistakes_in
+from bob.store import workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
 """The guest image where nobody says which."""
@@ -26,8 +28,9 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A configuration, properties (none: all), and how deep to look.
+    """A configuration, properties, and how deep to look.
 
+    ``properties`` are names of shipped ones, ``probes`` the user's own; where there are neither, all shipped ones.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
     ``atomic_write_bytes`` is what the device writes whole; of so many crash states the recovery is crashed, too
     (``recovery_crashes``).
@@ -43,6 +46,7 @@ class ProbeRequest:
     atomic_write_bytes: int = 512
     audit: float = DEFAULT_AUDIT
     recovery_crashes: int = 0
+    probes: tuple[Probe, ...] = ()
 
     @property
     def model(self) -> DeviceModel:
@@ -62,6 +66,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "atomic_write_bytes": request.atomic_write_bytes,
         "audit": request.audit,
         "recovery_crashes": request.recovery_crashes,
+        "probes": [_probe_to_json(probe) for probe in request.probes],
     }
 
 
@@ -81,7 +86,19 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         atomic_write_bytes=document["atomic_write_bytes"],
         audit=document.get("audit", DEFAULT_AUDIT),
         recovery_crashes=document.get("recovery_crashes", 0),
+        probes=tuple(map(_probe_from_json, document.get("probes", ()))),
     )
+
+
+def _probe_to_json(probe: Probe) -> dict[str, Any]:
+    """A probe of the user's, whole: its file may be gone when the run is gone on with."""
+    workloads = [workload_to_json(workload) for workload in probe.workloads]
+    return {**declaration(probe.property), "row": probe.row, "workloads": workloads}
+
+
+def _probe_from_json(document: Mapping[str, Any]) -> Probe:
+    with mistakes_in("run.json"):
+        return Probe(document["row"], declared(document), tuple(map(workload_from_json, document["workloads"])))
 
 
 def configuration_to_json(made: Configuration) -> dict[str, Any]:

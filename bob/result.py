@@ -65,7 +65,8 @@ class WorkloadResult:
 
 @dataclass(frozen=True, slots=True)
 class PropertyResult:
-    """One cell. ``evidence`` is one line for a FAILS; ``reason`` says why a cell is UNKNOWN or SKIPPED."""
+    """One cell. ``evidence`` is one line for a FAILS; ``reason`` says why a cell is UNKNOWN or SKIPPED; ``meaning`` is
+    the property in one sentence."""
 
     name: str
     family: str
@@ -75,6 +76,7 @@ class PropertyResult:
     witness: str | None = None
     evidence: str | None = None
     reason: str | None = None
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
+from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Property, Question
+from bob.probe_files import declaration, declared, shipped_probes
 from bob.request import configuration_from_json, configuration_to_json
 from bob.store import base_from_json, workload_from_json, workload_to_json
 from bob.story import timeline
@@ -73,7 +75,8 @@ class Showing:
 class Witness:
     """A witness as it is read again.
 
-    ``property`` is a name, or None for a state that does not mount. ``environment`` is what it was measured on.
+    ``property`` is a name, or None for a state that does not mount; ``declared`` is what it asks, None in a witness of
+    a state that does not mount, or that is older than declarations. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations. ``state`` is the crash state in terms of the recording that it was found in, ``timeline`` what happened
     there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it was before it was shrunk, where it
@@ -95,6 +98,16 @@ class Witness:
     timeline: Timeline
     size: Size
     shrunk_from: Size | None
+    declared: Property | None = None
+
+
+def violated(witness: Witness) -> Property | None:
+    """What ``witness`` violates; None for a state that does not mount. UsageError for a property that nobody knows."""
+    if witness.declared is not None or witness.property is None:
+        return witness.declared
+    if witness.property == IDEMPOTENT.name:
+        return IDEMPOTENT
+    return shipped_probes((witness.property,))[0].property
 
 
 def write(
@@ -115,6 +128,7 @@ def write(
     return {
         "schema": SCHEMA,
         "property": None if prop is None else prop.name,
+        "probe": None if prop is None else declaration(prop),
         "evidence": showing.evidence,
         "question": None if question is None else {"required": list(question.required), "later": question.later},
         "environment": dict(environment),
@@ -230,7 +244,15 @@ def _read(document: Mapping[str, Any]) -> Witness:
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
+        declared=_declared(document.get("probe"), name),
     )
+
+
+def _declared(document: Mapping[str, Any] | None, name: str | None) -> Property | None:
+    found = None if document is None else declared(document)
+    if found is not None and found.name != name:
+        raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
+    return found
 
 
 def _inodes(document: Mapping[str, Any]) -> dict[str, int]:

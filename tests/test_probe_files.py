@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bob.errors import UsageError
+from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Rule, questions
-from bob.probe_files import load, parse_finish, probe_names, shipped_probes
+from bob.probe_files import (
+    asked_probes,
+    check_own,
+    declaration,
+    declared,
+    load,
+    parse_finish,
+    probe_names,
+    shipped_probes,
+)
 from bob.workload import operations as ops
 from bob.workload.history import simulate
 from bob.workload.language import parse
@@ -120,20 +131,24 @@ def working(**more: object) -> dict[str, object]:
         ({**GOOD, "span": ["sector"]}, "unknown key 'span'"),
         (judged(span=["sector"]), "unknown key 'span'"),
         (working(finsh=["sync"]), "unknown key 'finsh'"),
-        (judged(rule="sometimes"), "'sometimes' is not a valid Rule"),
-        (judged(subject="appends"), "'appends' is not a valid Effect"),
-        (judged(subject=5), "'int' object is not iterable"),
-        (judged(spans=["page"]), "'page' is not a valid Span"),
+        (judged(rule="sometimes"), "'sometimes' is none of atomic, prefix, ordered"),
+        (judged(subject="appends"), "'appends' is none of overwrite, append, "),
+        (judged(subject=5), "5 is not an array of texts"),
+        (judged(spans=["page"]), "'page' is none of sector, block, blocks"),
         (judged(spans="sector"), "'sector' is not an array"),
-        (judged(later="sometime"), "'sometime' is not a valid Later"),
+        (judged(later="sometime"), "'sometime' is none of any, append-same-file"),
         (judged(rule="prefix", subject="overwrite"), "the rule 'prefix' is about appends only"),
         (judged(subject="directory"), "no workload has an operation that the property is about"),
-        ({**GOOD, "judge": "atomic"}, "unknown key"),
-        ({**GOOD, "workloads": 5}, "'int' object is not iterable"),
+        ({**GOOD, "judge": "atomic"}, "'judge' is no table"),
+        ({**GOOD, "workloads": 5}, "'workloads' is no table"),
         ({**GOOD, "workloads": []}, "'workloads' is missing"),
-        ({**GOOD, "row": "first"}, "invalid literal"),
+        ({**GOOD, "row": "first"}, "'first' is not an integer"),
         ({**GOOD, "name": ""}, "'' is not one line of text"),
         ({**GOOD, "meaning": "one\ntwo"}, "is not one line of text"),
+        ({**GOOD, "name": "../one"}, "'../one' is no name of a property"),
+        ({**GOOD, "name": "unmountable"}, "'unmountable' means something else"),
+        (judged(then_renamed=True), "for the rule 'ordered' only"),
+        (judged(rule="ordered", then_renamed="yes"), "'yes' is neither true nor false"),
         (working(tree="tiny"), "unknown tree 'tiny'"),
         (working(setup=["mkdir /d"]), "a tree or a setup, not both"),
         (working(operations=["appendd /d/s 60"]), "no operation 'appendd' in 'appendd /d/s 60'"),
@@ -161,6 +176,41 @@ def test_mistakes_name_the_file(tmp_path: Path, document: dict[str, object], say
     assert says in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+@NAMES
+def test_a_declaration_says_all_of_a_property(probe) -> None:  # type: ignore[no-untyped-def]
+    assert declared(json.loads(json.dumps(declaration(probe.property)))) == probe.property
+
+
+def test_the_property_of_recoveries_is_nobodys_own(tmp_path: Path) -> None:
+    assert declared(declaration(IDEMPOTENT)) == IDEMPOTENT
+    with pytest.raises(UsageError, match="means something else to bob"):
+        load(written(tmp_path, {**GOOD, "name": IDEMPOTENT.name}))
+
+
+def test_own_probes_come_after_the_shipped_ones(tmp_path: Path) -> None:
+    mine = load(written(tmp_path, {**GOOD, "row": 5}))
+    other = load(written(tmp_path, {**GOOD, "name": "other", "row": 2}))
+    assert [probe.property.name for probe in asked_probes((), (mine, other))] == ["other", "one"]
+    assert asked_probes(("append-any",), (mine,)) == (*shipped_probes(("append-any",)), mine)
+    assert asked_probes((), ()) == PROBES
+
+
+def test_names_of_own_probes_are_their_own(tmp_path: Path) -> None:
+    mine = load(written(tmp_path, GOOD))
+    check_own((mine, replace(mine, property=replace(mine.property, name="two"))))
+    with pytest.raises(UsageError, match="two probe files are named 'one'"):
+        check_own((mine, mine))
+    with pytest.raises(UsageError, match="'append-any' is a shipped property") as caught:
+        check_own((load(written(tmp_path, {**GOOD, "name": "append-any"})),))
+    assert caught.value.hint == "name yours otherwise, e.g. 'my-append-any'"
+
+
+def test_a_mistake_of_syntax_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "one"\nfamily = atomicity\n')
+    with pytest.raises(UsageError, match=r"mine.toml: .*at line 2"):
+        load(tmp_path / "mine.toml")
 
 
 @pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", b"[judge\n"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import samples_of_runs as samples
 from bob import witness
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
-from bob.errors import MalformedError, StoreError
+from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
 from bob.probe_files import shipped_probes
 from bob.replay import broken, lines
@@ -221,12 +222,32 @@ def test_damaged_witnesses_are_refused(tmp_path: Path, path: str, value: Any) ->
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("field", [name for name in document() if name not in ("device_model", "crash")])
+@pytest.mark.parametrize("field", [name for name in document() if name not in ("device_model", "crash", "probe")])
 def test_missing_fields_are_refused(tmp_path: Path, field: str) -> None:
     made = document()
     del made[field]
     with pytest.raises(MalformedError):
         witness.read(stored(tmp_path, made))
+
+
+def test_a_property_that_is_not_shipped_is_known_from_the_witness_alone(tmp_path: Path) -> None:
+    made = document()
+    of_mine = {**made["probe"], "name": "mine"}
+    mine = witness.read(stored(tmp_path, {**made, "property": "mine", "probe": of_mine}))
+    [probe] = shipped_probes(("overwrite-any",))
+    assert witness.violated(mine) == replace(probe.property, name="mine")
+    with pytest.raises(MalformedError, match="declares the property 'mine'"):
+        witness.read(stored(tmp_path, {**made, "probe": of_mine}))
+
+
+def test_an_older_witness_is_of_a_shipped_property(tmp_path: Path) -> None:
+    made = document()
+    del made["probe"]
+    [probe] = shipped_probes(("overwrite-any",))
+    assert witness.violated(witness.read(stored(tmp_path, made))) == probe.property
+    unknown = witness.read(stored(tmp_path, {**made, "property": "mine"}))
+    with pytest.raises(UsageError, match="unknown property 'mine'"):
+        witness.violated(unknown)
 
 
 @pytest.mark.parametrize("content", [[], "x", None, {}, {"schema": "bob.witness/2"}, {"schema": "bob.result/1"}])

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from bob.cli.ending import Interrupted
 from bob.cli.options import (
     RUN,
     Known,
     NewFolder,
+    ParamType,
     check_new_folder,
     connect_option,
     image_names,
@@ -24,6 +26,7 @@ from bob.cli.options import (
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError
+from bob.probe_files import Probe, check_own, load, probe_names
 from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,11 +38,27 @@ _WITH_RESUME = {"resume", "connect", "jobs", "json_file", "quiet"}
 """What may be said anew when a run is gone on with."""
 
 
-def property_names() -> Iterable[str]:
-    """The persistence properties that there are probes for."""
-    from bob.probe_files import probe_names
+ALL = "all"
+"""In place of a property's name: every one that is shipped."""
 
-    return probe_names()
+
+def property_names() -> Iterable[str]:
+    """The persistence properties that there are shipped probes for, and the word for all of them."""
+    return (*probe_names(), ALL)
+
+
+class OwnProbe(ParamType):
+    """A probe file of the user's, read; mistakes in it are told before anything starts."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Probe:
+        """The probe in the file."""
+        return value if isinstance(value, Probe) else load(Path(value))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Files."""
+        return [CompletionItem(incomplete, type="file")]
 
 
 _OPTIONS = (
@@ -48,7 +67,16 @@ _OPTIONS = (
         "properties",
         type=Known("property", property_names),
         multiple=True,
-        help="Ask only this property; may be repeated. [default: all of them]",
+        help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
+    ),
+    click.option(
+        "--probe",
+        "probes",
+        type=OwnProbe(),
+        metavar="FILE",
+        multiple=True,
+        help="Ask the property in this probe file of your own, too; may be repeated. `--property all` has the shipped"
+        " ones beside it.",
     ),
     click.option(
         "--image",
@@ -132,10 +160,13 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration."""
+    """What the options ask of one configuration. Raises UsageError for probes that go by one name."""
+    check_own(asked["probes"])
+    names = (name for one in asked["properties"] for name in (probe_names() if one == ALL else (one,)))
     return ProbeRequest(
         configuration=configuration,
-        properties=tuple(dict.fromkeys(asked["properties"])),
+        properties=tuple(dict.fromkeys(names)),
+        probes=asked["probes"],
         image=asked["image"],
         host=host(asked),
         budget=asked["budget"],

@@ -1,4 +1,4 @@
-"""``bob probe``: probes one configuration of a file system."""
+"""``bob probe``: probes one configuration of a file system; ``bob probe new`` begins a probe file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
+from bob.cli.commands import Commands
 from bob.cli.display import watching
+from bob.cli.new_probe import new
 from bob.cli.options import Known, Size
 from bob.cli.output import deliver
 from bob.config import configuration, file_systems
-from bob.errors import Exit
+from bob.errors import Exit, UsageError
 
 
-@click.command()
+@click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
 @click.option("--fs", type=Known("file system", file_systems), help="File system, e.g. ext4.")
 @click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered.")
 @click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'.")
@@ -34,12 +37,15 @@ def probe(
     json_file: Path | None,
     quiet: bool,
     **asked: Any,
-) -> Exit:
+) -> Exit | None:
     """Find out which persistence properties a file system has.
 
     Records small workloads on it in a guest, makes the states that a crash may leave, lets the guest's kernel mount
     each, and judges what is there. All of it is kept in a run directory; a cell that fails comes with a witness that
     `bob replay` shows again.
+
+    It asks the thirteen shipped properties, some of them (--property), or one of your own, with workloads of your
+    own, from a probe file (--probe). `bob probe new NAME` writes one to begin with.
 
     \b
     Examples:
@@ -47,6 +53,9 @@ def probe(
       bob probe --fs xfs --property append-any --property directory-op --budget 2000
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
       bob probe --resume no-journal
+      bob probe new log-then-rename
+      bob probe --fs ext4 --probe log-then-rename.toml
+      bob probe --fs ext4 --probe log-then-rename.toml --property all
 
     \b
     Exit codes:
@@ -55,6 +64,9 @@ def probe(
       3   done, but some cell is unknown: a guest was lost, or a recording refused
       4+  something is missing or went wrong, see `bob --help`
     """
+    if context.invoked_subcommand is not None:
+        _check_nothing_asked(context)
+        return None  # the subcommand does it
     if resume is not None:
         check_resumed(context)
     elif fs is None:
@@ -73,3 +85,14 @@ def probe(
             result, run = prober.probe(request(made, asked), out, progress)
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
+
+
+def _check_nothing_asked(context: click.Context) -> None:
+    """Raise UsageError for options that a subcommand would ignore."""
+    for parameter in context.command.params:
+        if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+            name = context.invoked_subcommand
+            raise UsageError(f"{parameter.opts[0]} says nothing to 'bob probe {name}'", hint=f"bob probe {name} NAME")
+
+
+probe.add_command(new)

@@ -53,12 +53,12 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
       8   the file is no witness, or damaged
     """
     from bob.report.drawing import svg
-    from bob.report.meanings import meanings
+    from bob.report.meanings import meaning_of
     from bob.report.story import print_story
     from bob.witness import read
 
     found = read(path)
-    meaning = meanings().get(found.property or "", "")
+    meaning = meaning_of(found)
     if picture is not None:
         drawn = svg(found.timeline, found.workload.operations, found.question, found.evidence)
         write_text(picture, drawn + "\n", "--svg")

@@ -163,4 +163,4 @@ def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None)
     states = total([result.states for result in results])
     if refused:
         states = replace(states, exhaustive=None)  # what was not recorded was not explored
-    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason)
+    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason, meaning=prop.meaning)

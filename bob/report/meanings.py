@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from contextlib import suppress
 
 from bob.judge.idempotence import IDEMPOTENT
 from bob.resources import shipped
+from bob.result import ConfigurationResult
+from bob.witness import Witness
 
 
-def meanings() -> dict[str, str]:
-    """What the shipped probes say of their properties, as far as their files can be read.
+def meanings(columns: Iterable[ConfigurationResult] = ()) -> dict[str, str]:
+    """What the shipped probes say of their properties, as far as their files can be read, and ``columns`` of theirs.
+
+    The latter is the only place for properties of the user's own.
 
     A probe file that is broken is not the business of a run that is over, so nothing but these two keys is read.
     """
@@ -19,4 +24,10 @@ def meanings() -> dict[str, str]:
         with suppress(OSError, ValueError):
             probe = tomllib.loads(path.read_text())
             found[str(probe.get("name"))] = str(probe.get("meaning", ""))
+    found |= {cell.name: cell.meaning for column in columns for cell in column.properties if cell.meaning}
     return {name: meaning for name, meaning in found.items() if meaning}
+
+
+def meaning_of(witness: Witness) -> str:
+    """What the property of ``witness`` asks for; empty where nobody knows, or where there is none."""
+    return witness.declared.meaning if witness.declared else meanings().get(witness.property or "", "")

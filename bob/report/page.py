@@ -177,7 +177,7 @@ def render(
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
         mounted=sum(looked_at(column.column.configuration).mounted for column in shown),
         tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
-        meanings=meanings(),
+        meanings=meanings(column.configuration for column in columns),
         holds_means=HOLDS_MEANS,
         all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
         **more,

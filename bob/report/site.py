@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from bob.report.columns import Column
-from bob.report.meanings import meanings
+from bob.report.meanings import meaning_of
 from bob.report.page import Story, laid_out, render
 from bob.report.table import nearby
 from bob.report.witness_page import to_html
@@ -18,13 +18,12 @@ WITNESSES = "witnesses"
 def pages(columns: Sequence[Column]) -> Iterator[tuple[PurePosixPath, str]]:
     """The pages about ``columns``, each with its place in their folder: the witnesses, and last the table, which links
     to them."""
-    shown, meaning = list(laid_out(columns, WITNESSES)), meanings()
+    shown = list(laid_out(columns, WITNESSES))
     for column in shown:
         stories = [(cell.story, cell.anchor) for cell in column.cells.values()]
         for story, anchor in [*stories, (column.unmountable, column.unmountable_anchor)]:
             if story is not None:
-                asked = meaning.get(story.witness.property or "", "")
-                page = to_html(story.witness, asked, nearby(story.path), _back(story), anchor)
+                page = to_html(story.witness, meaning_of(story.witness), nearby(story.path), _back(story), anchor)
                 yield PurePosixPath(story.page), page
     yield INDEX, render(columns, shown)
 

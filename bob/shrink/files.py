@@ -15,7 +15,6 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.judge.idempotence import OF_RECOVERY
 from bob.pipeline import agent_in
-from bob.probe_files import shipped_probes
 from bob.progress import Progress
 from bob.shrink.shrinker import Shrinker, in_words
 from bob.store import read_document, write_whole
@@ -58,7 +57,7 @@ def _shrunk(
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
         for path, found in witnesses:
             progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
-            prop = shipped_probes((found.property,))[0].property if found.property else None
+            prop = witness.violated(found)
             shrinker = Shrinker(agent, found.configuration, found.model, prop, budget)
             smaller = shrinker.shrunk(found.workload, found.question, progress)
             before = found.shrunk_from or found.size

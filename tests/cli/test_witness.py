@@ -47,8 +47,20 @@ def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
     assert "bob replay &#39;a witness.json&#39;" in Path("a.html").read_text()
 
 
+def test_a_property_of_the_users_own_is_told_from_the_witness_alone(bob: Bob, found: Path) -> None:
+    document = documents()["overwrite-any"]
+    declared = {**document["probe"], "name": "mine", "meaning": "Mine asks for it"}
+    found.write_text(json.dumps({**document, "property": "mine", "probe": declared}))
+
+    ended = bob("witness", "show", found, "--html", "a.html")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "Mine asks for it" in ended.out
+    assert "Mine asks for it" in Path("a.html").read_text()
+
+
 def test_a_property_that_bob_does_not_ship(bob: Bob, found: Path) -> None:
-    found.write_text(json.dumps({**documents()["overwrite-any"], "property": "mine"}))
+    found.write_text(json.dumps({**documents()["overwrite-any"], "property": "mine", "probe": None}))
 
     assert bob("witness", "show", found, "--html", "a.html").code == 0
 

@@ -205,6 +205,13 @@ def test_what_the_properties_say() -> None:
     assert meanings and all(name + meaning in re.sub(r"\n", "", said) for name, meaning in meanings.items())
 
 
+def test_what_a_property_of_the_users_own_says() -> None:
+    (column,) = ONE.configurations
+    mine = replace(column.properties[0], name="mine", family="ordering", meaning="what I ask for")
+    found = parsed(replace(ONE, configurations=(replace(column, properties=(*column.properties, mine)),)))
+    assert "mineminewhat I ask for" in re.sub(r"\n", "", found.by_id("reading").text)
+
+
 def test_probes_that_cannot_be_read_take_only_their_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.toml").write_text("name = ")
     (tmp_path / "mine.toml").write_text('name = "append-any"\nmeaning = "what I say"')
