@@ -9,6 +9,7 @@ import importlib
 import inspect
 import io
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -19,6 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import bob.columns
+import bob.config.declarations
+import bob.config.file_system
 import bob.matrix
 import bob.probe_files
 import bob.prober
@@ -224,6 +227,47 @@ def test_every_option_exists(page: Path) -> None:
                 assert option in known, f"{option} in {name_of(page)}"
 
 
+def command_lines(body: str) -> Iterator[str]:
+    """What follows ``bob`` or ``./run`` in commands: lines of blocks (also of those in lists), and code in a line."""
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```$", body, flags=re.S | re.M)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", without_code(body))
+    for line in lines:
+        if found := re.match(r"(?:if )?(?:bob|\./run) ([a-z][^|;&>#]*)", line.strip()):
+            yield found[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "cli.md"], ids=name_of)
+def test_every_command_line_is_understood(page: Path) -> None:
+    """Each option belongs to its command, and has a value where it takes one."""
+    import click
+
+    from bob.cli.main import cli
+
+    for line in command_lines(page.read_text()):
+        words = shlex.split(line)
+        if words[0] in ("test", "bench"):  # ./run's own
+            continue
+        command: click.Command = cli
+        context = click.Context(cli, info_name="bob", **cli.context_settings)
+        while True:
+            try:
+                _options, words, _order = command.make_parser(context).parse_args(words)
+            except click.BadOptionUsage:  # no such option is another error
+                assert line.split()[-1].startswith("--"), f"{line}: only a text may name an option without its value"
+                break
+            if not isinstance(command, click.Group) or not words:
+                break
+            inner = command.get_command(context, words[0])
+            assert inner is not None, line
+            command, words, context = inner, words[1:], click.Context(inner, parent=context)
+
+
+def test_a_command_line_that_is_wrong_would_be_seen() -> None:
+    page = "```sh\n./run probe --fs ext4 \\\n  --budget 5 | less\n```\nand `bob replay --keep DIR WITNESS`"
+    assert list(command_lines(page)) == ["probe --fs ext4    --budget 5 ", "replay --keep DIR WITNESS"]
+
+
 def test_every_exit_code_is_in_the_design() -> None:
     rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", text("docs/design.md"), flags=re.M))
     assert sorted(map(int, rows)) == sorted(Exit)
@@ -276,6 +320,24 @@ def test_the_example_is_a_probe(tmp_path: Path) -> None:
     assert probe.property.name == path.stem
     assert probe.row == 1000
     assert len(probe.workloads) == 8
+
+
+# docs/add-a-file-system.md
+
+
+def test_the_example_is_a_file_system(tmp_path: Path) -> None:
+    [example] = code(between(text("docs/add-a-file-system.md"), "minix"), "toml")
+    path = tmp_path / "minix.toml"
+    path.write_text(example)
+    made = bob.config.declarations.read(path, bob.config.file_system._file_system)
+    assert (made.name, made.driver, made.mkfs) == ("minix", "minix", ("mkfs.minix", "-3", "DEVICE"))
+    assert "minix" not in file_systems()
+
+
+def test_every_key_of_a_file_system_is_described() -> None:
+    keys = {name for fs in (ROOT / "bob/config/file-systems").glob("*.toml") for name in tomllib.loads(fs.read_text())}
+    assert {"mkfs", "quiet", "forgets"} <= keys
+    assert keys <= words(text("docs/formats.md"))
 
 
 # docs/formats.md
