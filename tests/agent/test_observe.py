@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,9 @@ from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
 from bob.observe.observation import Observation
 from bob.observe.session import Session
+from bob.record.base import drop_base
 from bob.trace import differences
+from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import stale
 
@@ -52,6 +55,19 @@ def test_everything_kept_is_the_final_tree_and_nothing_kept_the_initial_one(
         assert found(first) == expected(each.workload, 0)
         assert last.mounted
     assert found(observe(observing.agent, taken, [taken.last])[0]) == expected(WRITES, 4)
+
+
+def test_another_base_of_the_same_name_takes_the_place_of_the_first(taken: Taken, observing: Inhabited) -> None:
+    """Two runs have bases of one name that are not the same bytes: `bob replay` of both in one guest needs each."""
+
+    def tree_of(base: Base) -> dict[str, object]:
+        drop_base(observing.agent, base)
+        looking = Session(observing.agent, taken.configuration, base, [], b"")
+        return found(looking.findings.observation(looking.observe([[]], b"")[0]))
+
+    after = replace(taken.base, packed=differences.overlaid(taken.base.packed, taken.plan.runs(taken.last)))
+    trees = [tree_of(base) for base in (taken.base, after, taken.base)]
+    assert trees == [expected(WRITES, 0), expected(WRITES, 4), expected(WRITES, 0)]
 
 
 def test_inode_numbers_are_those_of_the_recording(taken: Taken, observing: Inhabited) -> None:

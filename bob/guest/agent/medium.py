@@ -64,6 +64,11 @@ class Medium:
         self._loaded, self._written = name, runs
         return runs
 
+    def forget(self, name: str) -> None:
+        """The base ``name`` may be another one from now on."""
+        if self._loaded == name:
+            self._loaded = None
+
     def changed(self) -> Runs:
         """Where ``work`` is not what ``pristine`` is."""
         return differing(self.work, self.pristine.address)
@@ -106,6 +111,13 @@ def medium_with(name: str) -> Medium:
     assert _medium is not None
     _medium.load(name, base)
     return _medium
+
+
+def forget(name: str) -> None:
+    """Forget the base ``name``; the next one of that name may be another."""
+    bases.pop(name, None)
+    if _medium is not None:
+        _medium.forget(name)
 
 
 def drop() -> None:

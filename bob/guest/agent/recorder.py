@@ -78,7 +78,7 @@ def has_base(base: str, blob: bytes) -> Reply:
 
 def drop_base(base: str, blob: bytes) -> Reply:
     """Forget a base image."""
-    medium.bases.pop(base, None)
+    medium.forget(base)
     return {}, b""
 
 
