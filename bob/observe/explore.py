@@ -39,11 +39,11 @@ def explore(
 ) -> Observed:
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
 
-    First come the two that judgement takes for controls, then single states of whole writes, up to half of the budget
-    (a tenth where recovery forgets); then all legal states of whole writes at once, if that is not too much; then
-    single torn states, with the other half. ``observed`` is told how many more single states were dealt with;
-    ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to ``budget``
-    single states are mounted, and no others; the outcomes are the same.
+    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and if they are
+    not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
+    not too much; then single torn states, with the other half. ``observed`` is told how many more single states were
+    dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
+    ``budget`` single states are mounted, and no others; the outcomes are the same.
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
@@ -62,9 +62,8 @@ def explore(
         findings = session.findings
         rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
         if predicting:
-            controls = plan.controls
-            rounds.observe(controls)
-            _observe_all(rounds, (candidate.state for candidate in whole if candidate.state not in controls))
+            _observe_all(rounds, (candidate.state for candidate in whole))
+            rounds.observe([state for state in plan.controls if state not in rounds.states], counted=False)
             rounds.divide(budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()

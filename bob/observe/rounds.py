@@ -90,8 +90,8 @@ class Rounds:
         self._unaudited = 0
         self._settled: list[Course] = []
 
-    def observe(self, states: Sequence[CrashState]) -> None:
-        """Find the outcomes of more states.
+    def observe(self, states: Sequence[CrashState], *, counted: bool = True) -> None:
+        """Find the outcomes of more states; of those that are not ``counted`` nobody is told.
 
         Raises Mispredicted, and whatever the session raises; ``outcomes`` then has what is to be believed all the same.
         """
@@ -103,7 +103,7 @@ class Rounds:
             batch = self._predict(waiting, gaps)[: self._batch]
             for number, mounted in self._mount(batch).items():
                 self._learn(number, waiting.pop(number), mounted)
-            self._told(before - len(waiting))
+            self._told(before - len(waiting) if counted else 0)
         self._checks.update(self._sample([number for number in window if number not in self.mounted]))
         self._rank(window)
 

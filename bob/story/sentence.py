@@ -95,7 +95,8 @@ def _where(line: Timeline, operations: Sequence[Operation], number: int) -> str:
     if own:
         return f"{data}not all of the metadata that would show them"
     if shown := _about(line, operations, number, Fate.DURABLE, Fate.KEPT):
-        return f"of what it changes the {shown[-1].what} of {_at(shown[-1].seconds)} was on the disk, and not the rest"
+        block = f"the {shown[-1].what}, sent at {_at(shown[-1].seconds)}, was on the disk"
+        return f"{block}, and the rest of what the operation changes was not"
     return "part of it was still only in memory"
 
 

@@ -276,7 +276,7 @@ def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> No
     for one in seen.states:
         spoken_for[repr(seen.findings.observation(one.outcome or 0))] += one.states
     assert spoken_for <= there_are
-    assert (spoken_for == there_are) == (budget >= 2)
+    assert spoken_for == there_are  # with the controls, the least budget suffices here
     assert seen.coverage.exhaustive == ("sectors" if budget >= 2 else None)
 
 
