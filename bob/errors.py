@@ -48,6 +48,22 @@ class UsageError(BobError):
     exit_code = Exit.USAGE
 
 
+class PointedError(UsageError):
+    """A mistake in a ``text`` that the user wrote: its characters ``start`` up to, not including, ``stop``, from 0.
+
+    Where the text ends too early, both are its length. ``column`` counts from 1, as people do.
+    """
+
+    def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.text, self.start, self.stop = text, start, stop
+
+    @property
+    def column(self) -> int:
+        """Where the mistake begins."""
+        return self.start + 1
+
+
 class MissingProgramError(BobError):
     """A program or library that bob needs is not installed; the hint names the package."""
 

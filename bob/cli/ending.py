@@ -10,15 +10,17 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 from bob import __version__
-from bob.errors import BobError, Exit
+from bob.errors import BobError, Exit, PointedError
 
+_BESIDE = 36
+"""So many letters of a text are shown before a mistake in it, and from there on."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
@@ -66,7 +68,7 @@ def _tell(error: BaseException) -> Exit:
         case BobError():
             if error.exit_code is Exit.INTERRUPTED and sys.stderr.isatty():
                 click.echo(err=True)  # after the terminal's ^C
-            _say(error.message, error.hint)
+            _say(error.message, error.hint, pointed(error) if isinstance(error, PointedError) else ())
             return error.exit_code
         case click.UsageError():
             return _usage(error)
@@ -105,10 +107,23 @@ def _internal(error: BaseException) -> Exit:
     return Exit.INTERNAL
 
 
-def _say(message: str, hint: str | None = None) -> None:
-    """One line each, whatever the words of others (libvirt, the kernel) look like."""
+def pointed(error: PointedError) -> tuple[str, str]:
+    """The text with the mistake, what fits of it beside the mistake, and below it a mark for each wrong letter."""
+    from rich.cells import cell_len  # takes a while to load
+
+    first = max(0, min(error.start - _BESIDE, len(error.text) - 2 * _BESIDE))
+    shown = "".join(letter if letter.isprintable() else " " for letter in error.text[first : error.start + _BESIDE])
+    start = error.start - first
+    marked = shown[start : error.stop - first]
+    return f"  {shown}".rstrip(), " " * (2 + cell_len(shown[:start])) + "^" * max(1, cell_len(marked))
+
+
+def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = ()) -> None:
+    """One line each, whatever the words of others (libvirt, the kernel) look like; an ``excerpt`` is as it is."""
     with suppress(OSError):
         click.echo(f"bob: {' '.join(message.split())}", err=True)
+        for line in excerpt if any(excerpt[:1]) else ():
+            click.echo(line, err=True)
         if hint:
             click.echo(f"hint: {' '.join(hint.split())}", err=True)
 

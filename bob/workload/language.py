@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bob.errors import UsageError
+from bob.errors import PointedError, UsageError
 from bob.workload import operations as ops
 from bob.workload.operations import How, Operation
 
@@ -37,7 +37,8 @@ class Form:
     build: Callable[[Sequence[str]], Operation]
 
 
-def _path(word: str) -> str:
+def path_in(word: str) -> str:
+    """The path in ``word``; raises ValueError for what is none, or is not observed."""
     names = word.split("/")[1:]
     if not word.startswith("/") or (word != "/" and not all(names)) or "\0" in word or {".", ".."} & set(names):
         raise ValueError(f"{word!r} is not an absolute path such as /d/a")
@@ -46,7 +47,8 @@ def _path(word: str) -> str:
     return word
 
 
-def _bytes(word: str) -> int:
+def bytes_in(word: str) -> int:
+    """The number of bytes in ``word``, such as ``512`` or ``4K``; raises ValueError for what is none."""
     digits, unit = (word[:-1], _UNITS[word[-1]]) if word[-1:] in _UNITS else (word, 1)
     if not digits.isdigit():
         raise ValueError(f"{word!r} is not a number of bytes such as 512, 4K or 2M")
@@ -54,7 +56,7 @@ def _bytes(word: str) -> int:
 
 
 def _length(word: str) -> int:
-    if (length := _bytes(word)) == 0:
+    if (length := bytes_in(word)) == 0:
         raise ValueError("a length of 0 writes nothing")
     return length
 
@@ -76,42 +78,46 @@ def _seconds(word: str) -> float:
 
 
 GRAMMAR: dict[str, Form] = {
-    "create": Form("create PATH", "make an empty file", lambda w: ops.Create(_path(w[0]))),
+    "create": Form("create PATH", "make an empty file", lambda w: ops.Create(path_in(w[0]))),
     "write": Form(
         "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
         "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
         lambda w: ops.Write(
-            _path(w[0]), _bytes(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
+            path_in(w[0]), bytes_in(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
         ),
     ),
     "append": Form(
         "append PATH LENGTH [direct|sync|dsync|trunc]",
         "append LENGTH bytes; with trunc, to a file opened with O_TRUNC",
-        lambda w: ops.Write(_path(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)),
+        lambda w: ops.Write(
+            path_in(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)
+        ),
     ),
-    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(_path(w[0]), _bytes(w[1]))),
+    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(path_in(w[0]), bytes_in(w[1]))),
     "fallocate": Form(
         "fallocate PATH OFFSET LENGTH",
         "allocate a range, growing the file where it ends beyond",
-        lambda w: ops.Fallocate(_path(w[0]), _bytes(w[1]), _length(w[2])),
+        lambda w: ops.Fallocate(path_in(w[0]), bytes_in(w[1]), _length(w[2])),
     ),
-    "rename": Form("rename OLD NEW", "rename, over NEW if it is there", lambda w: ops.Rename(_path(w[0]), _path(w[1]))),
-    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(_path(w[0]), _path(w[1]))),
-    "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], _path(w[1]))),
-    "unlink": Form("unlink PATH", "remove a name", lambda w: ops.Unlink(_path(w[0]))),
-    "mkdir": Form("mkdir PATH", "make a directory", lambda w: ops.Mkdir(_path(w[0]))),
-    "rmdir": Form("rmdir PATH", "remove an empty directory", lambda w: ops.Rmdir(_path(w[0]))),
+    "rename": Form(
+        "rename OLD NEW", "rename, over NEW if it is there", lambda w: ops.Rename(path_in(w[0]), path_in(w[1]))
+    ),
+    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(path_in(w[0]), path_in(w[1]))),
+    "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], path_in(w[1]))),
+    "unlink": Form("unlink PATH", "remove a name", lambda w: ops.Unlink(path_in(w[0]))),
+    "mkdir": Form("mkdir PATH", "make a directory", lambda w: ops.Mkdir(path_in(w[0]))),
+    "rmdir": Form("rmdir PATH", "remove an empty directory", lambda w: ops.Rmdir(path_in(w[0]))),
     "setxattr": Form(
         "setxattr PATH NAME LENGTH",
         "set an extended attribute",
-        lambda w: ops.Setxattr(_path(w[0]), w[1], _length(w[2])),
+        lambda w: ops.Setxattr(path_in(w[0]), w[1], _length(w[2])),
     ),
-    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(_path(w[0]))),
-    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(_path(w[0]), data_only=True)),
+    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
+    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
     "sync_file_range": Form(
         "sync_file_range PATH OFFSET LENGTH",
         "write a range out and wait",
-        lambda w: ops.SyncFileRange(_path(w[0]), _bytes(w[1]), _length(w[2])),
+        lambda w: ops.SyncFileRange(path_in(w[0]), bytes_in(w[1]), _length(w[2])),
     ),
     "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
     "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
@@ -121,9 +127,16 @@ GRAMMAR: dict[str, Form] = {
 
 
 def parse(text: str) -> tuple[Operation, ...]:
-    """The operations in ``text``; raises UsageError at the first that is not one."""
-    pieces = (match[1].strip() for match in _PIECE.finditer(text))
-    return tuple(parse_one(piece) for piece in pieces if piece)
+    """The operations in ``text``; raises PointedError at the first that is not one."""
+    found = []
+    for match in _PIECE.finditer(text):
+        if piece := match[1].strip():
+            start = match.start(1) + match[1].index(piece)
+            try:
+                found.append(parse_one(piece))
+            except UsageError as error:
+                raise PointedError(error.message, text, start, start + len(piece), hint=error.hint) from None
+    return tuple(found)
 
 
 def parse_one(text: str) -> Operation:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from bob.cli.ending import exit_code
-from bob.errors import BobError, Exit, RecordingError
+from bob.errors import BobError, Exit, PointedError, RecordingError
 
 from .stand_in import Bob, Work
 
@@ -35,6 +35,13 @@ def raising(error: BaseException) -> int:
     [
         (RecordingError("refused", hint="look"), 7, "bob: refused\nhint: look\n"),
         (BobError("two\nlines", exit_code=Exit.GUEST), 6, "bob: two lines\n"),
+        (
+            PointedError("no word", "some wrong\nword", 5, 10, hint="look"),
+            2,
+            "bob: no word\n  some wrong word\n       ^^^^^\nhint: look\n",
+        ),
+        (PointedError("no word", "some", 4, 4), 2, "bob: no word\n  some\n      ^\n"),
+        (PointedError("no word", "", 0, 0), 2, "bob: no word\n"),
         (KeyboardInterrupt(), 130, "bob: interrupted\n"),
         (BrokenPipeError(), 0, ""),
     ],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.errors import UsageError
+from bob.errors import PointedError, UsageError
 from bob.guest.agent import look
 from bob.workload import language
 from bob.workload import operations as ops
@@ -117,3 +117,19 @@ def test_names_that_nobody_observes_are_those_that_the_agent_leaves_out() -> Non
     assert language.UNOBSERVED == look.HIDDEN_NAMES
     assert language.UNOBSERVED_PREFIX == look.HIDDEN_PREFIX
     assert parse_one("create /d/lost+found") == ops.Create("/d/lost+found")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "column"),
+    [
+        ("create /a; fsnc /a", "fsnc /a", 12),
+        ("create /a\n  write /a 0  # how long?\nfsync /a", "write /a 0", 13),
+        ("write /a", "write /a", 1),
+        ("fsync /a; fsync 'a", "fsync 'a", 11),
+    ],
+)
+def test_the_operation_that_is_wrong_is_pointed_at(text: str, wrong: str, column: int) -> None:
+    with pytest.raises(PointedError) as caught:
+        parse(text)
+    assert text[caught.value.start : caught.value.stop] == wrong
+    assert (caught.value.column, caught.value.text) == (column, text)
