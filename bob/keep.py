@@ -43,8 +43,8 @@ def text(witness: Witness) -> str:
     """The script: mounts a copy of the image that is beside it, as root, and shows what is there."""
     made, operations = witness.configuration, witness.workload.operations
     told = [
-        f"{witness.property or 'a crash state that does not mount'} on {made.name}, Linux {witness.kernel}",
-        sentence(witness.timeline, operations, witness.question),
+        f"{witness.title()} on {made.name}, Linux {witness.kernel}",
+        sentence(witness.timeline, operations, witness.question, witness.expectation),
         f"Found after the crash: {witness.evidence}",
         "The program had done, on a file system with the files of the operations' setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),

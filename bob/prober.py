@@ -36,7 +36,7 @@ from bob.result import (
     from_json,
     to_json,
 )
-from bob.store import RunDirectory, workload_from_json, workload_to_json
+from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
 from bob.workload.operations import Workload
 
 RUNS = Path("bob-runs")
@@ -89,7 +89,7 @@ def request_of(run: RunDirectory, host: Host) -> ProbeRequest:
     try:
         return request_from_json(run.about()["request"], host)
     except (KeyError, TypeError, UsageError):
-        raise StoreError(f"{run.path} was made by another version of bob", hint="probe again") from None
+        raise no_probe(run.path, run.about()) from None
 
 
 def unfinished(run: RunDirectory) -> int:
@@ -193,7 +193,7 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
     first = columns[0][1]
     image = ensure(first.image, progress.step)
     with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
-        environments = [_environment(hypervisor, image, request) for _run, request in columns]
+        environments = [environment_of(hypervisor, image, request) for _run, request in columns]
         for (run, _request), environment in zip(columns, environments, strict=True):
             if run.about().get("environment", asdict(environment)) != asdict(environment):
                 raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
@@ -218,7 +218,7 @@ def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]
     return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 
-def _environment(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:
+def environment_of(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:
     """What ``request`` is measured on."""
     accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator
     package = request.configuration.fs.package

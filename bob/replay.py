@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bob.expect.evaluate import evidence, holds
+from bob.expect.language import parse
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -89,6 +91,11 @@ def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
 def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:
     """What ``observation`` shows of the witness's violation; None if it does not show it. ``undisturbed`` is what is
     there when recovery is not crashed, where that is the question."""
+    if witness.expectation is not None and observation.mounted:
+        history, test = simulate(witness.workload)[0], parse(witness.expectation).test
+        return None if holds(test, observation, history) else evidence(test, observation, history)
+    if witness.expectation is not None:
+        return None
     prop = violated(witness)
     if prop is None or witness.question is None:
         return None if observation.mounted else observation.summary

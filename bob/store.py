@@ -268,6 +268,13 @@ def workload_from_json(document: Mapping[str, Any]) -> Workload:
     )
 
 
+def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
+    """What to say of the run directory ``path`` where it is not that of a probe of this version."""
+    if "expectations" in about:
+        return StoreError(f"{path} is the run of a quick question, not of a probe", hint="bob try asks it again")
+    return StoreError(f"{path} was made by another version of bob", hint="probe again")
+
+
 @contextmanager
 def empty_folder(path: Path) -> Iterator[None]:
     """Makes the folder ``path``, to be filled; StoreError if that fails, or if it holds something already."""

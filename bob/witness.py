@@ -1,7 +1,7 @@
 """Witnesses, ``bob.witness/1``: everything that is needed to show a violation again, in one small file.
 
 A witness carries the base image, the sectors by which the crash state differs from it, and the workload with the
-question that the state answers wrongly. docs/formats.md describes each field.
+question that the state answers wrongly, or the expectation that it breaks. docs/formats.md describes each field.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
+from bob.expect.evaluate import check
+from bob.expect.language import parse
 from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Property, Question
 from bob.probe_files import declaration, declared, shipped_probes
@@ -34,6 +36,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
+from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
 from bob.workload.recipes import from_recipe, to_recipe
@@ -54,7 +57,7 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Showing:
     """A crash state that shows something, with what its witness is made of: ``evidence`` says what it shows,
-    ``question`` is the one that it answers wrongly (None where nothing mounts)."""
+    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks (neither where nothing mounts)."""
 
     workload: Workload
     base: Base
@@ -63,6 +66,7 @@ class Showing:
     state: CrashState
     question: Question | None
     evidence: str
+    expectation: str | None = None
 
     @property
     def size(self) -> Size:
@@ -75,8 +79,9 @@ class Showing:
 class Witness:
     """A witness as it is read again.
 
-    ``property`` is a name, or None for a state that does not mount; ``declared`` is what it asks, None in a witness of
-    a state that does not mount, or that is older than declarations. ``environment`` is what it was measured on.
+    ``property`` is a name; None for a state that does not mount, and for one that breaks an ``expectation`` (of which
+    this is the text). ``declared`` is what it asks, None where ``property`` is, and in a witness that is older than
+    declarations. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations. ``state`` is the crash state in terms of the recording that it was found in, ``timeline`` what happened
     there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it was before it was shrunk, where it
@@ -99,6 +104,12 @@ class Witness:
     size: Size
     shrunk_from: Size | None
     declared: Property | None = None
+    expectation: str | None = None
+
+    def title(self) -> str:
+        """What it is a witness of, for people."""
+        expected = None if self.expectation is None else f"«{parse(self.expectation).line}» does not hold"
+        return self.property or expected or "a crash state that does not mount"
 
 
 def violated(witness: Witness) -> Property | None:
@@ -131,6 +142,7 @@ def write(
         "probe": None if prop is None else declaration(prop),
         "evidence": showing.evidence,
         "question": None if question is None else {"required": list(question.required), "later": question.later},
+        **({} if showing.expectation is None else {"expectation": showing.expectation}),
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
         "device_model": {"write_cache": model.write_cache.value, "atomic_write_bytes": model.atomic_write_bytes},
@@ -225,6 +237,8 @@ def _read(document: Mapping[str, Any]) -> Witness:
     numbers = [] if asked is None else [*asked["required"], *([] if asked["later"] is None else [asked["later"]])]
     if not all(0 < number <= len(workload.operations) for number in numbers):
         raise ValueError("it asks about operations that its workload does not have")
+    if (expected := document.get("expectation")) is not None:
+        check(parse(expected), simulate(workload)[0])
     base = {**document["base"], "image": base64.b64encode(packed).decode()}
     return Witness(
         property=name,
@@ -245,6 +259,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
         declared=_declared(document.get("probe"), name),
+        expectation=expected,
     )
 
 

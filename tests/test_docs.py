@@ -22,6 +22,9 @@ import pytest
 import bob.columns
 import bob.config.declarations
 import bob.config.file_system
+import bob.expect.document
+import bob.expect.evaluate
+import bob.expect.language
 import bob.matrix
 import bob.probe_files
 import bob.prober
@@ -30,9 +33,12 @@ import bob.request
 import bob.result
 import bob.store
 import bob.witness
+from bob.cli.ending import pointed
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
 from bob.crash.search import ENUMERABLE_STATES
-from bob.errors import Exit
+from bob.errors import Exit, PointedError
+from bob.expect.language import FORMS
+from bob.expect.syntax import write as write_expectation
 from bob.guest.agent import look, observer, recorder
 from bob.guest.agent import main as agent
 from bob.judge.rules import Later, Rule
@@ -41,8 +47,9 @@ from bob.observe.rounds import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
-from bob.workload.language import GRAMMAR
-from bob.workload.operations import How
+from bob.workload.history import simulate
+from bob.workload.language import GRAMMAR, parse
+from bob.workload.operations import How, Workload
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -233,7 +240,7 @@ def command_lines(body: str) -> Iterator[str]:
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     lines += re.findall(r"`([^`\n]+)`", without_code(body))
     for line in lines:
-        if found := re.match(r"(?:if )?(?:bob|\./run) ([a-z][^|;&>#]*)", line.strip()):
+        if found := re.match(r"""(?:if )?(?:bob|\./run) ([a-z](?:'[^']*'|"[^"]*"|[^|;&>#'"])*)""", line.strip()):
             yield found[1]
 
 
@@ -264,8 +271,13 @@ def test_every_command_line_is_understood(page: Path) -> None:
 
 
 def test_a_command_line_that_is_wrong_would_be_seen() -> None:
-    page = "```sh\n./run probe --fs ext4 \\\n  --budget 5 | less\n```\nand `bob replay --keep DIR WITNESS`"
-    assert list(command_lines(page)) == ["probe --fs ext4    --budget 5 ", "replay --keep DIR WITNESS"]
+    block = "./run probe --fs ext4 \\\n  --budget 5 | less\n./run try 'sync; sync'"
+    page = f"```sh\n{block}\n```\nand `bob replay --keep DIR WITNESS`"
+    assert list(command_lines(page)) == [
+        "probe --fs ext4    --budget 5 ",
+        "try 'sync; sync'",
+        "replay --keep DIR WITNESS",
+    ]
 
 
 def test_every_exit_code_is_in_the_design() -> None:
@@ -340,6 +352,47 @@ def test_every_key_of_a_file_system_is_described() -> None:
     assert keys <= words(text("docs/formats.md"))
 
 
+# docs/try.md
+
+
+def cells_of(marker: str) -> list[list[str]]:
+    """The rows of a table of docs/try.md, each with its cells, without its head."""
+    rows = between(text("docs/try.md"), marker).splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
+
+
+def test_every_expectation_in_the_tables_reads_back() -> None:
+    spans = [span for marker in ("tests", "joined") for row in cells_of(marker) for span in row[0].split("`")[1::2]]
+    assert len(spans) > 15
+    assert {span.split()[0] for span in spans} >= {*FORMS, "not"}
+    for span in spans:
+        assert bob.expect.language.parse(write_expectation(bob.expect.language.parse(span).test)).text
+
+
+def test_what_the_page_says_of_precedence() -> None:
+    [(one, other)] = re.findall(r"So\n`([^`]+)` is `([^`]+)`", text("docs/try.md"))
+    assert bob.expect.language.parse(one).test == bob.expect.language.parse(other).test
+
+
+def test_the_questions_can_be_asked() -> None:
+    done: tuple[str, ...] = ()
+    for _question, performed, expected in cells_of("questions"):
+        done = tuple(performed.split("`")[1::2][:2]) or done
+        setup, operations = ("", *done)[-2:]
+        history = simulate(Workload("try", parse(setup), parse(operations)))[0]
+        bob.expect.evaluate.check(bob.expect.language.parse(expected.strip("`")), history)
+
+
+def test_the_mistake_is_pointed_at_as_the_page_says() -> None:
+    [shown] = [block for block in code(text("docs/try.md"), "text") if block.startswith("bob: ")]
+    said, excerpt, mark, hint = shown.splitlines()
+    with pytest.raises(PointedError) as caught:
+        bob.expect.language.parse(excerpt.strip())
+    assert said == f"bob: --expect, {caught.value.message}"
+    assert (excerpt, mark) == pointed(caught.value)
+    assert hint == f"hint: {caught.value.hint}"
+
+
 # docs/formats.md
 
 
@@ -366,6 +419,12 @@ def keys_written(*modules: ModuleType) -> set[str]:
 def test_every_key_that_is_written_is_described() -> None:
     keys = keys_written(bob.store, bob.witness, bob.story.timeline, bob.workload.recipes)
     assert {"outcomes", "coverage", "timeline", "inodes_after", "schema"} <= keys
+    assert keys <= words(text("docs/formats.md"))
+
+
+def test_every_key_of_an_answer_is_described() -> None:
+    keys = keys_written(bob.expect.document)
+    assert {"ways", "needs_no_crash", "unmountable"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
 

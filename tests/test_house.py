@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story")
+PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story", "expect")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

@@ -21,6 +21,7 @@ from bob.replay import broken, lines
 from bob.result import Verdict
 from bob.story.timeline import Fate, from_json
 from bob.trace.model import SECTOR_BYTES
+from bob.witness import Showing
 
 LOST = CrashState(1, (3,))
 """The overwrite's data is durable here; the made-up outcomes below do not care."""
@@ -166,6 +167,41 @@ def test_a_replay_says_whether_it_shows(tmp_path: Path) -> None:
     assert (unmountable.property, unmountable.question) == (None, None)
     assert broken(unmountable, seen[0]) is None
     assert "does not mount" in (broken(unmountable, seen[2]) or "")
+
+
+EXPECTED = "exists /n  implies\ncontent /a = new"
+
+
+def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
+    made = {**document("unmountable"), "expectation": EXPECTED, "evidence": "/a has initial data (4,096 B)"}
+    read = witness.read(stored(tmp_path, made))
+    assert (read.property, read.question, read.expectation) == (None, None, EXPECTED)
+    assert read.title() == "«exists /n implies content /a = new» does not hold"
+    found = [samples.OUT_OF_ORDER, samples.ALL, samples.NOTHING, samples.UNMOUNTABLE]
+    seen = samples.observed(found=found).findings.observations()
+    told = [broken(read, observation) for observation in seen]
+    assert told == ["/n is empty; /a has initial data (4,096 B)", None, None, None]
+
+
+def test_what_is_written_of_an_expectation() -> None:
+    showing = Showing(
+        samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), CrashState(0), None, "evidence", "exists /n"
+    )
+    made = witness.write(
+        None,
+        showing,
+        environment=samples.ENVIRONMENT,
+        configuration=samples.CONFIGURATION,
+        model=DeviceModel(),
+    )
+    assert (made["property"], made["question"], made["expectation"]) == (None, None, "exists /n")
+    assert "expectation" not in document()
+
+
+@pytest.mark.parametrize("expectation", ["exists", "", "exists /x", "content /a = op2", 5, ["exists /n"]])
+def test_witnesses_of_what_cannot_be_asked_are_refused(tmp_path: Path, expectation: Any) -> None:
+    with pytest.raises(MalformedError):
+        witness.read(stored(tmp_path, {**document("unmountable"), "expectation": expectation}))
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from bob.cli.options import (
     Known,
     NewFolder,
     ParamType,
+    Size,
     check_new_folder,
     connect_option,
     image_names,
@@ -61,37 +62,55 @@ class OwnProbe(ParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-_OPTIONS = (
-    click.option(
-        "--property",
-        "properties",
-        type=Known("property", property_names),
-        multiple=True,
-        help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
-    ),
-    click.option(
-        "--probe",
-        "probes",
-        type=OwnProbe(),
-        metavar="FILE",
-        multiple=True,
-        help="Ask the property in this probe file of your own, too; may be repeated. `--property all` has the shipped"
-        " ones beside it.",
-    ),
-    click.option(
-        "--image",
-        type=Known("guest image", image_names),
-        default=DEFAULT_IMAGE,
-        show_default=True,
-        help="The guest image, and with it the kernel.",
-    ),
-    connect_option,
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Guests side by side. [default: one per processor, as far as memory goes]",
-    ),
+property_option = click.option(
+    "--property",
+    "properties",
+    type=Known("property", property_names),
+    multiple=True,
+    help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
+)
+probe_option = click.option(
+    "--probe",
+    "probes",
+    type=OwnProbe(),
+    metavar="FILE",
+    multiple=True,
+    help="Ask the property in this probe file of your own, too; may be repeated. `--property all` has the shipped"
+    " ones beside it.",
+)
+image_option = click.option(
+    "--image",
+    type=Known("guest image", image_names),
+    default=DEFAULT_IMAGE,
+    show_default=True,
+    help="The guest image, and with it the kernel.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Guests side by side. [default: one per processor, as far as memory goes]",
+)
+resume_option = click.option(
+    "--resume",
+    type=RUN,
+    metavar="RUN",
+    help="Go on with a run that was stopped; what is finished is not done again.",
+)
+out_option = click.option(
+    "--out", type=NewFolder(), metavar="DIR", help="The run directory. [default: a new one in bob-runs]"
+)
+recoveries_option = click.option(
+    "--recovery-crashes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    is_flag=False,
+    flag_value=RECOVERIES,
+    default=0,
+    help=f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
+    "recovery-idempotent.",
+)
+_SEARCH = (
     click.option(
         "--budget",
         type=click.IntRange(min=1),
@@ -111,16 +130,8 @@ _OPTIONS = (
     click.option(
         "--seed", type=int, metavar="N", default=1, show_default=True, help="Chooses the random crash states."
     ),
-    click.option(
-        "--recovery-crashes",
-        type=click.IntRange(min=0),
-        metavar="N",
-        is_flag=False,
-        flag_value=RECOVERIES,
-        default=0,
-        help=f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
-        "recovery-idempotent.",
-    ),
+)
+_DEVICE = (
     click.option(
         "--write-cache",
         type=click.Choice(["volatile", "none"]),
@@ -135,38 +146,65 @@ _OPTIONS = (
         show_default=True,
         help="Bytes that the disk writes as a whole.",
     ),
-    click.option("--out", type=NewFolder(), metavar="DIR", help="The run directory. [default: a new one in bob-runs]"),
-    click.option(
-        "--resume",
-        type=RUN,
-        metavar="RUN",
-        help="Go on with a run that was stopped; what is finished is not done again.",
-    ),
+)
+_PROBING = (
+    property_option,
+    probe_option,
+    image_option,
+    connect_option,
+    jobs_option,
+    *_SEARCH,
+    recoveries_option,
+    *_DEVICE,
+    out_option,
+    resume_option,
     json_option,
     quiet_option,
+)
+_TRYING = (image_option, connect_option, *_SEARCH, *_DEVICE, out_option, json_option, quiet_option)
+_CONFIGURATION = (
+    click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
+    click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),
+    click.option(
+        "--device", type=Size(), default=0, help="Size of the probed device, e.g. 64M. [default: by file system]"
+    ),
 )
 
 
 def probing_options(command: Command) -> Command:
     """The options that `bob probe` and `bob matrix` have in common."""
-    for option in reversed(_OPTIONS):
+    return _with(command, _PROBING)
+
+
+def trying_options(command: Command) -> Command:
+    """The options of `bob try` that say how and where it is done."""
+    return _with(command, _TRYING)
+
+
+def configuration_options(command: Command) -> Command:
+    """The options that make a configuration of a file system."""
+    return _with(command, _CONFIGURATION)
+
+
+def _with(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+    for option in reversed(tuple(options)):
         command = option(command)
     return command
 
 
 def host(asked: dict[str, Any]) -> Host:
     """Where the options want guests to run."""
-    return Host(asked["connect"], asked["jobs"])
+    return Host(asked["connect"], asked.get("jobs"))
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
     """What the options ask of one configuration. Raises UsageError for probes that go by one name."""
-    check_own(asked["probes"])
-    names = (name for one in asked["properties"] for name in (probe_names() if one == ALL else (one,)))
+    check_own(asked.get("probes", ()))
+    names = (name for one in asked.get("properties", ()) for name in (probe_names() if one == ALL else (one,)))
     return ProbeRequest(
         configuration=configuration,
         properties=tuple(dict.fromkeys(names)),
-        probes=asked["probes"],
+        probes=asked.get("probes", ()),
         image=asked["image"],
         host=host(asked),
         budget=asked["budget"],
@@ -174,7 +212,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         write_cache=asked["write_cache"],
         atomic_write_bytes=int(asked["atomic_write"]),
         audit=asked["audit"],
-        recovery_crashes=asked["recovery_crashes"],
+        recovery_crashes=asked.get("recovery_crashes", 0),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -34,7 +35,8 @@ class Commands(click.Group):
 
 
 class LazyCommands(Commands):
-    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, loaded when they are used.
+    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, loaded when they are used; a name that means
+    something to Python has a ``_`` behind it there.
 
     ``lazy`` has a line on each, so that ``--help`` need not load them.
     """
@@ -51,7 +53,8 @@ class LazyCommands(Commands):
         """The command, loaded."""
         if cmd_name not in self._lazy:
             return None
-        command: click.Command = getattr(import_module(f"bob.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = getattr(import_module(f"bob.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -16,6 +16,7 @@ from bob.memory import give_back_what_is_freed
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
+    "try": "Ask a quick question: what may a crash leave of these operations?",
     "matrix": "Probe a set of configurations, and print the table.",
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",
@@ -34,13 +35,14 @@ EPILOG = """
 Examples:
   bob doctor
   bob probe --fs ext4 --mount-opts data=ordered
+  bob try --fs ext4 'write /a 0 4096; fsync /a' --expect 'content /a = new'
   bob matrix --set osdi14
   bob show bob-runs/20261121T230021-1f2e3d
 
 \b
 Exit codes:
   0  done                                 6    a guest did not start or was lost
-  1  a comparison found a difference      7    a recording failed its check
+  1  a difference, a broken expectation   7    a recording failed its check
   2  usage                                8    a file is malformed
   3  done, but some cell is unknown       9    a run directory is unusable
   4  a program or library is missing      70   an internal error

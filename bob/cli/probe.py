@@ -8,11 +8,19 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
+from bob.cli.asking import (
+    check_out,
+    check_resumed,
+    configuration_options,
+    host,
+    probing_options,
+    request,
+    telling_what_is_kept,
+)
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.new_probe import new
-from bob.cli.options import Known, Size
+from bob.cli.options import Known
 from bob.cli.output import deliver
 from bob.config import configuration, file_systems
 from bob.errors import Exit, UsageError
@@ -20,9 +28,7 @@ from bob.errors import Exit, UsageError
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
 @click.option("--fs", type=Known("file system", file_systems), help="File system, e.g. ext4.")
-@click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered.")
-@click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'.")
-@click.option("--device", type=Size(), default=0, help="Size of the probed device, e.g. 64M. [default: by file system]")
+@configuration_options
 @probing_options
 @click.pass_context
 def probe(

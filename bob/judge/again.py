@@ -15,7 +15,7 @@ from bob.record.check import checked
 from bob.recovery.kept import add_recoveries
 from bob.request import request_from_json
 from bob.result import Environment, Result, Run, from_json, to_json
-from bob.store import RunDirectory, workload_from_json
+from bob.store import RunDirectory, no_probe, workload_from_json
 from bob.workload.operations import Workload
 
 
@@ -35,7 +35,7 @@ def _judge_again(path: Path) -> Result:
     run = RunDirectory(path)
     about = run.about()
     if not {"request", "bob", "workloads"} <= set(about):
-        raise StoreError(f"{path} was made by another version of bob", hint="probe again")
+        raise no_probe(path, about)
     if "environment" not in about:
         raise StoreError(
             f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
@@ -43,7 +43,7 @@ def _judge_again(path: Path) -> Result:
     try:
         request = request_from_json(about["request"])
     except (KeyError, TypeError, UsageError):
-        raise StoreError(f"{path} was made by another version of bob", hint="probe again") from None
+        raise no_probe(path, about) from None
     environment = Environment(**about["environment"])
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())

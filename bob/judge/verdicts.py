@@ -41,7 +41,7 @@ class Bench:
 
     Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
     the recording ended with everything written, none may be missing. Otherwise nothing that bob says of this workload
-    can be believed, and every verdict is UNKNOWN.
+    can be believed, and every verdict is UNKNOWN: ``distrust`` says why, or is None.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Bench:
         outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
-        self._distrust = self._control(outcomes.get(CrashState(0)), "before the operations", _THERE)
-        if is_settled and complete is not None and self._distrust is None:
-            self._distrust = self._control(outcomes.get(complete), "with every write there", _MISSING)
+        self.distrust = self._control(outcomes.get(CrashState(0)), "before the operations", _THERE)
+        if is_settled and complete is not None and self.distrust is None:
+            self.distrust = self._control(outcomes.get(complete), "with every write there", _MISSING)
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...]) -> str | None:
         """Why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation."""
@@ -102,8 +102,8 @@ class Bench:
         broken = {number: question for number in self._readings if (question := self._broken(prop, asked, number))}
         showing = [seen for seen in self._states if seen.outcome in broken]
         verdict, reason = Verdict.HOLDS, None
-        if self._distrust is not None:
-            verdict, reason, showing = Verdict.UNKNOWN, self._distrust, []
+        if self.distrust is not None:
+            verdict, reason, showing = Verdict.UNKNOWN, self.distrust, []
         elif showing:
             verdict = Verdict.FAILS
         elif self._lost is not None:

@@ -34,11 +34,10 @@ def print_story(console: Console, witness: Witness, meaning: str, replay: str) -
     again."""
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
-    what = witness.property or "a crash state that does not mount"
-    console.print(Text(f"{what} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
+    console.print(Text(f"{witness.title()} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
     _print(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
     console.print()
-    told = sentence(witness.timeline, witness.workload.operations, witness.question)
+    told = sentence(witness.timeline, witness.workload.operations, witness.question, witness.expectation)
     _print(console, Text(told, "bob.title"), 0)
     console.print()
     _print_operations(console, witness)

@@ -42,7 +42,8 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
     workload, asked, made = witness.workload, witness.question, witness.configuration
     steps = [_Step(write_one(one), role(asked, number)) for number, one in enumerate(workload.operations, start=1)]
     file = shlex.quote(str(path))
-    keep = shlex.quote(f"{made.name}-{witness.property or 'unmountable'}".replace("/", "-"))
+    shown = witness.property or ("expectation" if witness.expectation else "unmountable")
+    keep = shlex.quote(f"{made.name}-{shown}".replace("/", "-"))
     return (
         html()
         .get_template("witness.html.j2")
@@ -56,7 +57,7 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
             device=device(witness.model.write_cache.value, witness.model.atomic_write_bytes),
             device_size=size(witness.base.length),
             unit=witness.model.atomic_write_bytes,
-            told=sentence(witness.timeline, workload.operations, asked),
+            told=sentence(witness.timeline, workload.operations, asked, witness.expectation),
             steps=steps,
             setup=[write_one(one) for one in workload.setup],
             finish=[write_one(one) for one in workload.finish.operations],

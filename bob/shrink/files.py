@@ -38,14 +38,19 @@ def shrink(
 ) -> Iterator[Shrunk]:
     """The witnesses in ``paths``, each smaller; each workload that is tried has ``budget`` mounts.
 
-    Raises MalformedError for what is no witness and UsageError where the image's kernel is another, before anything is
-    started.
+    Raises MalformedError for what is no witness and UsageError where the image's kernel is another, or it is of an
+    expectation, before anything is started.
     """
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
         if found.question == OF_RECOVERY:
             raise UsageError(
                 f"the witness {path.name} is of a crash during recovery", hint="in that there is nothing to leave out"
+            )
+        if found.expectation is not None:
+            raise UsageError(
+                f"the witness {path.name} is of an expectation, and bob shrinks those of properties",
+                hint="bob try answers for fewer operations",
             )
     built = image_for(witnesses, image, progress)
     return _shrunk(witnesses, built, connect, budget, progress)
@@ -81,7 +86,10 @@ def tell_results(run: Path) -> None:
     """Have the results in ``run``, a run directory, say of each × what its witness says."""
     for file in sorted([*run.glob("result.json"), *run.glob("*/result.json")]):
         result = read_document(file)
-        cells = [cell for column in result["configurations"] for cell in column["properties"] if cell.get("witness")]
+        # The result of a quick question has none.
+        cells = [
+            cell for column in result.get("configurations", ()) for cell in column["properties"] if cell.get("witness")
+        ]
         for cell in cells:
             cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
         write_whole(file, json.dumps(result, indent=1).encode())

@@ -17,8 +17,13 @@ from bob.workload.operations import Operation
 JOURNAL, METADATA = "journal", "metadata"
 
 
-def sentence(line: Timeline, operations: Sequence[Operation], question: Question | None) -> str:
-    """What happened, in one sentence; ``question`` is the one that is answered wrongly, None where nothing mounts."""
+def sentence(
+    line: Timeline, operations: Sequence[Operation], question: Question | None, expectation: str | None = None
+) -> str:
+    """What happened, in one sentence; ``question`` is the one that is answered wrongly, ``expectation`` what does not
+    hold; where both are None, nothing mounts."""
+    if expectation is not None:
+        return f"{_fates(line)}, and «{' '.join(expectation.split())}» does not hold."
     if question is None:
         return f"{_fates(line)}, and the file system could not be mounted."
     if not question.required:

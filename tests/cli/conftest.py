@@ -21,6 +21,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
     _replace(monkeypatch, "bob.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
     _replace(monkeypatch, "bob.matrix", matrix=work.matrix, resume=work.resume)
+    _replace(monkeypatch, "bob.trial", try_out=work.try_out)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
     _replace(monkeypatch, "bob.replay", replay=work.replay)
     _replace(monkeypatch, "bob.export", export=work.export)

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bob.crash.state import CrashState
+from bob.expect.answers import Answer, Way
+from bob.expect.document import Trial, Tried
 from bob.progress import Progress
 from bob.request import Host
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Verdict
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Unmountable, Verdict
 
 
 def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:
@@ -55,6 +58,8 @@ class Work:
     replayed: Any = None
     exported: Any = None
     raises: BaseException | None = None
+    breaks: int = 0
+    """In how many ways the first expectation breaks."""
 
     def probe(self, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         return self._run((request, out), out, progress)
@@ -77,6 +82,42 @@ class Work:
         for cell in self.result.configurations[0].properties:
             progress.judged(cell)
         return self.result, folder
+
+    def try_out(self, trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, Path]:
+        self._ask((trial, out))
+        progress.planned(1, trial.request.budget)
+        if self.raises:
+            raise self.raises
+        return self.tried(trial), out or Path("bob-runs/made-up")
+
+    def tried(self, trial: Trial) -> Tried:
+        """Of the expectations the first breaks, the next ones hold, and one with ``zeros`` in it is unknown."""
+        ways = tuple(Way(f"/a is wrong in way {number}", 2**number, CrashState(0)) for number in range(3))
+        answers = [
+            Answer(expectation, Verdict.UNKNOWN, reason="the guest was lost: it hung")
+            if "zeros" in expectation.text
+            else Answer(expectation, Verdict.HOLDS)
+            if place or not self.breaks
+            else Answer(expectation, Verdict.FAILS, ways[: self.breaks])
+            for place, expectation in enumerate(trial.expectations)
+        ]
+        return Tried(
+            run=self.result.run,
+            environment=self.result.environment,
+            model=trial.request.model,
+            configuration=trial.request.configuration,
+            mount="rw,relatime",
+            workload=trial.workload,
+            at=trial.at,
+            states=States(812, 4096, 2**88, None, 17),
+            unmountable=Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning"),
+            answers=tuple(answers),
+            witnesses=tuple(
+                tuple(f"witnesses/expectation-{place}-{number}.json" for number, _way in enumerate(answer.ways[:2], 1))
+                for place, answer in enumerate(answers, 1)
+            ),
+            notes=("a note",),
+        )
 
     def judge_again(self, folder: Path) -> Result:
         self._ask(folder)

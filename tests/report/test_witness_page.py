@@ -61,6 +61,17 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
     assert len(page.with_class("svg", "bob-mark")) == len(Fate)
 
 
+def test_the_page_of_what_was_expected(tmp_path: Path) -> None:
+    found = replace(witness("unmountable", tmp_path), expectation=f"exists '/{NASTY}'", evidence="/a is empty")
+    page = parse(to_html(found, PATH))
+    text = text_of(page)
+    told = sentence(found.timeline, found.workload.operations, None, found.expectation)
+    for said in ("What was expected", "/a is empty.", "What was found after the crash", " ".join(told.split())):
+        assert said in text, said
+    assert "does not mount" not in text and "No property" not in text
+    assert "does not hold on ext4-ordered" in page.all("title")[0].text
+
+
 def test_what_is_accused_stands_beside_its_operation(tmp_path: Path) -> None:
     page = parse(to_html(witness("overwrite-any", tmp_path), PATH))
     [listed] = page.with_class("ol", "operations")

@@ -1,0 +1,151 @@
+"""``bob try``: a quick question about some operations, and what is expected of them after a crash."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bob.cli.asking import check_out, configuration_options, request, trying_options
+from bob.cli.display import watching
+from bob.cli.options import Known
+from bob.cli.output import console, is_stdout, write_json
+from bob.config import configuration, file_systems
+from bob.errors import Exit, PointedError, UsageError
+from bob.expect.document import At, Trial, to_json
+from bob.expect.evaluate import check
+from bob.expect.language import parse as parse_expectation
+from bob.expect.syntax import Expectation
+from bob.probe_files import parse_finish
+from bob.report.answers import print_answers
+from bob.result import Verdict
+from bob.workload.history import History, simulate
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+
+STDIN = "-"
+
+
+@click.command("try")
+@click.argument("operations", metavar="OPERATIONS")
+@click.option("--fs", type=Known("file system", file_systems), required=True, help="File system, e.g. ext4.")
+@configuration_options
+@click.option("--setup", metavar="OPERATIONS", default="", help="The initial tree, durable before it all begins.")
+@click.option(
+    "--expect",
+    "expected",
+    metavar="EXPECTATION",
+    multiple=True,
+    required=True,
+    help="What is to be so after every crash; may be repeated, each is answered.",
+)
+@click.option(
+    "--at",
+    type=click.Choice([at.value for at in At]),
+    default=At.END.value,
+    show_default=True,
+    help="When the crash comes: after the last operation has returned, or anywhere.",
+)
+@click.option(
+    "--finish",
+    metavar="FINISH",
+    default="natural",
+    show_default=True,
+    help="What comes after the operations: natural [SECONDS], sync, fsync PATH.",
+)
+@click.option(
+    "--witnesses",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Show and keep at most so many ways to break each expectation.",
+)
+@trying_options
+def try_(
+    operations: str,
+    fs: str,
+    mount_opts: str,
+    mkfs_opts: str,
+    device: int,
+    setup: str,
+    expected: tuple[str, ...],
+    at: str,
+    finish: str,
+    witnesses: int,
+    out: Path | None,
+    json_file: Path | None,
+    quiet: bool,
+    **asked: Any,
+) -> Exit:
+    """Ask what a crash may leave of OPERATIONS.
+
+    Performs them on the file system in a guest, after those of --setup, explores the legal crash states, and holds
+    each of them against what you expect. The answer is in how many of them it holds, or the different ways in which it
+    breaks, each with a witness. Operations are separated by ; or stand on a line each; - reads them from standard
+    input.
+
+    An expectation is made of tests, joined by not, and, or, implies (in this order), and brackets:
+
+    \b
+      exists /a               the name is there          absent /a    it is not
+      size /a >= 4K           the file has this size     same /a /b   two names, one inode
+      content /a = new        its bytes are those after the last operation; old: before the first
+      content /a = op2        what operation 2 wrote is there; also zeros, empty, and a range: /a[0:512]
+      content /a prefix new   its bytes are the first of those, perhaps none
+
+    \b
+    Examples:
+      bob try --fs ext4 'write /a 0 4096; fsync /a' --expect 'content /a = new'
+      bob try --fs xfs --setup 'write /f 0 4K' 'write /g 0 8K; rename /g /f' \\
+        --expect 'content /f = old or content /f = new'
+      bob try --fs btrfs --setup 'create /a' --expect 'exists /d' \\
+        'mkdir /d; write /a 0 4096; fsync /a; link /a /d/b; fsync /'
+      bob try --fs ext4 --at any - --expect 'exists /b implies absent /a' < operations.txt
+
+    \b
+    Exit codes:
+      0   every expectation holds in all crash states that were explored
+      1   one of them can break
+      2   the command line asks for something that cannot be; nothing was started
+      3   none breaks, but of one it is not known: a guest was lost, or a control failed
+      4+  something is missing or went wrong, see `bob --help`
+    """
+    made = configuration(fs, mkfs_opts, mount_opts, device)
+    workload = _workload(setup, sys.stdin.read() if operations == STDIN else operations, finish)
+    history = simulate(workload)[0]
+    expectations = tuple(_expectation(text, history) for text in expected)
+
+    from bob.prober import RUNS  # libvirt and paramiko take a while to load
+    from bob.trial import try_out
+
+    check_out(out, RUNS)
+    with watching(quiet=quiet) as progress:
+        trial = Trial(request(made, asked), workload, expectations, At(at), witnesses)
+        tried, run = try_out(trial, out, progress)
+    if json_file is not None:
+        write_json(json_file, to_json(tried))
+    if not is_stdout(json_file):
+        print_answers(console(), tried, run)
+    verdicts = {answer.verdict for answer in tried.answers}
+    if Verdict.FAILS in verdicts:
+        return Exit.DIFFERENT
+    return Exit.DONE if verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
+
+
+def _workload(setup: str, operations: str, finish: str) -> Workload:
+    initial, performed = parse(setup), parse(operations)
+    if not performed:
+        raise UsageError("there are no operations to be tried", hint="such as 'write /a 0 4096; fsync /a'")
+    return Workload("try", initial, performed, parse_finish(finish, performed))
+
+
+def _expectation(text: str, history: History) -> Expectation:
+    try:
+        found = parse_expectation(text)
+        check(found, history)
+    except PointedError as error:
+        raise PointedError(f"--expect, {error.message}", error.text, error.start, error.stop, hint=error.hint) from None
+    return found

@@ -1,0 +1,245 @@
+"""Whether an observation is as it is expected to be, and what in it is not, in one line.
+
+``old`` is a file as the initial tree has it, ``new`` as it is after the last operation where nothing crashes: both come
+from the history. What an operation wrote is known byte by byte (:mod:`bob.workload.pattern`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from bob.errors import PointedError
+from bob.expect.syntax import (
+    Absent,
+    And,
+    Atom,
+    Content,
+    Exists,
+    Expectation,
+    Implies,
+    Kept,
+    Name,
+    Not,
+    Or,
+    Relation,
+    Same,
+    Size,
+    Test,
+    atoms,
+    names,
+)
+from bob.observe.observation import Node, Observation
+from bob.workload.history import History, Kind, Step
+from bob.workload.language import write_one
+from bob.workload.pattern import contents, describe
+
+LONGEST_WORDS = 200
+"""What is told of one file has at most so many letters."""
+
+_RELATIONS = {
+    Relation.EQUAL: operator.eq,
+    Relation.DIFFERENT: operator.ne,
+    Relation.LESS: operator.lt,
+    Relation.AT_MOST: operator.le,
+    Relation.MORE: operator.gt,
+    Relation.AT_LEAST: operator.ge,
+}
+
+
+def check(expectation: Expectation, history: History) -> None:
+    """Raise PointedError where ``expectation`` asks what this workload cannot answer: a name that nothing makes, bytes
+    that nobody wrote."""
+    for atom in atoms(expectation.test):
+        for name in names(atom):
+            _check_name(name, history, expectation.text)
+        if isinstance(atom, Content):
+            _check_content(atom, history, expectation.text)
+
+
+def holds(test: Test, observation: Observation, history: History) -> bool:
+    """Whether ``observation``, of a state that mounted, is as ``test`` wants it."""
+    match test:
+        case Not(inner):
+            return not holds(inner, observation, history)
+        case And(left, right):
+            return holds(left, observation, history) and holds(right, observation, history)
+        case Or(left, right):
+            return holds(left, observation, history) or holds(right, observation, history)
+        case Implies(left, right):
+            return not holds(left, observation, history) or holds(right, observation, history)
+    return _atom_holds(test, observation, history)
+
+
+def evidence(test: Test, observation: Observation, history: History) -> str:
+    """What is there of the names that decide that ``test`` does not hold (or does), in one line."""
+    deciding = list(_deciding(test, observation, history))
+    found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
+    told = list(found)
+    for atom in deciding:
+        if isinstance(atom, Same):
+            one, other = (_node(name.path, observation) for name in names(atom))
+            if one is not None and other is not None:
+                are = "are one inode" if one.inode == other.inode else f"are inodes {one.inode} and {other.inode}"
+                told.append(f"{atom.one.path} and {atom.other.path} {are}")
+    return "; ".join(told)
+
+
+def _check_name(name: Name, history: History, text: str) -> None:
+    """A name is one of a directory that is there at some time, and some name of the workload ends so."""
+    known = {path for step in history.steps for path in step.names}
+    directory, last = name.path.rpartition("/")[::2]
+    folders = {path for step in history.steps for path, kind in _kinds(step, history) if kind is Kind.DIRECTORY}
+    if name.path in known or ((directory or "/") in folders and last in {path.rpartition("/")[2] for path in known}):
+        return
+    close = get_close_matches(name.path, sorted(known - {"/"}), n=1)
+    raise _pointed(
+        f"neither the setup nor the operations make {name.path}",
+        text,
+        name.at,
+        f"did you mean {close[0]}?" if close else f"names: {', '.join(sorted(known - {'/'}))}",
+    )
+
+
+def _check_content(content: Content, history: History, text: str) -> None:
+    source, within, path = content.source, content.within, content.name.path
+    if isinstance(source.what, int):
+        numbers = len(history.operations)
+        if source.what > numbers:
+            last = f"op{numbers} is the last one" if numbers else "there is none"
+            raise _pointed(f"there is no operation {source.what}", text, source.at, last)
+        if source.what not in history.data:
+            what = write_one(history.operations[source.what - 1])
+            raise _pointed(f"operation {source.what} ({what}) writes no data", text, source.at, _WRITERS)
+        _thing, offset, length = history.data[source.what]
+        if within is not None and not offset <= within.start < within.stop <= offset + length:
+            wrote = f"operation {source.what} wrote bytes {offset:,} to {offset + length:,}"
+            raise _pointed(f"not all of these bytes are of op{source.what}", text, within.at, wrote)
+    elif source.what in (Kept.OLD, Kept.NEW):
+        file, when = _kept(source.what, path, history), _WHEN[source.what]
+        if file is None:
+            hint = f"`exists {path}` and `absent {path}` can be asked of it"
+            raise _pointed(f"there is no file {path} {when}", text, source.at, hint)
+        if within is not None and within.stop > len(file):
+            raise _pointed(f"{path} has {len(file):,} bytes {when}", text, within.at, "name a range within them")
+
+
+_WRITERS = "write and append do; operations are numbered from op1"
+_WHEN = {Kept.OLD: "before the operations", Kept.NEW: "after the last operation"}
+
+
+def _pointed(message: str, text: str, at: tuple[int, int], hint: str) -> PointedError:
+    return PointedError(f"column {at[0] + 1}: {message}", text, *at, hint=hint)
+
+
+def _kinds(step: Step, history: History) -> Iterator[tuple[str, Kind]]:
+    return ((path, history.things[thing].kind) for path, thing in step.names.items())
+
+
+def _kept(what: Kept, path: str, history: History) -> bytes | None:
+    """The content of ``path`` before the operations or after them; None if no file has that name then."""
+    step = history.steps[0 if what is Kept.OLD else -1]
+    thing = step.names.get(path)
+    if thing is None or history.things[thing].kind is not Kind.FILE:
+        return None
+    return step.inodes[thing].content
+
+
+def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool:
+    match atom:
+        case Exists(name):
+            return _is_there(name.path, observation)
+        case Absent(name):
+            return not _is_there(name.path, observation) and _hidden_by(name.path, observation) is None
+        case Same(one, other):
+            first, second = _node(one.path, observation), _node(other.path, observation)
+            return first is not None and second is not None and first.inode == second.inode != 0
+        case Size(name, relation, size):
+            node = _node(name.path, observation)
+            return node is not None and node.kind == Kind.FILE and bool(_RELATIONS[relation](node.size, size))
+        case Content(name):
+            node = _node(name.path, observation)
+            if node is None or node.kind != Kind.FILE or len(node.content) != node.size:
+                return False
+            return _content_is(atom, node.content, history)
+
+
+def _content_is(wanted: Content, found: bytes, history: History) -> bool:
+    """Whether the content ``found`` is that of the source."""
+    what, within = wanted.source.what, wanted.within
+    if what is Kept.EMPTY:
+        return not found
+    if what is Kept.ZEROS:
+        piece = found[within.start : within.stop] if within else found
+        return len(piece) == (within.stop - within.start if within else len(found)) and bool(piece) and not any(piece)
+    if isinstance(what, int):
+        _thing, offset, length = history.data[what]
+        data = contents(what, offset, length)
+        if wanted.prefix:
+            return data.startswith(found[offset:])
+        start, stop = (within.start, within.stop) if within else (offset, offset + length)
+        return found[start:stop] == data[start - offset : stop - offset]
+    file = _kept(what, wanted.name.path, history)
+    assert file is not None  # check() has seen to it
+    if wanted.prefix:
+        return file.startswith(found)
+    return found[within.start : within.stop] == file[within.start : within.stop] if within else found == file
+
+
+def _node(path: str, observation: Observation) -> Node | None:
+    """What has the name; the root may have no entry."""
+    return (observation.tree or {}).get(path)
+
+
+def _is_there(path: str, observation: Observation) -> bool:
+    return path == "/" or _node(path, observation) is not None
+
+
+def _hidden_by(path: str, observation: Observation) -> str | None:
+    """The directory above ``path`` that cannot be listed, so that nobody can tell what is in it."""
+    tree = observation.tree or {}
+    folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
+    for folder in folders:
+        node = tree.get(folder)
+        is_faulty = node is not None and node.kind == Kind.DIRECTORY and node.fault is not None
+        # A fault may be that of an attribute only: then what is in it was listed.
+        if is_faulty and not any(other != folder and other.startswith(folder.rstrip("/") + "/") for other in tree):
+            return folder
+    return None
+
+
+def _deciding(test: Test, observation: Observation, history: History) -> Iterator[Atom]:
+    """The atoms by which ``test`` holds, or does not."""
+    match test:
+        case Not(inner):
+            yield from _deciding(inner, observation, history)
+        case And(left, right) | Or(left, right):
+            # One side decides that an `or` holds, or an `and` does not; else it takes both.
+            decisive = isinstance(test, Or)
+            sides = [side for side in (left, right) if holds(side, observation, history) is decisive]
+            for side in sides or (left, right):
+                yield from _deciding(side, observation, history)
+        case Implies(left, right):
+            yield from _deciding(Or(Not(left), right), observation, history)
+        case _:
+            yield test
+
+
+def _found(path: str, observation: Observation) -> str:
+    """What is there under a name, in words."""
+    node = _node(path, observation)
+    if node is None:
+        hidden = _hidden_by(path, observation)
+        if path == "/" or hidden is None:
+            return f"{path} is there" if path == "/" else f"{path} is not there"
+        return f"{path} cannot be seen: {hidden} {(observation.tree or {})[hidden].fault}"
+    if node.kind != Kind.FILE:
+        return f"{path}: {node.kind}" + (f", {node.fault}" if node.fault else "")
+    if len(node.content) != node.size:
+        return f"{path} has {node.size:,} B, of which {len(node.content):,} can be read ({node.fault})"
+    return f"{path} has {_shortened(describe(node.content))}" if node.size else f"{path} is empty"
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= LONGEST_WORDS else words[:LONGEST_WORDS].rsplit(", ", 1)[0] + ", ..."

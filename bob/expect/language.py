@@ -1,0 +1,262 @@
+"""The language of expectations, read: ``exists /a implies content /a = new``.
+
+``not`` binds closest, then ``and``, ``or``, and last ``implies``, which groups to the right; brackets group otherwise.
+Paths are quoted as in the operations' language. docs/try.md has examples. A mistake is a
+:class:`~bob.errors.PointedError`, which knows the characters that are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import NoReturn
+
+from bob.errors import PointedError
+from bob.expect.syntax import (
+    PLAIN,
+    Absent,
+    And,
+    Content,
+    Exists,
+    Expectation,
+    Implies,
+    Kept,
+    Name,
+    Not,
+    Or,
+    Range,
+    Relation,
+    Same,
+    Size,
+    Source,
+    Test,
+    Where,
+)
+from bob.workload.language import bytes_in, path_in
+
+FORMS = {
+    "exists": "exists PATH",
+    "absent": "absent PATH",
+    "size": "size PATH =|!=|<|<=|>|>= BYTES",
+    "content": "content PATH[FROM:TO] = old|new|opN|zeros|empty, or: content PATH prefix old|new|opN",
+    "same": "same PATH PATH",
+}
+"""The tests, and how each is written."""
+JOINTS = ("and", "or", "implies")
+DEEPEST = 50
+"""So many brackets and ``not`` may be open at once."""
+MOST_TESTS = 200
+"""An expectation has at most so many tests."""
+
+_TOKEN = re.compile(
+    rf"""(?P<symbol> [()] | [<>!]= | [=<>] )
+       | (?P<range> \[ [^\[\]]* \] )
+       | (?P<word> (?: \\. | '[^']*' | "(?: \\. | [^"\\] )*" | {PLAIN.pattern} )+ )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class _Kind(Enum):
+    SYMBOL = "symbol"
+    RANGE = "range"
+    WORD = "word"
+    QUOTED = "quoted"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """``text`` is without quotes; ``at`` is where it stands, quotes included."""
+
+    kind: _Kind
+    text: str
+    at: Where
+
+
+def parse(text: str) -> Expectation:
+    """The expectation in ``text``; raises PointedError where it is none."""
+    return Expectation(text, _Parser(text).whole())
+
+
+class _Parser:
+    """Recursive descent: one method for each precedence, one for each kind of test."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+        self._depth = self._tests = 0
+        self._atoms: dict[str, Callable[[], Test]] = {
+            "exists": lambda: Exists(self._name()),
+            "absent": lambda: Absent(self._name()),
+            "same": lambda: Same(self._name(), self._name()),
+            "size": self._size,
+            "content": self._content,
+        }
+
+    def whole(self) -> Test:
+        """All of the text."""
+        test = self._implies()
+        if self._token.kind is not _Kind.END:
+            self._fail(f"{self._shown} where a test is over", hint=f"tests are joined by {', '.join(JOINTS)}")
+        return test
+
+    def _implies(self) -> Test:
+        tests = [self._or()]
+        while self._takes("implies"):
+            tests.append(self._or())
+        return reduce(lambda right, left: Implies(left, right), reversed(tests))
+
+    def _or(self) -> Test:
+        test = self._and()
+        while self._takes("or"):
+            test = Or(test, self._and())
+        return test
+
+    def _and(self) -> Test:
+        test = self._not()
+        while self._takes("and"):
+            test = And(test, self._not())
+        return test
+
+    def _not(self) -> Test:
+        negated, opened = self._takes("not"), False
+        if not negated:
+            opened = self._takes("(", _Kind.SYMBOL)
+        if not negated and not opened:
+            return self._atom()
+        self._depth += 1
+        if self._depth > DEEPEST:
+            self._fail(f"more than {DEEPEST} brackets and 'not' within each other")
+        inner = self._not() if negated else self._implies()
+        self._depth -= 1
+        if opened and not self._takes(")", _Kind.SYMBOL):
+            self._fail(f"{self._shown} where ')' is missing", hint="each '(' needs its ')'")
+        return Not(inner) if negated else inner
+
+    def _atom(self) -> Test:
+        token = self._token
+        read = self._atoms.get(token.text) if token.kind is _Kind.WORD else None
+        if read is None:
+            self._fail(f"{self._shown} where a test begins", hint=f"tests: {', '.join(FORMS)}; also not and (")
+        self._tests += 1
+        if self._tests > MOST_TESTS:
+            self._fail(f"more than {MOST_TESTS} tests", hint="ask several expectations, each with --expect")
+        self._next += 1
+        return read()
+
+    def _size(self) -> Test:
+        name = self._name()
+        token = self._token
+        if token.kind is not _Kind.SYMBOL or token.text in "()":
+            self._fail(f"{self._shown} where sizes are compared", hint=_written("size"))
+        self._next += 1
+        return Size(name, Relation(token.text), self._number())
+
+    def _content(self) -> Test:
+        name, within = self._name(), self._range()
+        prefix = self._takes("prefix")
+        if not prefix and not self._takes("=", _Kind.SYMBOL):
+            self._fail(f"{self._shown} where = or prefix comes", hint=_written("content"))
+        source = self._source()
+        if prefix and within is not None:
+            self._fail("a prefix is of the whole file", hint=_written("content"), at=within.at)
+        if prefix and source.what in (Kept.ZEROS, Kept.EMPTY):
+            self._fail(f"there is no prefix of {source.what!s}", hint=_written("content"), at=source.at)
+        if within is not None and source.what is Kept.EMPTY:
+            self._fail("only a whole file is empty", hint=_written("content"), at=source.at)
+        return Content(name, source, within, prefix)
+
+    def _name(self) -> Name:
+        token = self._token
+        if token.kind not in (_Kind.WORD, _Kind.QUOTED):
+            self._fail(
+                f"{self._shown} where a path comes", hint="a path such as /d/a; quote one with brackets or signs"
+            )
+        try:
+            path = path_in(token.text)
+        except ValueError as error:
+            self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a")
+        self._next += 1
+        return Name(path, token.at)
+
+    def _number(self) -> int:
+        token = self._token
+        try:
+            number = bytes_in(token.text) if token.kind is _Kind.WORD else None
+        except ValueError:
+            number = None
+        if number is None:
+            self._fail(f"{self._shown} where a number of bytes comes", hint="such as 512, 4K or 2M")
+        self._next += 1
+        return number
+
+    def _range(self) -> Range | None:
+        token = self._token
+        if token.kind is not _Kind.RANGE:
+            return None
+        try:
+            start, stop = (bytes_in(word.strip()) for word in token.text[1:-1].split(":"))
+        except ValueError:
+            self._fail(f"{token.text!r} is no range of bytes", hint="such as [0:4096] or [4K:8K]: from, and up to")
+        if start >= stop:
+            self._fail(f"no byte is in the range {token.text}", hint="the second number is not in it: [0:1] is a byte")
+        self._next += 1
+        return Range(start, stop, token.at)
+
+    def _source(self) -> Source:
+        token = self._token
+        number = re.fullmatch(r"op([1-9][0-9]{0,8})", token.text)
+        if token.kind is not _Kind.WORD or not (number or token.text in list(Kept)):
+            self._fail(
+                f"{self._shown} where it says whose bytes they are",
+                hint="old, new, zeros, empty, or an operation by its number: op1 is the first",
+            )
+        self._next += 1
+        return Source(int(number[1]) if number else Kept(token.text), token.at)
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    @property
+    def _shown(self) -> str:
+        """The next token, for a message."""
+        return "the end" if self._token.kind is _Kind.END else repr(self._token.text)
+
+    def _takes(self, text: str, kind: _Kind = _Kind.WORD) -> bool:
+        """Whether the next token is this one; then it is taken."""
+        taken = (self._token.kind, self._token.text) == (kind, text)
+        self._next += taken
+        return taken
+
+    def _split(self) -> list[_Token]:
+        tokens, position = [], 0
+        while position < len(self._text):
+            if self._text[position].isspace():
+                position += 1
+                continue
+            found = _TOKEN.match(self._text, position)
+            if found is None:
+                letter = self._text[position]
+                what = "is never closed" if letter in "'\"[" else "means nothing here"
+                self._fail(f"{letter!r} {what}", hint="quote a path with such letters", at=(position, position + 1))
+            at, position = found.span(), found.end()
+            if found["word"] and not PLAIN.fullmatch(found["word"]):
+                tokens.append(_Token(_Kind.QUOTED, "".join(shlex.split(found["word"])), at))
+            else:
+                kind = _Kind.SYMBOL if found["symbol"] else _Kind.RANGE if found["range"] else _Kind.WORD
+                tokens.append(_Token(kind, found[0], at))
+        return [*tokens, _Token(_Kind.END, "", (len(self._text), len(self._text)))]
+
+    def _fail(self, message: str, *, hint: str | None = None, at: Where | None = None) -> NoReturn:
+        start, stop = at or self._token.at
+        raise PointedError(f"column {start + 1}: {message}", self._text, start, stop, hint=hint)
+
+
+def _written(test: str) -> str:
+    return f"it is written: {FORMS[test]}"

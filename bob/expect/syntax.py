@@ -1,0 +1,206 @@
+"""An expectation as it is understood: a tree of tests, plain data.
+
+Each name and source knows where it stands in the text (``at``: first character, and the one after the last), so that
+what cannot be asked is pointed at; two that differ in nothing else are equal.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Where = tuple[int, int]
+
+PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")
+"""A word that needs no quotes."""
+
+
+class Relation(StrEnum):
+    """How sizes are compared."""
+
+    EQUAL = "="
+    DIFFERENT = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    MORE = ">"
+    AT_LEAST = ">="
+
+
+class Kept(StrEnum):
+    """Contents that go by a name; those of an operation go by its number."""
+
+    OLD = "old"
+    NEW = "new"
+    ZEROS = "zeros"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A path within the probed file system."""
+
+    path: str
+    at: Where = field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose bytes are expected: those of ``what``, an operation's number or one of :class:`Kept`."""
+
+    what: int | Kept
+    at: Where = field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The bytes ``start`` up to, not including, ``stop`` of a file."""
+
+    start: int
+    stop: int
+    at: Where = field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The name is there."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The name is not there, and its directory can be listed or is not there either."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Both names are there, and have one inode."""
+
+    one: Name
+    other: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The name is that of a file, whose size (bytes) is so."""
+
+    name: Name
+    relation: Relation
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The name is that of a file, which holds the bytes of ``source``; of a ``prefix``, the first of them."""
+
+    name: Name
+    source: Source
+    within: Range | None = None
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``inner`` does not hold."""
+
+    inner: Test
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Both hold."""
+
+    left: Test
+    right: Test
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """One holds, or both."""
+
+    left: Test
+    right: Test
+
+
+@dataclass(frozen=True, slots=True)
+class Implies:
+    """Where ``left`` holds, ``right`` does."""
+
+    left: Test
+    right: Test
+
+
+Atom = Exists | Absent | Same | Size | Content
+Test = Atom | Not | And | Or | Implies
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is expected, as it was written (``text``) and as it is understood (``test``)."""
+
+    text: str
+    test: Test
+
+    @property
+    def line(self) -> str:
+        """The text in one line, for people."""
+        return " ".join(self.text.split())
+
+
+def atoms(test: Test) -> Iterator[Atom]:
+    """What ``test`` consists of, from left to right."""
+    match test:
+        case Not(inner):
+            yield from atoms(inner)
+        case And(left, right) | Or(left, right) | Implies(left, right):
+            yield from atoms(left)
+            yield from atoms(right)
+        case _:
+            yield test
+
+
+def names(atom: Atom) -> tuple[Name, ...]:
+    """The names that ``atom`` speaks of."""
+    return (atom.one, atom.other) if isinstance(atom, Same) else (atom.name,)
+
+
+def write(test: Test) -> str:
+    """``test`` in the language, with no brackets but those that it needs; read again it is the same."""
+    match test:
+        case Exists(name):
+            return f"exists {_quoted(name)}"
+        case Absent(name):
+            return f"absent {_quoted(name)}"
+        case Same(one, other):
+            return f"same {_quoted(one)} {_quoted(other)}"
+        case Size(name, relation, size):
+            return f"size {_quoted(name)} {relation} {size}"
+        case Content(name, source, within, prefix):
+            what = f"op{source.what}" if isinstance(source.what, int) else source.what.value
+            piece = f"[{within.start}:{within.stop}]" if within else ""
+            return f"content {_quoted(name)}{piece} {'prefix' if prefix else '='} {what}"
+        case Not(inner):
+            return f"not {_inside(inner, Not)}"
+        case And(left, right):
+            return f"{_inside(left, Not, And)} and {_inside(right, Not)}"
+        case Or(left, right):
+            return f"{_inside(left, Not, And, Or)} or {_inside(right, Not, And)}"
+        case Implies(left, right):
+            return f"{_inside(left, Not, And, Or)} implies {_inside(right, Not, And, Or, Implies)}"
+
+
+def _inside(test: Test, *bare: type) -> str:
+    """``test``, in brackets unless it is an atom or one of ``bare``."""
+    return write(test) if isinstance(test, (Exists, Absent, Same, Size, Content, *bare)) else f"({write(test)})"
+
+
+def _quoted(name: Name) -> str:
+    if PLAIN.fullmatch(name.path):
+        return name.path
+    quoted = shlex.quote(name.path)
+    return quoted if quoted != name.path else f"'{name.path}'"  # a shell takes = without quotes

@@ -1,0 +1,86 @@
+"""Crashes after an operation has returned, against the rules spelled out (``brute``): every time, every subset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.crash.device import DeviceModel
+from bob.crash.legal import count_sectors, count_writes, growth_points
+from bob.crash.window import after_return
+from bob.errors import RecordingError
+from bob.trace.model import Mark, Trace
+
+from . import brute
+from .traces import Case, at, cases, journal
+
+
+@st.composite
+def marked(draw: st.DrawFn) -> tuple[Case, int]:
+    """A case with operations that return at some moments of its window, and the number of the last one."""
+    case = draw(cases())
+    start, end = case.trace.start.time, case.trace.end.time
+    returns = sorted(draw(st.lists(st.integers(start, end), min_size=1, max_size=3)))
+    marks = tuple(Mark(at(time), f"op {number} end") for number, time in enumerate(returns, start=1))
+    return replace(case, trace=replace(case.trace, marks=marks)), len(returns)
+
+
+def legal_from(trace: Trace, model: DeviceModel, since: int) -> set[frozenset[int]]:
+    """Every set of writes that some crash at ``since`` or later can leave, straight from the rules."""
+    legal = set()
+    for time in range(since, trace.end.time + 1):
+        durable, pending = brute.durable_and_pending(trace, model, time)
+        legal |= {frozenset(durable | kept) for kept in brute.subsets(pending)}
+    return legal
+
+
+@settings(max_examples=400)
+@given(marked())
+def test_the_states_after_the_return_are_those_that_the_rules_allow_then(found: tuple[Case, int]) -> None:
+    case, last = found
+    returned = case.trace.marks[-1].at.time
+    after = after_return(case.trace, last)
+    points = growth_points(after, case.model)
+    states = {frozenset(point.durable) | kept for point in points for kept in brute.subsets(point.pending)}
+    legal = legal_from(case.trace, case.model, returned)
+    assert states == legal
+    assert count_writes(points) == len(legal)
+    assert count_sectors(points) == len(brute.legal_units(after, case.model))
+
+
+@settings(max_examples=400)
+@given(marked())
+def test_its_growth_points_are_the_last_ones_of_the_whole_trace(found: tuple[Case, int]) -> None:
+    """So a state of the one, whose point is counted from another beginning, is a state of the other."""
+    case, last = found
+    whole, some = growth_points(case.trace, case.model), growth_points(after_return(case.trace, last), case.model)
+    assert whole[len(whole) - len(some) :] == some
+    assert all(point.time >= case.trace.marks[-1].at.time for point in some)
+    assert all(point.time < case.trace.marks[-1].at.time for point in whole[: len(whole) - len(some)])
+
+
+def test_what_was_durable_at_the_return_is_never_lost() -> None:
+    trace = journal(commits=3, blocks=2)
+    returned = at(trace.end.time // 2)
+    after = after_return(replace(trace, marks=(Mark(returned, "op 1 end"),)), 1)
+    durable, pending = brute.durable_and_pending(trace, DeviceModel(), returned.time)
+    assert durable and pending
+    for point in growth_points(after, DeviceModel()):
+        assert durable <= set(point.durable)
+    assert pending - set(growth_points(after, DeviceModel())[0].durable)
+
+
+@pytest.mark.parametrize("marks", [(), ("op 1 end",), ("op 2 end", "op 2 end"), ("op 22 end", "op 2 begin")])
+def test_a_return_that_is_not_marked_once(marks: tuple[str, ...]) -> None:
+    trace = replace(journal(commits=1, blocks=1), marks=tuple(Mark(at(3), text) for text in marks))
+    with pytest.raises(RecordingError, match="when operation 2 returned"):
+        after_return(trace, 2)
+
+
+def test_a_return_outside_of_the_recording() -> None:
+    trace = journal(commits=1, blocks=1)
+    with pytest.raises(RecordingError, match="when operation 1 returned"):
+        after_return(replace(trace, marks=(Mark(at(trace.end.time + 1), "op 1 end"),)), 1)

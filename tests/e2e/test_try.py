@@ -1,0 +1,78 @@
+"""Quick questions on real guests: known breaks show and their witnesses replay, what holds holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bob.config import configuration
+from bob.errors import StoreError
+from bob.expect.document import At, Trial, Tried
+from bob.expect.language import parse as expectation
+from bob.judge.again import judge_again
+from bob.progress import Silent
+from bob.replay import replay
+from bob.request import ProbeRequest
+from bob.result import Verdict
+from bob.trial import try_out
+from bob.witness import read
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+
+pytestmark = pytest.mark.vm
+
+
+def ask(out: Path, operations: str, *expected: str, setup: str = "", options: str = "", at: At = At.END) -> Tried:
+    """Ask it of ext4."""
+    request = ProbeRequest(configuration("ext4", "", options), budget=60)
+    workload = Workload("try", parse(setup), parse(operations))
+    tried, path = try_out(Trial(request, workload, tuple(map(expectation, expected)), at, 2), out, Silent())
+    assert path == out
+    return tried
+
+
+def verdicts(tried: Tried) -> list[Verdict]:
+    return [answer.verdict for answer in tried.answers]
+
+
+def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_path: Path) -> None:
+    tried = ask(
+        tmp_path / "run",
+        "write /a 0 4096",
+        "content /a = new",
+        "exists /a implies content /a = empty or content /a = new",
+    )
+    assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS]
+    assert {way.evidence for way in tried.answers[0].ways} == {"/a is not there", "/a is empty"}
+    assert not tried.answers[0].needs_no_crash
+
+    path = tmp_path / "run" / tried.witnesses[0][0]
+    again = list(replay([path], image=None, connect=None, times=3, progress=Silent()))
+    assert [(one.confirmed, one.evidence) for one in again] == [(3, tried.answers[0].ways[0].evidence)]
+    called = [event for event in read(path).timeline.events if getattr(event, "number", 0) == 1]
+    assert [event.end is not None for event in called] == [True]  # the write had returned
+    with pytest.raises(StoreError, match="is the run of a quick question"):
+        judge_again(tmp_path / "run")
+
+
+def test_after_fsync_it_is_there_and_before_it_may_not_be(tmp_path: Path) -> None:
+    question = "write /a 0 4096; fsync /a", "content /a = new", "exists /a"
+    after = ask(tmp_path / "after", *question)
+    assert verdicts(after) == [Verdict.HOLDS, Verdict.HOLDS]
+    anywhere = ask(tmp_path / "anywhere", *question, at=At.ANY)
+    assert verdicts(anywhere) == [Verdict.FAILS, Verdict.FAILS]
+    assert anywhere.states.legal_sectors > after.states.legal_sectors
+
+
+def test_a_rename_over_a_file_loses_both_contents_where_ext4_does_not_take_care(tmp_path: Path) -> None:
+    tried = ask(
+        tmp_path / "run",
+        "write /g 0 4096; rename /g /f",
+        "content /f = old or content /f = new",
+        "exists /f",
+        setup="write /f 0 8192",
+        options="noauto_da_alloc",
+    )
+    assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS]
+    assert [way.evidence for way in tried.answers[0].ways] == ["/f is empty"]

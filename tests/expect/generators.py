@@ -1,0 +1,49 @@
+"""Expectations at random."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bob.expect.syntax import (
+    Absent,
+    And,
+    Content,
+    Exists,
+    Implies,
+    Kept,
+    Name,
+    Not,
+    Or,
+    Range,
+    Relation,
+    Same,
+    Size,
+    Source,
+    Test,
+)
+
+LETTERS = st.characters(exclude_characters="/\0", exclude_categories=("Cs",))
+COMPONENTS = st.text(LETTERS, min_size=1, max_size=6).filter(
+    lambda word: word not in (".", "..", "lost+found") and not word.startswith(".bob-")
+)
+NAMES = st.lists(COMPONENTS, min_size=1, max_size=3).map(lambda parts: Name("/" + "/".join(parts)))
+SOURCES = st.one_of(st.integers(1, 9), st.sampled_from([Kept.OLD, Kept.NEW])).map(Source)
+RANGES = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: Range(pair[0], sum(pair)))
+
+
+def anything_about(names: st.SearchStrategy[Name]) -> st.SearchStrategy[Test]:
+    """Expectations about these names."""
+    atoms = st.one_of(
+        st.builds(Exists, names),
+        st.builds(Absent, names),
+        st.builds(Same, names, names),
+        st.builds(Size, names, st.sampled_from(Relation), st.integers(0, 2**40)),
+        st.builds(Content, names, st.one_of(SOURCES, st.sampled_from(Kept).map(Source))),
+        st.builds(Content, names, st.one_of(SOURCES, st.just(Source(Kept.ZEROS))), RANGES),
+        st.builds(Content, names, SOURCES, prefix=st.just(True)),
+    )
+    return st.recursive(
+        atoms,
+        lambda inner: st.one_of(st.builds(Not, inner), *(st.builds(kind, inner, inner) for kind in (And, Or, Implies))),
+        max_leaves=12,
+    )

@@ -1,0 +1,133 @@
+"""The language of expectations: what is written reads back, and every mistake is pointed at."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.errors import PointedError
+from bob.expect.language import DEEPEST, MOST_TESTS, parse
+from bob.expect.syntax import (
+    Absent,
+    And,
+    Content,
+    Exists,
+    Implies,
+    Kept,
+    Name,
+    Not,
+    Or,
+    Range,
+    Relation,
+    Same,
+    Size,
+    Source,
+    Test,
+    atoms,
+    write,
+)
+
+from .generators import NAMES, anything_about
+
+TESTS = anything_about(NAMES)
+SOME = """exists absent size content same not and or implies prefix = != < <= > >= ( ) /a /d/b '/a b' [0:512] [4K:8K]
+[:] old new zeros empty op1 op0 op 12 4K 1T ' " [ ] ! \\ ; # é"""
+WORDS = st.sampled_from([*SOME.split(), "\n", "\t"])
+
+
+@given(TESTS)
+def test_what_is_written_reads_back(test: Test) -> None:
+    assert parse(write(test)).test == test
+
+
+@given(TESTS)
+def test_every_name_knows_where_it_stands(test: Test) -> None:
+    text = f"  {write(test)} "
+    for atom in atoms(parse(text).test):
+        if isinstance(atom, Exists):
+            start, stop = atom.name.at
+            assert parse(f"exists {text[start:stop]}").test == atom
+
+
+@given(st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=12).map(" ".join), st.lists(WORDS).map("".join)))
+def test_whatever_is_written_reads_or_is_pointed_at(text: str) -> None:
+    try:
+        test = parse(text).test
+    except PointedError as error:
+        assert 1 <= error.column <= len(text) + 1
+        assert error.start <= error.stop <= len(text)
+        assert error.start < error.stop or error.start == len(text)
+        assert error.message.startswith(f"column {error.column}: ")
+    else:
+        assert parse(write(test)).test == test
+
+
+A, B, C = (Exists(Name(path)) for path in ("/a", "/b", "/c"))
+
+
+@pytest.mark.parametrize(
+    ("text", "test"),
+    [
+        ("exists /a and exists /b or exists /c", Or(And(A, B), C)),
+        ("exists /a or exists /b and exists /c", Or(A, And(B, C))),
+        ("not exists /a and exists /b", And(Not(A), B)),
+        ("not (exists /a and exists /b)", Not(And(A, B))),
+        ("not not exists /a", Not(Not(A))),
+        ("exists /a implies exists /b implies exists /c", Implies(A, Implies(B, C))),
+        ("(exists /a implies exists /b) implies exists /c", Implies(Implies(A, B), C)),
+        ("exists /a or exists /b implies exists /c", Implies(Or(A, B), C)),
+        ("exists /a and exists /b and exists /c", And(And(A, B), C)),
+        ("\texists\n/a ", A),
+        ("exists '/a b'", Exists(Name("/a b"))),
+        ('exists "/a b"', Exists(Name("/a b"))),
+        (r"exists /a\ b", Exists(Name("/a b"))),
+        ("absent /a", Absent(Name("/a"))),
+        ("same /a /b", Same(Name("/a"), Name("/b"))),
+        ("size /a=4K", Size(Name("/a"), Relation.EQUAL, 4096)),
+        ("size /a >= 2M", Size(Name("/a"), Relation.AT_LEAST, 2 * 1024 * 1024)),
+        ("content /a = new", Content(Name("/a"), Source(Kept.NEW))),
+        ("content /a[0:4K]=op12", Content(Name("/a"), Source(12), Range(0, 4096))),
+        ("content /a prefix old", Content(Name("/a"), Source(Kept.OLD), prefix=True)),
+        ("exists /and and exists /or", And(Exists(Name("/and")), Exists(Name("/or")))),
+    ],
+)
+def test_how_it_is_understood(text: str, test: Test) -> None:
+    assert parse(text).test == test
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("", 1, "the end where a test begins"),
+        ("exists", 7, "the end where a path comes"),
+        ("exist /a", 1, "'exist' where a test begins"),
+        ("'exists' /a", 1, "'exists' where a test begins"),
+        ("exists a", 8, "'a' is not an absolute path"),
+        ("exists /lost+found/a", 8, "bob does not observe"),
+        ("exists /a exists /b", 11, "'exists' where a test is over"),
+        ("exists /a and", 14, "the end where a test begins"),
+        ("exists /a )", 11, "')' where a test is over"),
+        ("(exists /a", 11, "the end where ')' is missing"),
+        ("exists '/a", 8, '"\'" is never closed'),
+        ("exists /a & exists /b", 11, "'&' where a test is over"),
+        ("size /a 4096", 9, "'4096' where sizes are compared"),
+        ("size /a = many", 11, "'many' where a number of bytes comes"),
+        ("size /a = '4K'", 11, "'4K' where a number of bytes comes"),
+        ("content /a new", 12, "'new' where = or prefix comes"),
+        ("content /a = op0", 14, "'op0' where it says whose bytes they are"),
+        ("content /a = 'new'", 14, "'new' where it says whose bytes they are"),
+        ("content /a[0] = new", 11, "'[0]' is no range of bytes"),
+        ("content /a[4:4] = new", 11, "no byte is in the range [4:4]"),
+        ("content /a[0:4] = empty", 19, "only a whole file is empty"),
+        ("content /a[0:4] prefix new", 11, "a prefix is of the whole file"),
+        ("content /a prefix zeros", 19, "there is no prefix of zeros"),
+        ("not " * (DEEPEST + 1) + "exists /a", 4 * DEEPEST + 5, f"more than {DEEPEST} brackets"),
+        ("exists /a and " * MOST_TESTS + "exists /a", 14 * MOST_TESTS + 1, f"more than {MOST_TESTS} tests"),
+    ],
+)
+def test_mistakes_are_pointed_at(text: str, column: int, message: str) -> None:
+    with pytest.raises(PointedError) as caught:
+        parse(text)
+    assert (caught.value.column, caught.value.text) == (column, text)
+    assert message in caught.value.message
