@@ -6,12 +6,15 @@ image.kernel, image.initrd, image.root      # what QEMU boots; image.cmdline is 
 
 from bob.image.build import build, ensure
 from bob.image.cache import Image, find, images_folder, installed, remove
+from bob.image.needs import check_file_system, check_kernel
 from bob.image.recipe import Recipe, load_recipe, recipe_names
 
 __all__ = [
     "Image",
     "Recipe",
     "build",
+    "check_file_system",
+    "check_kernel",
     "ensure",
     "find",
     "images_folder",

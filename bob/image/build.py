@@ -15,7 +15,7 @@ from typing import TextIO
 
 from bob.errors import ImageError
 from bob.image import mmdebstrap
-from bob.image.cache import Image, find, image_folder, locked, write_manifest
+from bob.image.cache import MODULES, Image, find, image_folder, locked, write_manifest
 from bob.image.kernel import vmlinux
 from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe
 
@@ -68,7 +68,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
     for name in GUEST_FILES:
         (part / name).write_bytes(recipe.files[name])
         inputs[part / name] = name
-    outputs = ("root.erofs", "initrd", "vmlinuz", "release", "versions", "host_key.pub")
+    outputs = ("root.erofs", "initrd", "vmlinuz", "release", "versions", MODULES, "host_key.pub")
     hooks = [
         'mkdir "$1/.bob"',
         *(f"upload {shlex.quote(str(path))} /.bob/{name}" for path, name in inputs.items()),
@@ -90,6 +90,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
             "--variant=minbase",
             f"--architectures={recipe.architecture}",
             f"--include={','.join((recipe.kernel_package, *recipe.packages))}",
+            *(f"--setup-hook={_source(recipe.suite, suite)}" for suite in recipe.more_suites),
             *(f"--customize-hook={hook}" for hook in hooks),
         ],
         recipe.suite,
@@ -99,6 +100,14 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
     )
     for path in inputs:
         path.unlink()
+
+
+def _source(suite: str, more: str) -> str:
+    """The command by which apt in the new root gets packages of ``more`` from where those of ``suite`` are."""
+    line = f"/^deb/s/ {suite} / {more} /p"
+    return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
+        f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'
+    )
 
 
 def _finish(recipe: Recipe, part: Path) -> None:

@@ -16,6 +16,8 @@ from bob.errors import ImageError
 from bob.image.recipe import Recipe
 
 MANIFEST = "image.json"
+MODULES = "modules"
+"""The image's list of kernel modules, by the path of each, those that are built in too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,16 @@ class Image:
     def ssh_key(self) -> Path:
         """The private key (ed25519, OpenSSH format, mode 0600)."""
         return self.folder / "ssh_key"
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The kernel's modules by name, with underscores, those that are built in too."""
+        return module_names((self.folder / MODULES).read_text())
+
+
+def module_names(paths: str) -> frozenset[str]:
+    """The names of the modules in a list of files, one path on a line."""
+    return frozenset(Path(line).name.partition(".ko")[0].replace("-", "_") for line in paths.split())
 
 
 def images_folder() -> Path:

@@ -1,4 +1,4 @@
-# Turns the Debian root in $1 into a guest image: $1/.bob/{root.erofs,initrd,vmlinuz,release,versions,
+# Turns the Debian root in $1 into a guest image: $1/.bob/{root.erofs,initrd,vmlinuz,release,versions,modules,
 # host_key.pub}.
 #
 # mmdebstrap runs this text as its customize hook (sh -c), as root or as root of a user namespace; it must not depend
@@ -18,16 +18,27 @@ printf '%s\n' "$release" >"$work/release"
 chroot "$root" dpkg-query -W -f '${Package} ${Version}\n' $BOB_PACKAGES "linux-image-$release" >"$work/versions"
 cp "$root/boot/vmlinuz-$release" "$work/vmlinuz"
 
-# Modules: keep what the recipe names, then index again.
+# Modules: keep what the recipe names, not compressed (a guest under emulation would unpack it at each boot), then index
+# again, and list all there are, those that are built in too.
 mkdir "$work/kernel"
 for path in $BOB_KEEP_MODULES; do
-    [ -e "$root/$modules/$path" ] || continue
-    mkdir -p "$work/kernel/$(dirname "$path")"
-    mv "$root/$modules/$path" "$work/kernel/$path"
+    for module in "$root/$modules/$path" "$root/$modules/$path".xz; do
+        [ -e "$module" ] || continue
+        mkdir -p "$work/kernel/$(dirname "$path")"
+        mv "$module" "$work/kernel/$(dirname "$path")"
+    done
 done
 rm -rf "${root:?}/$modules"
 mv "$work/kernel" "$root/$modules"
+chroot "$root" python3 - "/$modules" <<'END'
+import lzma, pathlib, sys
+
+for path in pathlib.Path(sys.argv[1]).rglob("*.ko.xz"):
+    path.with_suffix("").write_bytes(lzma.decompress(path.read_bytes()))
+    path.unlink()
+END
 chroot "$root" depmod "$release"
+(cd "$root/lib/modules/$release" && find kernel -name '*.ko' && cat modules.builtin) >"$work/modules"
 
 # The guest's own files.
 install -D -m 755 "$work/init" "$root/usr/lib/bob/init"
@@ -53,13 +64,14 @@ for applet in sh mount insmod mkdir sleep switch_root; do ln -s busybox "$initra
 install -m 755 "$work/initramfs-init" "$initramfs/init"
 for module in $BOB_INITRAMFS_MODULES; do
     chroot "$root" modprobe --set-version "$release" --show-depends "$module"
-done | while read -r kind path _; do
+done >"$work/initramfs-modules" # a module that is not there ends the build
+while read -r kind path _; do
     [ "$kind" = insmod ] || continue
     name=${path##*/}
     [ -e "$initramfs/modules/$name" ] && continue
     cp "$root/$path" "$initramfs/modules/$name"
     echo "/modules/$name" >>"$initramfs/modules.list"
-done
+done <"$work/initramfs-modules"
 # Not compressed: unpacking 3 MB costs a guest under emulation more than reading them.
 (cd "$initramfs" && find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$work/initrd"
 

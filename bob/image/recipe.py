@@ -28,12 +28,14 @@ BUILDER_FORMAT = 1
 class Recipe:
     """One guest image as declared: which Debian suite, packages and kernel modules, and how it boots.
 
-    ``files`` holds every file of the recipe's folder, by name; they decide the key.
+    ``more_suites`` are suites that packages may come from too, if they are asked for as PACKAGE/SUITE. ``files`` holds
+    every file of the recipe's folder, by name, and of the recipe that it is like; they decide the key.
     """
 
     name: str
     description: str
     suite: str
+    more_suites: tuple[str, ...]
     architecture: str
     kernel_package: str
     packages: tuple[str, ...]
@@ -72,23 +74,21 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
     known = recipe_names(folder)
     if name not in known:
         raise UsageError(f"there is no guest image called {name!r}", hint=f"known: {', '.join(known) or 'none'}")
-    files = {path.name: path.read_bytes() for path in sorted((folder / name).iterdir()) if path.is_file()}
+    table, files = _declared(name, folder, ())
     where = folder / name / DECLARATION
     for needed in GUEST_FILES:
         if needed not in files:
             raise MalformedError(f"{where.parent} has no file {needed!r}")
-    try:
-        table = tomllib.loads(files[DECLARATION].decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"{where}: {error}") from error
     modules, strip = _table(table, "modules", where), _table(table, "strip", where)
+    without = _words(table, "without", where)
     return Recipe(
         name=name,
         description=_text(table, "description", where),
         suite=_text(table, "suite", where),
+        more_suites=_words(table, "more_suites", where),
         architecture=_text(table, "architecture", where),
         kernel_package=_text(table, "kernel_package", where),
-        packages=_words(table, "packages", where),
+        packages=tuple(name for name in _words(table, "packages", where) if name not in without),
         cmdline=" ".join(_text(table, "cmdline", where).split()),
         initramfs_modules=_words(modules, "initramfs", where),
         boot_modules=_words(modules, "boot", where),
@@ -96,6 +96,28 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
         remove=_words(strip, "remove", where),
         files=files,
     )
+
+
+def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What the recipe ``name`` declares, and its files; where it is ``like`` another, with what it does not say itself
+    from there. Raises MalformedError for what is no TOML, and for a recipe that is like itself."""
+    where = folder / name / DECLARATION
+    files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
+    try:
+        table = tomllib.loads(files[DECLARATION].decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MalformedError(f"{where}: {error}") from error
+    if (like := table.pop("like", None)) is None:
+        return {"more_suites": [], "without": []} | table, files
+    known = [one for one in recipe_names(folder) if one not in (name, *liked_by)]
+    if like not in known:
+        raise MalformedError(f"{where}: like = {like!r} is no other guest image; there are {', '.join(known)}")
+    base, base_files = _declared(like, folder, (name, *liked_by))
+    for key, value in table.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        base[key] = base[key] | value if both else value
+    base_files[f"{like}/{DECLARATION}"] = base_files.pop(DECLARATION)
+    return base, base_files | files
 
 
 def _table(table: Mapping[str, Any], key: str, where: Path) -> Mapping[str, Any]:

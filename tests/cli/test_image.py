@@ -47,7 +47,7 @@ def test_list(bob: Bob, built: Path) -> None:
 
     assert lines[1].split()[:5] == [NAME, "built", "6.1.0-31-amd64", "3", "MiB"]
     assert document["schema"] == "bob.images/1"
-    assert [(row["state"], row["folder"]) for row in document["images"]] == [
+    assert [(row["state"], row["folder"]) for row in document["images"] if row["folder"]] == [
         ("built", str(built)),
         ("outdated", str(old)),
     ]

@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from bob.errors import ImageError, MalformedError, MissingProgramError, UsageError
-from bob.image import build, find, images_folder, installed, load_recipe, mmdebstrap, recipe_names, remove
+from bob.image import (
+    build,
+    check_file_system,
+    check_kernel,
+    find,
+    images_folder,
+    installed,
+    load_recipe,
+    mmdebstrap,
+    recipe_names,
+    remove,
+)
 from bob.image.cache import Image, image_folder, locked, write_manifest
 from bob.image.kernel import vmlinux
 from bob.image.recipe import Recipe
@@ -99,6 +110,30 @@ def test_missing_guest_file(recipes: Path) -> None:
         load_recipe(NAME, recipes)
 
 
+def test_a_recipe_like_another_says_only_what_is_different() -> None:
+    bookworm, trixie, later = (load_recipe(f"debian-{name}") for name in ("bookworm", "trixie", "trixie-backports"))
+    assert (trixie.suite, trixie.packages, trixie.keep_modules) == ("trixie", bookworm.packages, bookworm.keep_modules)
+    assert (later.suite, later.more_suites) == ("trixie", ("trixie-backports",))
+    assert set(bookworm.packages) - set(later.packages) == {"reiserfsprogs"}
+    assert later.boot_modules == bookworm.boot_modules and later.initramfs_modules != bookworm.initramfs_modules
+
+
+def test_key_follows_the_recipe_that_it_is_like(recipes: Path) -> None:
+    keys = [load_recipe(name, recipes).key for name in ("debian-trixie", "debian-trixie-backports")]
+    for path in sorted((recipes / NAME).iterdir()):
+        path.write_bytes(path.read_bytes() + b"\n")
+        keys += [load_recipe(name, recipes).key for name in ("debian-trixie", "debian-trixie-backports")]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("like", ["debian-potato", "debian-trixie", "debian-trixie-backports"])
+def test_like_no_other(recipes: Path, like: str) -> None:
+    declaration = recipes / "debian-trixie" / "image.toml"
+    declaration.write_text(declaration.read_text().replace('debian-bookworm"', f'{like}"'))
+    with pytest.raises(MalformedError, match="is no other guest image"):
+        load_recipe("debian-trixie", recipes)
+
+
 def test_key_follows_every_file(recipes: Path) -> None:
     keys = {load_recipe(NAME, recipes).key}
     assert keys == {load_recipe(NAME).key}, "where a recipe is must not matter"
@@ -170,6 +205,48 @@ def test_lock_tells_that_it_waits(recipe: Recipe, monkeypatch: pytest.MonkeyPatc
         assert not waited
         with pytest.raises(Waited), locked(recipe, waiting):
             pass
+
+
+MODULES = """kernel/fs/ext4/ext4.ko
+kernel/drivers/md/dm-log-writes.ko
+kernel/drivers/md/dm-mod.ko
+kernel/drivers/block/loop.ko.xz
+kernel/drivers/virtio/virtio_pci.ko
+kernel/drivers/block/virtio_blk.ko
+kernel/drivers/net/virtio_net.ko
+kernel/fs/erofs/erofs.ko
+kernel/fs/overlayfs/overlay.ko
+"""
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("dm-log-writes", "dm_log_writes (CONFIG_DM_LOG_WRITES)"),
+        ("dm-mod", "dm_mod (CONFIG_BLK_DEV_DM)"),
+        ("loop", "loop (CONFIG_BLK_DEV_LOOP)"),
+        ("overlay", "overlay (CONFIG_OVERLAY_FS)"),
+        ("virtio_blk", "virtio_blk (CONFIG_VIRTIO_BLK)"),
+    ],
+)
+def test_missing_module_is_named_with_its_option(recipe: Recipe, gone: str, said: str) -> None:
+    image = put(recipe)
+    (image.folder / "modules").write_text(MODULES)
+    check_kernel(image)
+    (image.folder / "modules").write_text(MODULES.replace(f"/{gone}.ko", "/other.ko"))
+    with pytest.raises(UsageError) as caught:
+        check_kernel(image)
+    assert caught.value.message == f"the kernel 6.1.0-1-amd64 of debian-bookworm has no module {said}"
+
+
+def test_missing_file_system(recipe: Recipe) -> None:
+    image = put(recipe)
+    (image.folder / "modules").write_text(MODULES)
+    check_file_system(image, "ext4", "e2fsprogs")
+    with pytest.raises(UsageError, match=r"no module f2fs \(CONFIG_F2FS_FS\)"):
+        check_file_system(image, "f2fs", "f2fs-tools")
+    with pytest.raises(UsageError, match="has no no-such-tools"):
+        check_file_system(image, "ext4", "no-such-tools")
 
 
 def test_missing_program_names_its_package(recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
+from typing import Any, Optional
 
 CHUNK = 4096
 PIECE = 1024 * 1024
@@ -19,7 +19,7 @@ HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found"}
 
 Xattrs = tuple[tuple[str, int], ...]
-Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, str | None]
+Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[str]]
 """Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, fault."""
 Tree = tuple[tuple[str, Entry], ...]
 """(path, entry), by path."""

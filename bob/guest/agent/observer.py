@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Optional
 
 from bob.guest.agent import medium
 from bob.guest.agent.devices import Loop, forget_file_systems, run_anyhow
@@ -47,9 +47,10 @@ PROBES = (
 """What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
 struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
 NO_FILTER = "0"
-ANOTHER_LOOKUP = (6, 15)
-"""From this Linux on there is a second function that looks buffers up (__find_get_block_nonatomic in fs/buffer.c), so
-that not all lookups would be seen. (Up to 6.0 there is no __bh_read_batch.) Then all that is read counts as used."""
+ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
+"""Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
+since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
+is no __bh_read_batch.) Then all that is read counts as used."""
 SMALL = 64 * 1024 * 1024
 """Of an image up to this size (bytes) each audit compares all, in 1.4 ms for each MiB."""
 WHOLE_EVERY = 10
@@ -57,7 +58,7 @@ WHOLE_EVERY = 10
 GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
-Outcome = tuple[str | None, bool, Tree | None]
+Outcome = tuple[Optional[str], bool, Optional[Tree]]
 """Why it did not mount, whether it was repaired, what was found."""
 
 
@@ -76,7 +77,7 @@ class Scratch:
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
             events = {"block/block_bio_queue": condition}
-            if reads and kernel_version() < ANOTHER_LOOKUP and make_probes(PROBES):
+            if reads and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                 events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                 if make_probes(JBD2_PROBES):
                     events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
@@ -158,7 +159,7 @@ class Session:
         self.looker = Look(ROOT)
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
-        self.stretches = list(zip(stretches[::2], stretches[1::2], strict=True))
+        self.stretches = list(zip(stretches[::2], stretches[1::2]))
         self.left: list[list[tuple[int, int]]] = []
         self.before_floor = [
             (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
@@ -262,20 +263,14 @@ class Descriptor:
         os.close(self.fd)
 
 
-def kernel_version() -> tuple[int, int]:
-    """Such as (6, 1)."""
-    major, minor = re.findall(r"\d+", os.uname().release)[:2]
-    return int(major), int(minor)
-
-
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
     """(sector, payload sector, sectors) of a flat list."""
-    return zip(runs[::3], runs[1::3], runs[2::3], strict=True)
+    return zip(runs[::3], runs[1::3], runs[2::3])
 
 
 def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
     """(sector, sectors) of a flat list."""
-    return zip(runs[::3], runs[2::3], strict=True)
+    return zip(runs[::3], runs[2::3])
 
 
 def merged(runs: Runs) -> Runs:

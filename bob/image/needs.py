@@ -1,0 +1,52 @@
+"""What a probe needs of an image, told before a guest runs: kernel modules, each with its option, and mkfs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bob.errors import UsageError
+from bob.image.cache import Image
+
+GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
+"""What a guest is not ready without, or nothing can be recorded in it."""
+
+_OPTIONS = {
+    "dm_mod": "BLK_DEV_DM",
+    "loop": "BLK_DEV_LOOP",
+    "virtio_rng": "HW_RANDOM_VIRTIO",
+    "overlay": "OVERLAY_FS",
+}
+_NO_FILE_SYSTEMS = ("dm_", "virtio_")
+
+
+def option(module: str) -> str:
+    """The kernel's configuration option that makes ``module``, such as CONFIG_EXT4_FS for ext4."""
+    other = module if module.startswith(_NO_FILE_SYSTEMS) else f"{module}_fs"
+    return f"CONFIG_{_OPTIONS.get(module, other.upper())}"
+
+
+def missing(there: Iterable[str], needed: Iterable[str]) -> list[str]:
+    """The modules of ``needed`` that are not ``there``, each with its option."""
+    known = frozenset(there)
+    return [f"{module} ({option(module)})" for module in needed if module not in known]
+
+
+def check_kernel(image: Image) -> None:
+    """Raise UsageError if the kernel of ``image`` lacks a module that every probe needs."""
+    if lacking := missing(image.modules, GUEST_MODULES):
+        raise _refusal(image, lacking)
+
+
+def check_file_system(image: Image, module: str, package: str) -> None:
+    """Raise UsageError if ``image`` cannot make or mount a file system: no ``module``, or no ``package`` with mkfs."""
+    if lacking := missing(image.modules, (module,)):
+        raise _refusal(image, lacking)
+    if package not in image.tools:
+        raise UsageError(f"the image {image.name} has no {package}", hint="`bob image list` shows the others")
+
+
+def _refusal(image: Image, lacking: list[str]) -> UsageError:
+    return UsageError(
+        f"the kernel {image.kernel_release} of {image.name} has no module {', '.join(lacking)}",
+        hint="take another --image, or a kernel that has it as m or y",
+    )
