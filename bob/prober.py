@@ -16,7 +16,7 @@ from bob.errors import StoreError, UsageError
 from bob.guest.capacity import guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image, ensure, load_recipe
+from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
 from bob.pipeline import Explored, Pipeline, Task
@@ -37,6 +37,7 @@ from bob.result import (
     to_json,
 )
 from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.workload.lacking import without
 from bob.workload.operations import Workload
 
 RUNS = Path("bob-runs")
@@ -46,8 +47,14 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     """Probe ``request.configuration``; the result, and the run directory that holds everything behind it.
 
     The run directory is ``out``, or a new one below ./bob-runs. Raises UsageError before anything is started for what
-    cannot be asked, and in the machine's own words when mkfs or the kernel refuse the configuration.
+    cannot be asked, such as a file system that the image's kernel does not have, and in the machine's own words when
+    mkfs or the kernel refuse the configuration.
     """
+    asked_probes(request.properties, request.probes)
+    image = ensure(request.image, progress.step)
+    check_kernel(image)
+    if refusal := _refusal(image, request):
+        raise refusal
     identity = new_identity()
     run = start(request, out if out is not None else RUNS / identity, identity)
     return _probe_one(run, request, progress)
@@ -72,8 +79,10 @@ def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     """A new run directory for ``request``, with everything in it that is known before a guest runs."""
     probes = asked_probes(request.properties, request.probes)
-    load_recipe(request.image)
-    workloads = distinct(workload for probe in probes for workload in probe.workloads)
+    check_name(request.image)
+    lacks = request.configuration.fs.lacks
+    asked = (without(workload, lacks) for probe in probes for workload in probe.workloads)
+    workloads = distinct(workload for workload in asked if workload is not None)
     about = {
         "id": identity,
         "started": now(),
@@ -106,6 +115,7 @@ class Prober:
         self,
         columns: Sequence[tuple[RunDirectory, ProbeRequest]],
         environments: Sequence[Environment],
+        refusals: Sequence[UsageError | None],
         pipeline: Pipeline,
         progress: Progress,
         crash_recoveries: Callable[[RunDirectory, ProbeRequest, Sequence[Workload]], None],
@@ -113,6 +123,7 @@ class Prober:
         self._crash_recoveries = crash_recoveries
         self._columns = columns
         self._environments = environments
+        self._refusals = refusals
         self._pipeline = pipeline
         self._progress = progress
         # Those of which nothing was done before begin when their turn comes.
@@ -121,12 +132,15 @@ class Prober:
     def result(self, place: int) -> Result:
         """The result of the column at ``place``, kept in its run directory.
 
-        Raises UsageError in the machine's own words when mkfs or the kernel refuse the configuration.
+        Raises UsageError when the image has not got the file system, and in the machine's own words when mkfs or the
+        kernel refuse the configuration.
         """
         run, request = self._columns[place]
         about, environment = run.about(), self._environments[place]
         if "finished" in about:
             return from_json(run.result())
+        if refusal := self._refusals[place]:
+            raise refusal
         if self._fresh[place]:
             run.note(started=now())
         properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
@@ -188,16 +202,21 @@ class Prober:
 def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress) -> Iterator[Prober]:
     """Probes what is left to do of ``columns``, all with the image and on the host of the first, while it is open.
 
-    Raises StoreError where a run was begun on another machine or image.
+    Raises StoreError where a run was begun on another machine or image, UsageError for a kernel that cannot do it.
     """
     first = columns[0][1]
     image = ensure(first.image, progress.step)
+    check_kernel(image)
+    refusals = [_refusal(image, request) for _run, request in columns]
     with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
         environments = [environment_of(hypervisor, image, request) for _run, request in columns]
         for (run, _request), environment in zip(columns, environments, strict=True):
             if run.about().get("environment", asdict(environment)) != asdict(environment):
                 raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
-        tasks = [_begun(run, request, asdict(one)) for (run, request), one in zip(columns, environments, strict=True)]
+        tasks = [
+            _begun(run, request, asdict(one), refused=refusal is not None)
+            for (run, request), one, refusal in zip(columns, environments, refusals, strict=True)
+        ]
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
@@ -206,15 +225,25 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         def crash_recoveries(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> None:
             Recoveries(hypervisor, image, run, request, progress).crash(workloads)
 
-        machine = Prober(columns, environments, pipeline, progress, crash_recoveries)
+        machine = Prober(columns, environments, refusals, pipeline, progress, crash_recoveries)
         with pipeline:
             yield machine
 
 
-def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any]) -> Task:
+def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
+    """Why ``image`` cannot do what is requested, if it cannot."""
+    fs = request.configuration.fs
+    try:
+        check_file_system(image, fs.module, fs.package)
+    except UsageError as refusal:
+        return refusal
+    return None
+
+
+def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any], *, refused: bool) -> Task:
     run.note(environment=environment)
     about = run.about()
-    workloads = tuple(map(workload_from_json, [] if "finished" in about else about["workloads"]))
+    workloads = tuple(map(workload_from_json, [] if refused or "finished" in about else about["workloads"]))
     return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 

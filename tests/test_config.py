@@ -24,6 +24,21 @@ def test_the_sixteen_of_table_1() -> None:
     assert "osdi14" in set_names()
 
 
+def test_the_file_systems_of_today() -> None:
+    made = {one.name: one for one in load_set("modern").configurations}
+    assert {one.fs.name for one in made.values()} >= {"ext4", "xfs", "btrfs", "f2fs", "nilfs2", "jfs", "vfat", "exfat"}
+    assert made["ext4-nojournal"].fs.check, "a boot checks what has no journal"
+    assert made["f2fs-strict"].mount_options == "fsync_mode=strict"
+    assert made["ext4-1k"].mkfs[-3:] == ("-b", "1024", "DEVICE")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [("-b 1024", "1024 bytes"), ("-b 4096", "4,096-byte blocks"), ("-b 1024 -b 4k", "4,096-byte")]
+)
+def test_a_note_on_blocks(options: str, said: str) -> None:
+    assert said in configuration("ext4", options).note
+
+
 @pytest.mark.parametrize("name", file_systems())
 def test_every_file_system_is_declared_whole(name: str) -> None:
     fs = file_systems()[name]

@@ -18,6 +18,7 @@ from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet, configuration, load_set
 from bob.errors import GuestError, StoreError, UsageError
 from bob.guest.spec import Accelerator
+from bob.image.needs import GUEST_MODULES
 from bob.judge import again
 from bob.judge.again import judge_again
 from bob.pipeline import Explored, Recorded, Task
@@ -102,7 +103,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
             yield cls(versions=versions, choice=lambda _spec: SimpleNamespace(accelerator=Accelerator.TCG))
 
     image = SimpleNamespace(
-        name="debian-bookworm", key="k", kernel_release="6.1", tools={"e2fsprogs": "1", "xfsprogs": "2"}
+        name="debian-bookworm",
+        key="k",
+        kernel_release="6.1",
+        tools={"e2fsprogs": "1", "xfsprogs": "2"},
+        modules=frozenset({*GUEST_MODULES, "ext4", "xfs"}),
     )
     monkeypatch.setattr(prober, "ensure", lambda _name, _step: image)
     monkeypatch.setattr(prober, "Hypervisor", Hypervisor)
@@ -147,6 +152,22 @@ def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     assert again == result
     assert to_json(again)["configurations"] == to_json(result)["configurations"]
     assert machine.probed == [NAMES[0], NAMES[2]]
+
+
+def test_what_the_kernel_does_not_have_is_skipped(machine: Machine, tmp_path: Path) -> None:
+    chosen = ConfigurationSet("two", "", (configuration("ext2"), configuration("f2fs")))
+    result, run = module.matrix(chosen, REQUEST, tmp_path / "run", machine)
+    reasons = {cell.reason for cell in result.configurations[1].properties}
+    assert reasons == {"the kernel 6.1 of debian-bookworm has no module f2fs (CONFIG_F2FS_FS)"}
+    assert machine.probed == ["ext2"]
+    assert module.resume(run, Host(), machine)[0] == result
+
+
+def test_a_probe_of_what_the_kernel_does_not_have_makes_no_run(machine: Machine, tmp_path: Path) -> None:
+    request = replace(REQUEST, configuration=configuration("f2fs"))
+    with pytest.raises(UsageError, match="CONFIG_F2FS_FS"):
+        prober.probe(request, tmp_path / "run", machine)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), GuestError("no guest boots")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from dataclasses import dataclass
 
@@ -36,6 +37,15 @@ class Configuration:
     def mkfs(self) -> tuple[str, ...]:
         """The whole mkfs command; the user's options come last, so that they win."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
+
+    @property
+    def note(self) -> str:
+        """A sentence for who reads the results; empty if there is nothing to say."""
+        words = shlex.split(self.mkfs_options)
+        sizes = [size for word, size in itertools.pairwise(words) if word == "-b"]
+        if sizes and sizes[-1].removeprefix("size=").lower() not in ("4096", "4k"):
+            return f"its blocks are of {sizes[-1]} bytes; what the rows of the table call a block has 4,096"
+        return self.fs.note
 
 
 def configuration(

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from bob.config.declarations import Table, read
+from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
 DEVICE = "DEVICE"
@@ -21,10 +22,11 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 class FileSystem:
     """How a file system is made, mounted, recovered and waited for. Sizes are in bytes, times in guest seconds.
 
-    ``driver`` is what mount(2) is told. ``mkfs`` is the command with everything taken out of it that would differ from
-    run to run (UUID, hash seed), no discards (they would erase the stale pattern) and nothing left to background
-    initialisation. ``check`` is what a boot would run before it mounts the file system after a crash (empty where
-    mounting recovers), ``repair`` what is run when a crash state does not mount.
+    ``driver`` is what mount(2) is told, ``module`` the kernel module that it is in. ``mkfs`` is the command with
+    everything taken out of it that would differ from run to run (UUID, hash seed), no discards (they would erase the
+    stale pattern) and nothing left to background initialisation. ``check`` is what a boot would run before it mounts
+    the file system after a crash (empty where mounting recovers), ``repair`` what is run when a crash state does not
+    mount.
 
     The file system counts as done when its device has been silent for ``quiet``: longer than any timer of its own.
     One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes).
@@ -32,11 +34,13 @@ class FileSystem:
     ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
     that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
     who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
-    new ones (see :mod:`bob.observe.predict`).
+    new ones (see :mod:`bob.observe.predict`). It ``lacks`` operations, so workloads go without them
+    (:mod:`bob.workload.lacking`). Where there are no ``lasting_inodes``, a file has another number at each mount.
     """
 
     name: str
     driver: str
+    module: str
     package: str
     mkfs: tuple[str, ...]
     repair: tuple[str, ...]
@@ -48,18 +52,21 @@ class FileSystem:
     names: tuple[tuple[str, str], ...] = ()
     note: str = ""
     forgets: bool = False
+    lacks: tuple[str, ...] = ()
+    lasting_inodes: bool = True
 
 
 @cache
 def file_systems() -> dict[str, FileSystem]:
     """All that are declared, by name. Raises UsageError for a declaration with a mistake."""
-    return {path.stem: read(path, _file_system) for path in sorted(_FOLDER.glob("*.toml"))}
+    return {path.stem: read(path, _file_system) for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)}
 
 
 def _file_system(table: Table) -> FileSystem:
     return FileSystem(
         name=table.name,
         driver=table.text("driver", table.name),
+        module=table.text("module", table.name),
         package=table.text("package"),
         mkfs=_command(table, "mkfs"),
         repair=_command(table, "repair"),
@@ -71,6 +78,8 @@ def _file_system(table: Table) -> FileSystem:
         names=tuple(table.texts("names").items()),
         note=table.text("note", ""),
         forgets=table.truth("forgets", False),
+        lacks=table.words("lacks", *LACKABLE),
+        lasting_inodes=table.truth("lasting_inodes", True),
     )
 
 

@@ -4,7 +4,7 @@ image = ensure("debian-bookworm", print)    # builds it the first time
 image.kernel, image.initrd, image.root      # what QEMU boots; image.cmdline is its command line
 """
 
-from bob.image.build import build, ensure
+from bob.image.build import build, check_name, ensure, image_names
 from bob.image.cache import Image, find, images_folder, installed, remove
 from bob.image.needs import check_file_system, check_kernel
 from bob.image.recipe import Recipe, load_recipe, recipe_names
@@ -15,8 +15,10 @@ __all__ = [
     "build",
     "check_file_system",
     "check_kernel",
+    "check_name",
     "ensure",
     "find",
+    "image_names",
     "images_folder",
     "installed",
     "load_recipe",

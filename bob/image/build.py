@@ -13,19 +13,45 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from bob.errors import ImageError
+from bob.errors import ImageError, UsageError
 from bob.image import mmdebstrap
-from bob.image.cache import MODULES, Image, find, image_folder, locked, write_manifest
+from bob.image.cache import MODULES, OWN, Image, find, image_folder, installed, locked, write_manifest
 from bob.image.kernel import vmlinux
-from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe
+from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe, recipe_names
 
 _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """The image called ``name``, built first if need be. ``progress`` is told each step, one line each."""
+    """The image called ``name``, built first if need be. ``progress`` is told each step, one line each.
+
+    One with a kernel of one's own must be there: raises UsageError if it is not.
+    """
+    if OWN in name:
+        return _own(name)
     recipe = load_recipe(name)
     return find(recipe) or build(recipe, progress)
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError for a name that no image has, and MalformedError for a recipe that cannot be used."""
+    if OWN in name:
+        _own(name)
+    else:
+        load_recipe(name)
+
+
+def image_names() -> list[str]:
+    """All that :func:`ensure` can be asked for: the recipes, then what was made with kernels of one's own."""
+    return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
+
+
+def _own(name: str) -> Image:
+    """The image with a kernel of one's own that was made last under this name."""
+    found = [image for image in installed() if image.name == name]
+    if not found:
+        raise UsageError(f"there is no image {name}", hint="--kernel and --modules make it")
+    return found[-1]
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:

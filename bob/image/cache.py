@@ -18,6 +18,10 @@ from bob.image.recipe import Recipe
 MANIFEST = "image.json"
 MODULES = "modules"
 """The image's list of kernel modules, by the path of each, those that are built in too."""
+MODULES_DISK = "modules.erofs"
+"""The modules of a kernel that is not the image's own."""
+OWN = "+"
+"""Stands in an image's name between that of another image and the release of a kernel of one's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,11 @@ class Image:
         return self.folder / "ssh_key"
 
     @property
+    def modules_disk(self) -> Path | None:
+        """The guest's second disk: the modules of a kernel of one's own (erofs). None where the root has them."""
+        return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
+
+    @property
     def modules(self) -> frozenset[str]:
         """The kernel's modules by name, with underscores, those that are built in too."""
         return module_names((self.folder / MODULES).read_text())
@@ -83,12 +92,12 @@ def image_folder(recipe: Recipe) -> Path:
 
 def find(recipe: Recipe) -> Image | None:
     """The image of exactly this recipe, if it is built; a damaged one counts as not built."""
-    return _load(image_folder(recipe))
+    return load(image_folder(recipe))
 
 
 def installed() -> list[Image]:
     """Every image in the cache, also of recipes that have changed since, by name and age."""
-    found = (_load(path.parent) for path in images_folder().glob(f"[!.]*/{MANIFEST}"))
+    found = (load(path.parent) for path in images_folder().glob(f"[!.]*/{MANIFEST}"))
     return sorted((image for image in found if image), key=lambda image: (image.name, image.built))
 
 
@@ -128,7 +137,7 @@ def locked(recipe: Recipe, waiting: Callable[[], None]) -> Iterator[TextIO]:
         yield handle
 
 
-def _load(folder: Path) -> Image | None:
+def load(folder: Path) -> Image | None:
     """The image in ``folder``; None where it is not there, or any file of it is missing or cut short."""
     try:
         document = json.loads((folder / MANIFEST).read_text())

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 # Offsets in a bzImage (Documentation/arch/x86/boot.rst): sectors of real-mode code, "HdrS", where the payload is.
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
+# Where the text is that says the version, less 0x200.
+_VERSION = 0x20E
 
 _DECOMPRESSORS: dict[bytes, Callable[[bytes], bytes]] = {
     # The payload ends with its uncompressed size, which a decompressor object leaves alone as trailing data.
@@ -22,6 +24,15 @@ _DECOMPRESSORS: dict[bytes, Callable[[bytes], bytes]] = {
 
 # An ELF note: name size 4, descriptor size 4 or 8, type XEN_ELFNOTE_PHYS32_ENTRY (18), name "Xen".
 _PVH_NOTE = struct.pack("<I4s", 18, b"Xen\0")
+
+
+def release_of(bzimage: bytes) -> str | None:
+    """The kernel's release as uname(2) has it, such as 6.1.0-13-amd64; None for what is no bzImage."""
+    if len(bzimage) < 0x250 or bzimage[_MAGIC : _MAGIC + 4] != b"HdrS":
+        return None
+    start = struct.unpack_from("<H", bzimage, _VERSION)[0] + 0x200
+    words = bzimage[start : start + 128].partition(b"\0")[0].split()
+    return words[0].decode(errors="replace") if words else None
 
 
 def vmlinux(bzimage: bytes) -> bytes | None:

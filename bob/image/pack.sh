@@ -53,6 +53,7 @@ cp "$root/etc/ssh/ssh_host_ed25519_key.pub" "$work/host_key.pub"
 echo bob >"$root/etc/hostname"
 echo '127.0.0.1 localhost bob' >"$root/etc/hosts"
 : >"$root/etc/resolv.conf"
+ln -sf ../proc/self/mounts "$root/etc/mtab" # mkfs.nilfs2 reads it
 chroot "$root" usermod --shell /bin/sh root # dash starts faster than bash
 
 # The initramfs: a static busybox, the modules in order of dependency, one script.

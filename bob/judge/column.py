@@ -150,7 +150,7 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=(*((made.fs.note,) if made.fs.note else ()), *self._losses),
+            notes=(*((made.note,) if made.note else ()), *self._losses),
             mkfs_version=self._environment["mkfs_version"],
         )
 

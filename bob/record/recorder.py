@@ -24,6 +24,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
 
     Raises UsageError in the kernel's words when it refuses to mount or to perform an operation.
     """
+    fs = configuration.fs
     history, _setup, performed = simulate(workload)
     encoded, blob = encode(performed)
     finish, _ = encode([Performed(operation, 0) for operation in workload.finish.operations])
@@ -31,15 +32,15 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         "record",
         timeout=RECORD_TIMEOUT,
         base=base.name,
-        fs=configuration.fs.driver,
+        fs=fs.driver,
         options=configuration.mount_options,
-        paths=sorted({name for thing in history.things for name in thing.names}),
+        paths=sorted({name for thing in history.things for name in thing.names}) if fs.lasting_inodes else [],
         operations=encoded,
         finish=finish,
         natural=workload.finish.natural,
         phase=workload.finish.phase,
-        quiet=configuration.fs.quiet,
-        enough=configuration.fs.enough,
+        quiet=fs.quiet,
+        enough=fs.enough,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
         blob=blob,

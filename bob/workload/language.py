@@ -16,7 +16,7 @@ from bob.errors import PointedError, UsageError
 from bob.workload import operations as ops
 from bob.workload.operations import How, Operation
 
-UNOBSERVED = frozenset({"lost+found"})
+UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
 """Names at the top of a file system that are its own or bob's (bob.guest.agent.look leaves them out)."""
 

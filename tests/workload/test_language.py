@@ -87,6 +87,7 @@ EXAMPLES = [parse_one(text) for text in (
         "create /d/../a",
         "create /./a",
         "create /lost+found/a",
+        "create /.nilfs",
         "create /.bob-clock",
         "write /a 0",
         "write /a 0 0",

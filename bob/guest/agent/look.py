@@ -16,7 +16,7 @@ PIECE = 1024 * 1024
 LONGEST = 256 * 1024 * 1024
 """How much of a file is read (bytes): a damaged size may be anything."""
 HIDDEN_PREFIX = ".bob-"
-HIDDEN_NAMES = {"lost+found"}
+HIDDEN_NAMES = {"lost+found", ".nilfs"}
 
 Xattrs = tuple[tuple[str, int], ...]
 Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[str]]
