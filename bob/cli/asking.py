@@ -85,6 +85,27 @@ image_option = click.option(
     show_default=True,
     help="The guest image, and with it the kernel.",
 )
+images_option = click.option(
+    "--image",
+    "images",
+    type=Known("guest image", image_names),
+    default=(DEFAULT_IMAGE,),
+    show_default=True,
+    multiple=True,
+    help="The guest image, and with it the kernel; may be repeated, to compare kernels.",
+)
+kernel_option = click.option(
+    "--kernel",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="BZIMAGE",
+    help="A kernel of your own, in place of the image's; needs --modules.",
+)
+modules_option = click.option(
+    "--modules",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -150,7 +171,9 @@ _DEVICE = (
 _PROBING = (
     property_option,
     probe_option,
-    image_option,
+    images_option,
+    kernel_option,
+    modules_option,
     connect_option,
     jobs_option,
     *_SEARCH,
@@ -198,14 +221,14 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration. Raises UsageError for probes that go by one name."""
+    """What the options ask of one configuration, on the first image. Raises UsageError for probes that go by one name."""
     check_own(asked.get("probes", ()))
     names = (name for one in asked.get("properties", ()) for name in (probe_names() if one == ALL else (one,)))
     return ProbeRequest(
         configuration=configuration,
         properties=tuple(dict.fromkeys(names)),
         probes=asked.get("probes", ()),
-        image=asked["image"],
+        image=asked["images"][0] if "images" in asked else asked["image"],
         host=host(asked),
         budget=asked["budget"],
         seed=asked["seed"],

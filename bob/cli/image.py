@@ -11,15 +11,16 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, image_names, json_option, quiet_option
+from bob.cli.options import Known, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
+from bob.image.cache import OWN
 from bob.report.counts import size
 from bob.report.trimmed import Trimmed
 from bob.request import DEFAULT_IMAGE
 
-_STYLES = {"built": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
+_STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
 
 
 @click.group(cls=Commands)
@@ -41,13 +42,14 @@ def image() -> None:
 def list_images(json_file: Path | None) -> None:
     """List all guest images, built or not.
 
-    An outdated image is one whose recipe has changed since; no probe uses it any more.
+    An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
+    was made by --kernel, and --image takes its name too.
 
     \b
     Example:
       bob image list
     """
-    rows = [_row(name) for name in recipe_names()] + [_described(found, "outdated") for found in _outdated()]
+    rows = [_row(name) for name in recipe_names()] + [_described(found, state) for found, state in _others()]
     if json_file is not None:
         write_json(json_file, {"schema": "bob.images/1", "images": rows})
     if is_stdout(json_file):
@@ -62,7 +64,7 @@ def list_images(json_file: Path | None) -> None:
 
 
 @image.command()
-@click.argument("name", type=Known("guest image", image_names), default=DEFAULT_IMAGE)
+@click.argument("name", type=Known("guest image", recipe_names), default=DEFAULT_IMAGE)
 @quiet_option
 def build(name: str, quiet: bool) -> None:
     """Build the guest image NAME, unless it is built already.
@@ -118,6 +120,8 @@ def _described(found: Image, state: str) -> dict[str, Any]:
     }
 
 
-def _outdated() -> list[Image]:
+def _others() -> list[tuple[Image, str]]:
+    """What is built and is not the image of a recipe: with a kernel of one's own, or outdated."""
     current = {found.folder for name in recipe_names() if (found := find(load_recipe(name)))}
-    return [found for found in installed() if found.folder not in current]
+    others = [found for found in installed() if found.folder not in current]
+    return [(found, "own kernel" if OWN in found.name else "outdated") for found in others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
 from bob.cli.display import watching
+from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.options import ParamType
 from bob.cli.output import deliver
 from bob.config import ConfigurationSet, load_set, set_names
@@ -47,14 +49,19 @@ def matrix(
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
 
-    The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal"; a TOML file
-    of your own can name any others (docs/formats.md). A configuration that mkfs or the kernel refuse is skipped, and
-    the table says why. The run directory has a folder for each configuration, which is a run directory of its own.
+    The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal", the set modern
+    file systems of today; a TOML file of your own can name any others (docs/formats.md). A configuration that mkfs or
+    the kernel refuse is skipped, and the table says why. The run directory has a folder for each configuration, which
+    is a run directory of its own.
+
+    With several --image, each has such a run directory, named after it, in the one that --out names; below their
+    tables stands what changed from one kernel to the next.
 
     \b
     Examples:
       bob matrix --set osdi14
       bob matrix --set my-kernels-options.toml --out overnight --budget 1000
+      bob matrix --set modern --image debian-bookworm --image debian-trixie
       bob matrix --resume overnight
       bob show overnight/ext4-ordered
 
@@ -73,6 +80,17 @@ def matrix(
     from bob import matrix as table  # libvirt and paramiko take a while to load
     from bob.prober import RUNS
 
+    asked["images"] = images = asked_images(asked, quiet=quiet)
+    if chosen is not None and len(images) > 1:
+        wanted = request(chosen.configurations[0], asked)
+        return on_kernels(
+            "matrix",
+            images,
+            out,
+            lambda image, folder, progress: table.matrix(chosen, replace(wanted, image=image), folder, progress),
+            json_file,
+            quiet=quiet,
+        )
     with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
         if chosen is None or resume is not None:
             assert resume is not None

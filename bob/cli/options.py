@@ -143,10 +143,10 @@ def why_no_new_file(folder: Path) -> str | None:
 
 
 def image_names() -> list[str]:
-    """The guest images that can be built."""
-    from bob.image import recipe_names
+    """The guest images that can be built, and those that were made with kernels of one's own."""
+    from bob.image import image_names
 
-    return recipe_names()
+    return image_names()
 
 
 json_option = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bob.cli.asking import (
 )
 from bob.cli.commands import Commands
 from bob.cli.display import watching
+from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.new_probe import new
 from bob.cli.options import Known
 from bob.cli.output import deliver
@@ -53,11 +55,15 @@ def probe(
     It asks the thirteen shipped properties, some of them (--property), or one of your own, with workloads of your
     own, from a probe file (--probe). `bob probe new NAME` writes one to begin with.
 
+    With several --image, each kernel has a run directory, named after the image, in the one that --out names; the
+    tables stand side by side, and below them what changed from one kernel to the next.
+
     \b
     Examples:
       bob probe --fs ext4 --mount-opts data=ordered
       bob probe --fs xfs --property append-any --property directory-op --budget 2000
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
+      bob probe --fs ext4 --image debian-bookworm --image debian-trixie --out two-kernels
       bob probe --resume no-journal
       bob probe new log-then-rename
       bob probe --fs ext4 --probe log-then-rename.toml
@@ -82,6 +88,18 @@ def probe(
     from bob import prober  # libvirt and paramiko take a while to load
     from bob.prober import RUNS
 
+    asked["images"] = images = asked_images(asked, quiet=quiet)
+    if made is not None and len(images) > 1:
+        wanted = request(made, asked)
+        return on_kernels(
+            "probe",
+            images,
+            out,
+            lambda image, folder, progress: prober.probe(replace(wanted, image=image), folder, progress),
+            json_file,
+            fs=made.fs,
+            quiet=quiet,
+        )
     with telling_what_is_kept("probe", resume or out, RUNS), watching(quiet=quiet) as progress:
         if made is None:
             assert resume is not None

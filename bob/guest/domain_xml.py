@@ -45,7 +45,7 @@ _DOMAIN = """\
       <source file='{root}'/>
       <target dev='vda' bus='virtio'/>
       <readonly/>
-    </disk>
+    </disk>{modules_disk}
     <serial type='file'><source path='{console}'/></serial>
     <!-- builtin: QEMU's own generator, which -seed makes the same in every run. -->
     <rng model='virtio'><backend model='builtin'/></rng>
@@ -63,6 +63,15 @@ _DOMAIN = """\
   </qemu:commandline>
 </domain>
 """
+
+_MODULES_DISK = """
+    <!-- The modules of a kernel that is not the image's own. -->
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='raw' cache='unsafe'/>
+      <source file='{path}'/>
+      <target dev='vdb' bus='virtio'/>
+      <readonly/>
+    </disk>"""
 
 _REAL_CLOCK = "<clock offset='utc'/>"
 
@@ -123,9 +132,15 @@ def domain_xml(
         "console": str(console),
         "netdev": _NETDEV[network],
     }
+    modules = spec.image.modules_disk
     return _DOMAIN.format(
-        **{key: escape(text, {"'": "&apos;"}) for key, text in texts.items()},
+        **{key: _escaped(text) for key, text in texts.items()},
+        modules_disk="" if modules is None else _MODULES_DISK.format(path=_escaped(str(modules))),
         clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
         emulated_cpu="" if accelerator is Accelerator.KVM else _EMULATED_CPU,
         virtual_time=_VIRTUAL_TIME if virtual else "",
     )
+
+
+def _escaped(text: str) -> str:
+    return escape(text, {"'": "&apos;"})

@@ -15,11 +15,11 @@ from .stand_in import Bob
 NAME = "debian-bookworm"
 
 
-def put(folder: Path, key: str) -> Path:
+def put(folder: Path, key: str, name: str = NAME) -> Path:
     """An image as a build leaves it, with one file of 3 MiB."""
     folder.mkdir(parents=True)
     (folder / "kernel").write_bytes(bytes(3 * 2**20))
-    image = Image(NAME, key, folder, "6.1.0-31-amd64", "", "", "2026-11-21T00:00:00+00:00", {}, {"kernel": 3 * 2**20})
+    image = Image(name, key, folder, "6.1.0-31-amd64", "", "", "2026-11-21T00:00:00+00:00", {}, {"kernel": 3 * 2**20})
     write_manifest(image)
     return folder
 
@@ -74,3 +74,13 @@ def test_rm_removes_nothing_if_one_name_is_wrong(bob: Bob, built: Path) -> None:
     assert ended.code == 2
     assert ended.err == f"bob: there is no guest image 'debian-potato' to remove\nhint: built: {NAME}\n"
     assert built.exists()
+
+
+def test_kernels_of_ones_own_are_listed_and_removed(bob: Bob, built: Path) -> None:
+    mine = put(images_folder() / f"{NAME}+6.16.0-0123456789abcdef", "0123456789abcdef", f"{NAME}+6.16.0")
+
+    lines = bob("image", "list").out.splitlines()
+
+    assert any(line.split()[:3] == [f"{NAME}+6.16.0", "own", "kernel"] for line in lines)
+    assert bob("image", "rm", f"{NAME}+6.16.0").code == 0
+    assert built.exists() and not mine.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_the_only_disk_is_the_root_read_only(paper_image: Image) -> None:
     assert [(disk.find("readonly") is not None, disk.find("target").attrib["dev"]) for disk in disks] == [  # type: ignore[union-attr]
         (True, "vda")
     ]
+
+
+def test_modules_of_a_kernel_of_ones_own_are_the_second_disk(paper_image: Image) -> None:
+    mine = replace(paper_image, sizes={**paper_image.sizes, "modules.erofs": 1})
+    disks = tree(GuestSpec(mine)).findall("devices/disk")
+    assert [disk.find("target").attrib["dev"] for disk in disks] == ["vda", "vdb"]  # type: ignore[union-attr]
+    assert disks[1].find("source").attrib["file"] == str(mine.modules_disk)  # type: ignore[union-attr]
+    assert all(disk.find("readonly") is not None for disk in disks)
 
 
 @pytest.mark.parametrize("clock", Clock)

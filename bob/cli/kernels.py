@@ -1,0 +1,112 @@
+"""The same questions to several kernels: a run on each image, their tables, and what changed from one to the next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bob.cli.asking import check_out, telling_what_is_kept
+from bob.cli.display import watching
+from bob.cli.output import console, is_stdout, write_json
+from bob.config import FileSystem
+from bob.errors import Exit, UsageError
+from bob.progress import Progress
+from bob.report.comparison.compare import compare
+from bob.report.comparison.sides import run_side
+from bob.report.comparison.terminal import print_comparison
+from bob.report.table import nearby, print_result
+from bob.request import DEFAULT_IMAGE
+from bob.result import Result, to_json
+
+Done = tuple[Result, Path]
+"""A result, and the run directory behind it."""
+
+
+def on_kernels(
+    verb: str,
+    images: Sequence[str],
+    out: Path | None,
+    probe: Callable[[str, Path, Progress], Done],
+    json_file: Path | None,
+    *,
+    fs: FileSystem | None = None,
+    quiet: bool,
+) -> Exit:
+    """Have ``probe`` probe on each image, in a run directory of the image's name in ``out`` (None: in a new folder).
+
+    All images are built, and it is seen that their kernels have what is needed (``fs`` too, if it is given), before
+    the first of them is probed on.
+    """
+    from bob.image import check_file_system, check_kernel, ensure
+    from bob.prober import RUNS, new_identity
+
+    check_out(out, RUNS)
+    within = out if out is not None else RUNS / new_identity()
+    done = []
+    with watching(quiet=quiet) as progress:
+        for image in images:
+            built = ensure(image, progress.step)
+            check_kernel(built)
+            if fs is not None:
+                check_file_system(built, fs.module, fs.package)
+        for image in images:
+            progress.step(f"on {image}")
+            with telling_what_is_kept(verb, within / image, RUNS):
+                done.append(probe(image, within / image, progress))
+    return _deliver(images, done, json_file)
+
+
+def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
+    """The images that the options ask for, in order; makes the one that --kernel asks for.
+
+    Raises UsageError where --kernel and --modules do not go together, or with the rest.
+    """
+    from bob.image import load_recipe
+    from bob.image.cache import OWN
+    from bob.image.own import own_image, read_build
+
+    images = tuple(dict.fromkeys(asked["images"]))
+    kernel, modules = asked["kernel"], asked["modules"]
+    if kernel is None and modules is None:
+        return images
+    if kernel is None or modules is None:
+        raise UsageError("--kernel and --modules go together", hint="--kernel arch/x86/boot/bzImage --modules DIR")
+    if len(images) > 1 or OWN in images[0]:
+        raise UsageError("--kernel goes over one image", hint=f"for example --image {DEFAULT_IMAGE}")
+    recipe = load_recipe(images[0])
+    build = read_build(kernel, modules, recipe)
+    with watching(quiet=quiet) as progress:
+        return (own_image(recipe, build, progress.step).name,)
+
+
+def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> Exit:
+    """Write the results as an array into ``json_file``; print them and what changed unless JSON is on stdout."""
+    if json_file is not None:
+        write_json(json_file, [to_json(result) for result, _run in done])
+    if not is_stdout(json_file):
+        _print(console(), images, done)
+    return Exit.UNKNOWN_CELLS if any(result.has_unknown for result, _run in done) else Exit.DONE
+
+
+def _print(screen: Console, images: Sequence[str], done: Sequence[Done]) -> None:
+    if all(len(result.configurations) == 1 for result, _run in done):
+        from bob.report.overview import print_overview  # pandas takes a while to load
+
+        print_overview(screen, [result for result, _run in done])
+        screen.print()
+        for result, run in done:
+            screen.print(f"{result.environment.kernel}: bob show {nearby(run)}", style="bob.dim", soft_wrap=True)
+    else:  # as many columns again would be no table
+        for result, run in done:
+            print_result(screen, result, run)
+            screen.print()
+    sides = [run_side(image, *one) for image, one in zip(images, done, strict=True)]
+    for before, after in itertools.pairwise(sides):
+        comparison = compare(before, after)
+        if comparison.compared:
+            screen.print()
+            print_comparison(screen, comparison)

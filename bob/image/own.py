@@ -1,0 +1,185 @@
+"""A kernel of one's own over an image that is there: its bzImage, and the folder of its modules (lib/modules/RELEASE).
+
+What is made is an image like any other, called IMAGE+RELEASE, with links to the root and the key of the other one. The
+modules come on a second disk, which the initramfs mounts over lib/modules; those that the root needs are put into the
+initramfs, behind what it has. Linux unpacks one archive after the other, and the last file of a name counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bob.errors import ImageError, UsageError
+from bob.image.build import ensure
+from bob.image.cache import MODULES, MODULES_DISK, OWN, Image, load, module_names, write_manifest
+from bob.image.kernel import release_of, vmlinux
+from bob.image.mmdebstrap import check_programs
+from bob.image.needs import GUEST_MODULES, missing
+from bob.image.recipe import Recipe
+
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {"": lambda data: data, ".xz": lzma.decompress, ".gz": gzip.decompress}
+_INDEX = "modules.dep"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A kernel as somebody built it: the bytes of its bzImage, and the folder of its modules with the paths in it of
+    those that a guest may need."""
+
+    release: str
+    bzimage: bytes
+    folder: Path
+    paths: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its modules by name, those that are built in too."""
+        return module_names(self.listing)
+
+    @property
+    def listing(self) -> str:
+        """The paths of its modules, one on a line, those that are built in too."""
+        builtin = self.folder / "modules.builtin"
+        return "\n".join([*self.paths, builtin.read_text() if builtin.is_file() else ""])
+
+
+def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
+    """The kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder that it is in.
+
+    Of the kernel's own modules those are kept that ``recipe`` keeps, and all others (extra, updates). Raises UsageError
+    for files that are no such things, and for a module that every probe needs and that is not there.
+    """
+    try:
+        packed = bzimage.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {bzimage}: {error.strerror}", hint="it is arch/x86/boot/bzImage") from None
+    release = release_of(packed)
+    if release is None:
+        raise UsageError(f"{bzimage} is no bzImage", hint="it is arch/x86/boot/bzImage of a built kernel")
+    folders = [modules / release, modules / "lib/modules" / release]
+    folders += [modules] if modules.resolve().name == release else []
+    folder = next((one for one in folders if (one / _INDEX).is_file()), None)
+    if folder is None:
+        raise UsageError(
+            f"{modules} has no modules of the kernel {release}",
+            hint=f"make modules_install INSTALL_MOD_PATH=DIR makes DIR/lib/modules/{release}",
+        )
+    wanted = tuple(f"kernel/{path}" if path.endswith(".ko") else f"kernel/{path}/" for path in recipe.keep_modules)
+    paths = sorted(str(path.relative_to(folder)) for path in folder.glob("**/*.ko*"))
+    kept = [path for path in paths if path.startswith(wanted) or not path.startswith("kernel/")]
+    build = Build(release, packed, folder, tuple(kept))
+    if lacking := missing(build.names, GUEST_MODULES):
+        raise UsageError(
+            f"the kernel {release} has no module {', '.join(lacking)}", hint="configure it as m or y, and build it anew"
+        )
+    return build
+
+
+def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
+    """The image of ``recipe`` with the kernel of ``build``, made first if need be, and the other image too."""
+    base = ensure(recipe.name, progress)
+    name = f"{recipe.name}{OWN}{build.release}"
+    key = _key(base, build)
+    folder = base.folder.with_name(f"{name}-{key}")
+    if image := load(folder):
+        return image
+    check_programs()
+    progress(f"making an image of {recipe.name} with the kernel {build.release}")
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _fill(part, base, build, recipe)
+        write_manifest(
+            replace(
+                base,
+                name=name,
+                key=key,
+                folder=part,
+                kernel_release=build.release,
+                built=datetime.now(UTC).isoformat(timespec="seconds"),
+                tools={tool: version for tool, version in base.tools.items() if not tool.startswith("linux-image")},
+                sizes={path.name: path.stat().st_size for path in sorted(part.iterdir())},
+            )
+        )
+        shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    made = load(folder)
+    if made is None:
+        raise ImageError(f"the image in {folder} vanished while it was made", hint="try again")
+    return made
+
+
+def _key(base: Image, build: Build) -> str:
+    digest = hashlib.sha256(f"{base.key} {base.built}\n".encode() + hashlib.sha256(build.bzimage).digest())
+    for path in build.paths:
+        digest.update(f"{path}\n".encode() + hashlib.sha256((build.folder / path).read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
+    (part / "root.erofs").symlink_to(base.root)
+    (part / "ssh_key").symlink_to(base.ssh_key)
+    (part / "kernel").write_bytes(vmlinux(build.bzimage) or build.bzimage)
+    (part / MODULES).write_text(build.listing)
+    with tempfile.TemporaryDirectory() as scratch:
+        disk, initramfs = Path(scratch, "disk"), Path(scratch, "initramfs")
+        for path in (*build.paths, *(path.name for path in build.folder.glob("modules.*"))):
+            there = disk / build.release / path
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(build.folder / path, there)
+        _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
+        first = [name for name in recipe.initramfs_modules if name in build.names]
+        names = []
+        for path in load_order((build.folder / _INDEX).read_text(), first):
+            names.append(_unpacked(build.folder / path, initramfs / "modules"))
+        (initramfs / "modules.list").write_text("".join(f"/modules/{name}\n" for name in names))
+        files = "\n".join(str(path.relative_to(initramfs)) for path in sorted(initramfs.glob("**/*")))
+        command = ["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"]
+        archive = _run(command, files.encode() + b"\n", initramfs)
+        first_archive = base.initrd.read_bytes()
+        padding = bytes(-len(first_archive) % 512)
+        (part / "initrd").write_bytes(first_archive + padding + archive)
+
+
+def load_order(index: str, names: Iterable[str]) -> list[str]:
+    """The paths of the modules ``names`` and of all that they need, each after what it needs.
+
+    ``index`` is the text of modules.dep; names that it does not have are built in.
+    """
+    needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
+    by_name = {name: path for path in needs for name in module_names(path)}
+    order: dict[str, None] = {}
+    for name in names:
+        if (path := by_name.get(name)) is not None:
+            order.update(dict.fromkeys([*reversed(needs[path]), path]))
+    return list(order)
+
+
+def _unpacked(path: Path, folder: Path) -> str:
+    """Write a module that may be compressed into ``folder``; its name there."""
+    name, _, packing = path.name.partition(".ko")
+    if packing not in _UNPACK:
+        raise UsageError(
+            f"{path} is compressed in a way that bob cannot undo", hint="build with CONFIG_MODULE_COMPRESS=n"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.ko").write_bytes(_UNPACK[packing](path.read_bytes()))
+    return f"{name}.ko"
+
+
+def _run(command: list[str], given: bytes = b"", folder: Path | None = None) -> bytes:
+    done = subprocess.run(command, input=given, capture_output=True, cwd=folder, env={**os.environ, "LC_ALL": "C"})
+    if done.returncode:
+        raise ImageError(f"{command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout

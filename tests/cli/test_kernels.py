@@ -1,0 +1,105 @@
+"""Several images: a run on each, the tables, and what changed between them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bob.errors import UsageError
+from bob.progress import Progress
+from bob.result import Result, Verdict
+
+from .stand_in import Bob, Work, result
+
+BOTH = ("--image", "debian-bookworm", "--image", "debian-trixie")
+
+
+class Kernels(Work):
+    """Another kernel, on which append-any holds."""
+
+    def probe(self, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        self.result = of_kernel(request.image)
+        return super().probe(request, out, progress)
+
+
+def of_kernel(image: str) -> Result:
+    made = result(unknown=False)
+    if image == "debian-bookworm":
+        return made
+    column = made.configurations[0]
+    cells = tuple(replace(cell, verdict=Verdict.HOLDS, evidence=None, witness=None) for cell in column.properties)
+    environment = replace(made.environment, kernel="6.12.1-amd64", image=image)
+    return replace(made, environment=environment, configurations=(replace(column, properties=cells),))
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch, work: Work) -> Work:
+    import bob.prober
+
+    kernels = Kernels()
+    monkeypatch.setattr(bob.prober, "probe", kernels.probe)
+    monkeypatch.setattr(bob.prober, "new_identity", lambda: "new", raising=False)
+    monkeypatch.setattr("bob.image.ensure", lambda name, _step: name)
+    monkeypatch.setattr("bob.image.check_kernel", lambda _image: None)
+    monkeypatch.setattr("bob.image.check_file_system", lambda *_: None)
+    return kernels
+
+
+def test_a_run_on_each_and_what_changed(bob: Bob, work: Work) -> None:
+    ended = bob("probe", "--fs", "ext4", *BOTH, "--out", "kernels", "--quiet")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert [(request.image, out) for request, out in work.asked] == [
+        ("debian-bookworm", Path("kernels/debian-bookworm")),
+        ("debian-trixie", Path("kernels/debian-trixie")),
+    ]
+    lines = ended.out.splitlines()
+    assert any("append-any" in line and "×" in line and "·" in line for line in lines), "side by side"
+    assert "6.12.1-amd64: bob show kernels/debian-trixie" in lines
+    assert any("no longer fails" in line for line in lines), "what changed"
+
+
+def test_json_is_an_array(bob: Bob, work: Work) -> None:
+    ended = bob("probe", "--fs", "ext4", *BOTH, "--json", "-", "--quiet")
+
+    assert [one["environment"]["kernel"] for one in json.loads(ended.out)] == ["6.1.0-31-amd64", "6.12.1-amd64"]
+    assert work.asked[0][1] == Path("bob-runs/new/debian-bookworm")
+
+
+def test_one_kernel_without_the_file_system_stops_all(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(image: str, module: str, _package: str) -> None:
+        if image == "debian-trixie":
+            raise UsageError(f"the kernel of {image} has no module {module} (CONFIG_EXT4_FS)", hint="another one")
+
+    monkeypatch.setattr("bob.image.check_file_system", check)
+    ended = bob("probe", "--fs", "ext4", *BOTH)
+
+    assert ended.code == 2 and "CONFIG_EXT4_FS" in ended.err
+    assert work.asked == []
+
+
+def test_the_same_image_twice_is_one(bob: Bob, work: Work) -> None:
+    bob("probe", "--fs", "ext4", "--image", "debian-trixie", "--image", "debian-trixie", "--out", "here")
+
+    assert [(request.image, out) for request, out in work.asked] == [("debian-trixie", Path("here"))]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--kernel", "bzImage"), "--kernel and --modules go together"),
+        (("--modules", "."), "--kernel and --modules go together"),
+        (("--kernel", "bzImage", "--modules", ".", *BOTH), "--kernel goes over one image"),
+        (("--kernel", "bzImage", "--modules", "."), "bzImage is no bzImage"),
+    ],
+)
+def test_what_is_no_kernel(bob: Bob, work: Work, options: tuple[str, ...], said: str) -> None:
+    Path("bzImage").write_bytes(bytes(1024))
+    ended = bob("probe", "--fs", "ext4", *options)
+
+    assert ended.code == 2 and ended.err.startswith(f"bob: {said}")
+    assert work.asked == []
