@@ -56,7 +56,7 @@ def list_images(json_file: Path | None) -> None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("image", "", "kernel", "size", "folder"):
-        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=heading != "folder")
+        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=heading not in ("kernel", "folder"))
     for row in rows:
         taken = size(row["bytes"]) if row["bytes"] else ""
         table.add_row(row["name"], Text(row["state"], _STYLES[row["state"]]), row["kernel"], taken, row["folder"])
