@@ -221,7 +221,7 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration, on the first image. Raises UsageError for probes that go by one name."""
+    """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name."""
     check_own(asked.get("probes", ()))
     names = (name for one in asked.get("properties", ()) for name in (probe_names() if one == ALL else (one,)))
     return ProbeRequest(
