@@ -67,6 +67,7 @@ class Session:
             "options": configuration.mount_options,
             "check": list(fs.check),
             "repair": list(fs.repair),
+            "lasting_inodes": fs.lasting_inodes,
         }
         agent.ask(
             "observe_prepare",

@@ -142,3 +142,10 @@ def test_a_folder_that_cannot_be_listed_keeps_its_inode(tmp_path: Path, monkeypa
 def test_a_root_that_cannot_be_listed(tmp_path: Path) -> None:
     entry = found(Look(str(tmp_path / "missing")))["/"]
     assert (entry["kind"], entry["fault"]) == ("directory", "cannot be listed: No such file or directory")
+
+
+def test_inode_numbers_that_do_not_last_are_not_told(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a").write_bytes(b"a")
+    assert all(entry["inode"] for entry in found(Look(str(tmp_path))).values())
+    assert [entry["inode"] for entry in found(Look(str(tmp_path), lasting_inodes=False)).values()] == [0, 0]

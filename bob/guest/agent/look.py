@@ -26,10 +26,14 @@ Tree = tuple[tuple[str, Entry], ...]
 
 
 class Look:
-    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet."""
+    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet.
 
-    def __init__(self, root: str) -> None:
+    Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
+    """
+
+    def __init__(self, root: str, *, lasting_inodes: bool = True) -> None:
         self.root = root
+        self.lasting_inodes = lasting_inodes
         self.new_chunks: list[bytes] = []
         self._chunks: dict[bytes, int] = {}
         self._last: dict[str, tuple[bytes, tuple[int, ...]]] = {}
@@ -63,7 +67,8 @@ class Look:
             status = os.lstat(path)
         except OSError as error:
             return ("unreadable", 0, 1, 0, (), "", (), error.strerror)
-        mode, inode, links, size = status.st_mode, status.st_ino, status.st_nlink, status.st_size
+        mode, links, size = status.st_mode, status.st_nlink, status.st_size
+        inode = status.st_ino if self.lasting_inodes else 0
         content: tuple[int, ...] = ()
         fault: str | None = None
         if stat.S_ISREG(mode):

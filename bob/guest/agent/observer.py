@@ -156,7 +156,7 @@ class Session:
         """The refusals after which a repair was tried."""
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
-        self.looker = Look(ROOT)
+        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"])
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
         self.stretches = list(zip(stretches[::2], stretches[1::2]))
