@@ -91,18 +91,19 @@ def _user() -> Check:
 def _libvirt() -> Iterator[Check]:
     """libvirt, asked as a probe would ask it; then what it will run guests with."""
     try:
-        from bob.guest.driver import connect
+        from bob.guest.driver import connect, disconnect
         from bob.guest.root import Root
     except ImportError as error:
         found = f"libvirt-python cannot be loaded: {error}"
         yield Check("libvirt", State.MISSING, found, "apt-get install libvirt-dev pkg-config gcc; pip install .")
         return
     try:
-        connection, versions = connect(Root.shared().uri)
+        uri = Root.shared().uri
+        connection, versions = connect(uri)
     except BobError as error:
         yield Check("libvirt", State.MISSING, error.message, error.hint)
         return
-    connection.close()
+    disconnect(connection, uri)
     yield Check("libvirt", State.OK, f"{versions.libvirt}, inside bob (no daemon), runs QEMU {versions.qemu}")
     yield _accelerator(f"QEMU {versions.qemu}, libvirt {versions.libvirt}")
     yield _network()

@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -43,11 +43,32 @@ def connect(uri: str) -> tuple[Any, Versions]:
     _start_event_loop()
     with _on_one_cpu():
         try:
-            connection = libvirt.open(uri)
+            connection = _inside(uri) if _is_inside(uri) else libvirt.open(uri)
             # Asking for QEMU's version makes libvirt look for QEMU, which it has not done before.
             return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
         except LibvirtError as error:
             raise _explain(uri, str(error)) from error
+
+
+def disconnect(connection: Any, uri: str) -> None:
+    """Close a connection that :func:`connect` made; the one to the driver inside this process stays."""
+    if not _is_inside(uri):
+        with suppress(LibvirtError):
+            connection.close()
+
+
+def _is_inside(uri: str) -> bool:
+    return urlsplit(uri).path == "/embed"
+
+
+@cache
+def _inside(uri: str) -> Any:
+    """The one connection to the driver inside this process.
+
+    Each open registers that driver anew, and after a dozen libvirt says "Too many drivers" (VIR_MAX_DRIVERS in
+    src/libvirt.c; nothing takes one out again).
+    """
+    return libvirt.open(uri)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from bob.errors import BobError, GuestError
 from bob.guest.accelerator import KVM_DEADLINE, Choice, choose, host
 from bob.guest.console import Console
 from bob.guest.domain_xml import Identity, domain_xml
-from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect
+from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect, disconnect
 from bob.guest.machine import Guest
 from bob.guest.network import choose_network, network
 from bob.guest.reaper import Reaper
@@ -66,12 +66,12 @@ class Hypervisor:
         """
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
-        connection, versions = connect(Root.shared().uri if uri is None else uri)
+        there = Root.shared().uri if uri is None else uri
+        connection, versions = connect(there)
         try:
             yield cls(connection, versions, uri, network, progress)
         finally:
-            with suppress(LibvirtError):
-                connection.close()
+            disconnect(connection, there)
 
     def choice(self, spec: GuestSpec) -> Choice:
         """The accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""

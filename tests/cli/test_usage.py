@@ -56,7 +56,11 @@ PROBE = ("probe", "--fs", "ext4")
         ([*PROBE, "--json", "full"], "--json: full is a directory", "for example full/result.json"),
         ([*PROBE, "--json", "/proc/r.json"], "--json: cannot write /proc/r.json: ", "name another file"),
         (["matrix"], "missing option '--set'", "bob matrix --help"),
-        (["matrix", "--set", "osdi41"], "there is no set 'osdi41'", "bob has defaults, modern, osdi14; or name a TOML file"),
+        (
+            ["matrix", "--set", "osdi41"],
+            "there is no set 'osdi41'",
+            "bob has defaults, modern, osdi14; or name a TOML file",
+        ),
         (["matrix", "--set", "file"], "file: 'configurations' is missing", "see docs/formats.md"),
         (["matrix", "--resume", "nowhere"], "invalid value for '--resume': Directory 'nowhere' does", "bob matrix"),
         (["judge"], "missing argument 'RUN'", "bob judge --help"),

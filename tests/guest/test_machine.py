@@ -41,6 +41,13 @@ def child() -> tuple[subprocess.Popen[str], int, Path, str]:
     return process, int(pid), Path(folder), release
 
 
+def test_a_hypervisor_can_be_opened_many_times(hypervisor: Hypervisor) -> None:
+    """libvirt counts how often its driver was opened inside a process, and has room for a dozen."""
+    for _ in range(30):
+        with Hypervisor.open() as another:
+            assert another.versions == hypervisor.versions
+
+
 def test_two_guests_of_one_state_side_by_side(hypervisor: Hypervisor, spec: GuestSpec, guest: Guest) -> None:
     with hypervisor.guest(spec) as other:
         assert guest.identity != other.identity

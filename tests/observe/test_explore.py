@@ -277,7 +277,7 @@ def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> No
         spoken_for[repr(seen.findings.observation(one.outcome or 0))] += one.states
     assert spoken_for <= there_are
     assert spoken_for == there_are  # with the controls, the least budget suffices here
-    assert seen.coverage.exhaustive == ("sectors" if budget >= 2 else None)
+    assert seen.coverage.exhaustive == "sectors"
 
 
 def test_a_budget_that_ends_is_no_claim() -> None:
