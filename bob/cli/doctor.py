@@ -15,7 +15,7 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
 
 _STYLES = {State.OK: "bob.holds", State.MISSING: "bob.fails", State.NOTE: "bob.unknown"}
-_NAME_WIDTH = 24
+_NAME_WIDTH = 31
 
 
 @click.command()
@@ -54,6 +54,6 @@ def doctor(json_file: Path | None) -> Exit:
 
 def _print(screen: Console, check: Check) -> None:
     state = Text(f"{check.state.value:<8}", _STYLES[check.state])
-    screen.print(state, f"{check.name:<{_NAME_WIDTH}}", check.found, sep="", soft_wrap=True)
+    screen.print(state, f"{check.name:<{_NAME_WIDTH - 1}} ", check.found, sep="", soft_wrap=True)
     if check.hint and check.state is not State.OK:
         screen.print(f"{'':8}{'hint':<{_NAME_WIDTH}}{check.hint}", style="bob.dim", soft_wrap=True)
