@@ -47,8 +47,8 @@ def test_a_machine_with_nothing(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> No
     assert document["schema"] == "bob.doctor/1"
     assert document["ready"] is False
     assert {name for name, state in states.items() if state == "missing"} >= {"QEMU", "mmdebstrap", "cpio"}
-    assert "missing QEMU                    there is no qemu-system-x86_64\n" in ended.out
-    assert "        hint                    apt-get install qemu-system-x86\n" in ended.out
+    assert "missing QEMU                           there is no qemu-system-x86_64\n" in ended.out
+    assert "        hint                           apt-get install qemu-system-x86\n" in ended.out
     assert ended.out.splitlines()[-1].startswith("a probe cannot run: QEMU, ")
 
 
@@ -99,5 +99,5 @@ def test_ready(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = bob("doctor")
 
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == "ok      QEMU                    7.2\n\na probe can run\n"
+    assert ended.out == "ok      QEMU                           7.2\n\na probe can run\n"
     assert json.loads(bob("doctor", "--json", "-").out)["ready"] is True
