@@ -158,6 +158,17 @@ def test_a_state_that_does_not_mount_says_why_and_what_repair_left(taken: Taken,
     assert looking.findings.observation(numbers[1]).mounted
 
 
+def test_how_the_kernel_words_a_refusal_makes_no_outcome(taken: Taken, observing: Inhabited) -> None:
+    """Of the group descriptors it tells their checksums, which differ; and of much it tells nothing after a while."""
+    looking, garbage = with_garbage(observing, taken)
+    one, other = ((8, garbage, 1),), ((9, garbage, 1), (8, garbage, 1))
+    payload = taken.plan.composer.payload_since(0) + GARBAGE
+    first, *later = looking.observe([one, other, one, other], payload)
+    assert not looking.findings.observation(first).mounted
+    assert len(set(later)) == 1  # the first is repaired
+    assert looking.findings.observation(first).error == looking.findings.observation(later[0]).error
+
+
 def test_a_file_system_that_has_to_be_repaired_is_looked_at_after_that(taken: Taken, observing: Inhabited) -> None:
     # An inode of the journal that is no journal: the mount fails, e2fsck makes a new one.
     bad_inode = taken.base.image()

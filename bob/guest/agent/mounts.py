@@ -22,6 +22,8 @@ MOUNT_FLAGS = {
     "strictatime": 1 << 24, "lazytime": 1 << 25, "defaults": 0,
 }  # fmt: skip
 MNT_DETACH = 2
+WARNING = 4
+"""A level of the kernel's log; worse ones are lower."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,7 +40,7 @@ class KernelLog:
         os.lseek(self.fd, 0, os.SEEK_END)
 
     def reason(self) -> str:
-        """The last two lines that came since the last call; empty if there were none."""
+        """The last two warnings or worse that came since the last call; empty if there were none."""
         lines: list[str] = []
         while True:
             try:
@@ -47,7 +49,11 @@ class KernelLog:
                 continue
             except BlockingIOError:
                 return "; ".join(lines[-2:])
-            lines.append(record.partition(";")[2].partition("\n")[0])
+            head, _, text = record.partition(
+                ";"
+            )  # "priority,number,time,flags;text" (Documentation/ABI/testing/dev-kmsg)
+            if int(head.split(",")[0]) & 7 <= WARNING:
+                lines.append(text.partition("\n")[0])
 
     def close(self) -> None:
         os.close(self.fd)

@@ -59,7 +59,7 @@ GAP = 32
 """Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
 Outcome = tuple[Optional[str], bool, Optional[Tree]]
-"""Why it did not mount, whether it was repaired, what was found."""
+"""The error with which it did not mount, whether it was repaired, what was found."""
 
 
 class Scratch:
@@ -154,6 +154,9 @@ class Session:
         self.repair: list[str] = recovery["repair"]
         self.repaired: set[str] = set()
         """The refusals after which a repair was tried."""
+        self.said: dict[str, str] = {}
+        """What the kernel said of the first state with each refusal, in words. Words make no outcome: how much the
+        kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"])
@@ -206,7 +209,7 @@ class Session:
         number = self.outcomes.get(found)
         if number is None:
             number = self.outcomes[found] = len(self.outcomes)
-            self.new_outcomes.append(encode(found))
+            self.new_outcomes.append(encode(found, self.said))
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
@@ -230,8 +233,9 @@ class Session:
         self.scratch.kernel.skip()
         error, repaired = None, False
         if number := self.mount():
-            reason = re.sub(r"\bloop\d+", "loop", self.scratch.kernel.reason())
-            error = f"{os.strerror(number)}: {reason}" if reason else os.strerror(number)
+            error = os.strerror(number)
+            if reason := re.sub(r"\bloop\d+", "loop", self.scratch.kernel.reason()):
+                self.said.setdefault(error, reason)
             # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
             if not self.repair or error in self.repaired:
                 return error, False, None
@@ -289,9 +293,11 @@ def merged(runs: Runs) -> Runs:
     return covering
 
 
-def encode(outcome: Outcome) -> str:
-    """An outcome as it travels."""
+def encode(outcome: Outcome, said: dict[str, str]) -> str:
+    """An outcome as it travels, its refusal with what was ``said`` of it."""
     error, repaired, tree = outcome
+    if error in said:
+        error = f"{error}: {said[error]}"
     document = {"error": error, "repaired": repaired, "tree": None if tree is None else describe(tree)}
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
