@@ -23,15 +23,18 @@ REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glo
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_it_is_whole(folder: Path) -> None:
-    result = read_result(folder)
-    assert [column.name for column in result.configurations] == [
-        made.name for made in load_set("osdi14").configurations
-    ]
+    result, name = read_result(folder), set_of(folder)
+    assert [column.name for column in result.configurations] == [made.name for made in load_set(name).configurations]
     for column in result.configurations:
         assert len(column.properties) == 13
         for cell in column.properties:
-            assert cell.verdict in (Verdict.FAILS, Verdict.HOLDS)
             assert (cell.witness is not None) == (cell.verdict is Verdict.FAILS)
+            assert cell.verdict in (Verdict.FAILS, Verdict.HOLDS) or (name != "osdi14" and cell.reason)
+
+
+def set_of(folder: Path) -> str:
+    """The name of the set that was probed."""
+    return folder.name.partition("-linux-")[0]
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
@@ -43,7 +46,7 @@ def test_every_violation_has_its_witness(folder: Path) -> None:
                 assert (read.property, read.configuration.name) == (cell.name, column.name)
                 assert read.evidence == cell.evidence
                 assert (folder / cell.witness).stat().st_size <= MOST_BYTES
-                assert "unknown" not in {one.kind for one in read.timeline.writes}
+                assert "unknown" not in {one.kind for one in read.timeline.writes} or set_of(folder) == "modern"
                 told = sentence(read.timeline, read.workload.operations, read.question)
                 assert all(f"«{write_one(read.workload.operations[number - 1])}»" in told for number in asked(read))
 
@@ -68,18 +71,24 @@ def test_most_witnesses_are_small(folder: Path) -> None:
         ("show", "{folder}", "--output", "{new}/pages/"),
         ("show", "{folder}", "--output", "{new}/table.tex"),
         ("compare", "osdi14", "{folder}", "--markdown", "{new}/README.md"),
+        ("show", "{folder}", "--output", "{new}/README.md"),
     ],
-    ids=["pages", "tex", "comparison"],
+    ids=["pages", "tex", "comparison", "page"],
 )
 def test_its_pages_are_up_to_date(
     folder: Path, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a change that is meant: ``reports/make-pages FOLDER``."""
     monkeypatch.chdir(ROOT)
-    assert run([word.format(folder=folder.relative_to(ROOT), new=tmp_path) for word in command]) in (0, 1)
+    if (command[0] == "compare") != (set_of(folder) == "osdi14") and command[-1].endswith(".md"):
+        pytest.skip("Table 1 is held against the published one, other sets are a table with comments")
+    assert run([word.format(folder=folder.relative_to(ROOT), new=tmp_path) for word in command]) in (0, 1, 3)
     made = texts(tmp_path)
     assert made
     top = {name.parts[0] for name in made}
+    comments = ROOT / "reports" / "comments" / f"{folder.name}.md"
+    if "README.md" in top and comments.is_file():
+        made[Path("README.md")] += comments.read_text()
     assert made == {name: text for name, text in texts(folder).items() if name.parts[0] in top}
 
 
