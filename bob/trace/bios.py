@@ -19,6 +19,7 @@ exact or, where two bios look alike, safe. It is dm core's doing (drivers/md/dm.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,8 +49,20 @@ class WriteBio:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenBio:
+    """One write with data, neither FUA nor PREFLUSH, that was sent to the disk and not seen to complete."""
+
+    key: Key
+    submitted: Moment
+    sent: Moment
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bios:
-    """All that was asked of one device: ``writes`` and ``flushes`` in order of completion.
+    """All that was asked of one device: ``writes`` and ``flushes`` in order of completion, and what is still ``open``.
+
+    Open are only writes that look like no other one, and only where completions may go untraced.
 
     ``discards`` counts discard bios. They have no part in crash states: dm-log-writes offers discards that nobody
     carries out where the disk has none, and not discarding is something every disk may do.
@@ -58,6 +71,7 @@ class Bios:
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]
     discards: int
+    open: tuple[OpenBio, ...] = ()
 
 
 @dataclass(slots=True)
@@ -69,8 +83,11 @@ class _Open:
     alone: bool = True
 
 
-def pair_bios(timeline: Timeline, device: Device) -> Bios:
+def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """The bios of ``device`` (the log-writes target), from start to end of the timeline.
+
+    ``untraced`` says that the kernel does not trace the completion of a bio that is chained to another one: bio_endio
+    in block/bio.c of Linux 5.10 goes on with the other one before it traces, that of 6.1 after.
 
     Raises RecordingError for a bio that was not seen whole (tracing began too late or ended too early), failed, or
     changes the device in a way that the log does not have (write zeroes, zone operations).
@@ -84,7 +101,7 @@ def pair_bios(timeline: Timeline, device: Device) -> Bios:
                 pairing.sent(event)
             case BioCompleted() if event.device == device:
                 pairing.completed(event)
-    return pairing.result()
+    return pairing.result(untraced=untraced)
 
 
 class _Pairing:
@@ -138,7 +155,8 @@ class _Pairing:
             flush = self._flushes_sent.popleft()
             self._flushed.append(Flush(flush.at, event.at, flush.task))
 
-    def result(self) -> Bios:
+    def result(self, *, untraced: bool) -> Bios:
+        chained = tuple(self._take_chained()) if untraced else ()
         waiting = [bio.queued for bios in self._writes.values() for bio in bios]
         waiting += [*self._flushes_to_send, *self._flushes_sent]
         if waiting:
@@ -147,7 +165,14 @@ class _Pairing:
                 f"{_name(first)} never completed, nor did {len(waiting) - 1} more",
                 hint="the recorder must wait until the device is quiet, then read the trace buffer",
             )
-        return Bios(tuple(self._done), tuple(self._flushed), self._discards)
+        return Bios(tuple(self._done), tuple(self._flushed), self._discards, chained)
+
+    def _take_chained(self) -> Iterator[OpenBio]:
+        for key, alike in self._writes.items():
+            for bio in [bio for bio in alike if bio.alone and bio.sent and not (key.fua or bio.queued.rwbs.flushes)]:
+                alike.remove(bio)
+                assert bio.sent is not None
+                yield OpenBio(key, bio.queued.at, bio.sent, bio.queued.task)
 
     def _flush_sent(self, event: BioSent) -> None:
         """The empty clone of a flush, or of a bio with PREFLUSH and data, goes down."""

@@ -8,6 +8,7 @@ recording that fails is refused; nothing is guessed.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,10 @@ from bob.trace.log_format import Flags
 from bob.trace.model import Mark, Moment, Trace, Write
 from bob.trace.timeline import Device, Marker, Timeline
 
+KERNEL = "kernel "
+"""A mark of the agent that begins so goes on with the release of the kernel that was traced."""
+CHAINS_TRACED = (6, 1)
+"""The oldest kernel (major, minor) known to trace the completion of chained bios; 5.10 does not. See pair_bios."""
 _HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
 
 
@@ -28,11 +33,12 @@ def join(log: Iterable[LogEntry], timeline: Timeline, device: Device, device_sec
     where log and timeline do not agree, where a bio was not seen whole or failed, and where the agent's marks
     ``start`` and ``end`` are missing; MalformedError comes through from the log.
     """
-    bios = pair_bios(timeline, device)
+    bios = pair_bios(timeline, device, untraced=_kernel(timeline) < CHAINS_TRACED)
     joined = _joined(log, bios, device_sectors)
     # Stable: of writes that were submitted at the same moment (bios.py), the one that completed first lands first.
     joined.sort(key=lambda pair: (pair[0].submitted.time, pair[0].completed.time))
-    marks = tuple(Mark(event.at, event.text) for event in timeline.events if isinstance(event, Marker))
+    markers = [event for event in timeline.events if isinstance(event, Marker)]
+    marks = tuple(Mark(event.at, event.text) for event in markers if not event.text.startswith(KERNEL))
     start, end = _only(marks, "start"), _only(marks, "end")
     if end.time < start.time:
         raise RecordingError(f"the mark 'end' (timeline line {end.time}) comes before 'start' (line {start.time})")
@@ -52,38 +58,72 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
     waiting: dict[Key, deque[WriteBio]] = {}
     for bio in bios.writes:
         waiting.setdefault(bio.key, deque()).append(bio)
+    chained = {bio.key: bio for bio in bios.open}
     joined: list[tuple[WriteBio, LogEntry]] = []
     flushes = 0
+    since: Moment | None = None  # what is logged without FUA from here on was not completed before this
     youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA: of the entries so far, the last to be submitted
     for entry in log:
         if not entry.data_bytes:
-            flushes += bool(entry.flags & Flags.FLUSH)
+            if entry.flags & Flags.FLUSH:
+                # It took what was completed when it was submitted, and is logged, in order, when it was done itself.
+                if flushes < len(bios.flushes):
+                    began = bios.flushes[flushes].submitted
+                    since = _later(since, Moment(began.time + 1, began.seconds))
+                flushes += 1
             continue
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
         # Of bios that look alike the one that completed first takes the first entry, see below.
         key = Key(entry.first, entry.sectors, bool(entry.flags & Flags.FUA), bool(entry.flags & Flags.METADATA))
-        if not (alike := waiting.get(key)):
+        alike = waiting.get(key)
+        if not alike and key in chained:
+            # Any moment after the last flush that did not take it will do: it is durable with the next one.
+            open_ = chained.pop(key)
+            completed = _later(since, open_.sent)
+            alike = deque([WriteBio(key, open_.submitted, completed, open_.task)])
+        if not alike:
             raise RecordingError(
                 f"{_name(entry)} is no completed write of the timeline",
                 hint="trace from before the log-writes device exists until it is removed; is this its device number?",
             )
-        bio = alike.popleft()
+        found = alike.popleft()
         # The target appends what is not FUA to one queue and what is FUA to another as it completes (normal_end_io in
         # drivers/md/dm-log-writes.c), so of two of a kind that were not in flight together the first is logged first,
         # whatever flushes come between. Two hardware queues can break that (pitfall 9).
-        if key.fua in youngest and bio.completed.time < youngest[key.fua][0].submitted.time:
+        if key.fua in youngest and found.completed.time < youngest[key.fua][0].submitted.time:
             raise RecordingError(
                 f"{_name(entry)} was over before {_name(youngest[key.fua][1])} was submitted, yet is logged after it",
                 hint=_HINT,
             )
-        if key.fua not in youngest or bio.submitted.time > youngest[key.fua][0].submitted.time:
-            youngest[key.fua] = bio, entry
-        joined.append((bio, entry))
+        if key.fua not in youngest or found.submitted.time > youngest[key.fua][0].submitted.time:
+            youngest[key.fua] = found, entry
+        joined.append((found, entry))
+        if not key.fua:
+            since = _later(since, found.completed)
     _nothing_left([bio for alike in waiting.values() for bio in alike])
+    if chained:
+        left = min(chained.values(), key=lambda bio: bio.sent.time)
+        raise RecordingError(
+            f"the write {left.key.sector} + {left.key.sectors} of {left.task}, sent at timeline line {left.sent.time}, "
+            "never completed",
+            hint=_HINT,
+        )
     if flushes != len(bios.flushes):
         raise RecordingError(f"the log has {flushes} flushes, the timeline {len(bios.flushes)}", hint=_HINT)
     return joined
+
+
+def _kernel(timeline: Timeline) -> tuple[int, int]:
+    """The kernel that was traced (major, minor), by the agent's mark; one that traces all where there is none."""
+    for event in timeline.events:
+        if isinstance(event, Marker) and (found := re.match(KERNEL + r"(\d+)\.(\d+)", event.text)):
+            return int(found[1]), int(found[2])
+    return CHAINS_TRACED
+
+
+def _later(one: Moment | None, other: Moment) -> Moment:
+    return other if one is None or other.time > one.time else one
 
 
 def _nothing_left(bios: Sequence[WriteBio]) -> None:

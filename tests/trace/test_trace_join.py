@@ -278,3 +278,52 @@ def test_marks_of_operations() -> None:
         ("op 0 end", 3),
         ("end", 4),
     ]
+
+
+# A kernel that does not trace the completion of chained bios
+
+CHAINED = ["x-5 Q W 64 + 8", "x-5 S W 64 + 8"]
+"""Queued and sent; it completes, but nobody says so."""
+OLD = "bob-1 M kernel 5.10.0-46-amd64"
+D = b"D" * 4096
+
+
+def flushed(number: int) -> list[str]:
+    """A flush, by a task of its own."""
+    return [f"f-{number} Q FWS 0 + 0", f"f-{number} S FWS 0 + 0", "irq-9 C FWS 0 + 0"]
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_a_chained_write_is_durable_with_the_flush_that_took_it(epoch: int) -> None:
+    """The log says which flush that was: it is between the flushes there."""
+    entries = [NewEntry(Flags.FLUSH), NewEntry(Flags.FLUSH)]
+    entries.insert(epoch, NewEntry(NONE, 64, D))
+    trace = joined([OLD, *CHAINED, *flushed(7), *flushed(8)], entries)
+    [write] = trace.writes
+    assert (write.data, write.submitted.time) == (D, 3)
+    first, second = (flush.submitted.time for flush in trace.flushes)
+    taken = [write.completed.time <= first, write.completed.time <= second]
+    assert taken == [epoch == 0, epoch <= 1]
+    assert [mark.text for mark in trace.marks] == ["start", "end"]
+
+
+def test_a_chained_write_was_over_after_what_is_logged_before_it() -> None:
+    trace = joined([OLD, *CHAINED, *WRITE], [NewEntry(NONE, 0, A), NewEntry(NONE, 64, D)])
+    times = {write.data: write.completed.time for write in trace.writes}
+    assert times[D] >= times[A]
+
+
+@pytest.mark.parametrize(
+    ("events", "entries", "said"),
+    [
+        (["bob-1 M kernel 6.1.0-56-amd64", *CHAINED], [NewEntry(NONE, 64, D)], "never completed"),
+        (CHAINED, [NewEntry(NONE, 64, D)], "never completed"),
+        ([OLD, *CHAINED], [], "sent at timeline line 4, never completed"),
+        ([OLD, *CHAINED, *CHAINED], [NewEntry(NONE, 64, D)] * 2, "never completed"),
+        ([OLD, *CHAINED[:1]], [NewEntry(NONE, 64, D)], "never completed"),
+        ([OLD, "x-5 Q WFS 64 + 8", "x-5 S WFS 64 + 8"], [NewEntry(Flags.FUA, 64, D)], "never completed"),
+    ],
+)
+def test_what_may_not_have_completed_is_refused(events: list[str], entries: list[NewEntry], said: str) -> None:
+    with pytest.raises(RecordingError, match=said):
+        joined(events, entries)

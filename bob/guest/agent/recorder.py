@@ -160,6 +160,7 @@ class Recording:
 
     def __enter__(self) -> Recording:
         self.timeline.__enter__()
+        self.timeline.mark(f"kernel {os.uname().release}")
         if self._virtual:  # when the request came in is not deterministic: start at a time of our own
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
