@@ -28,7 +28,7 @@ from bob.trace.model import Trace
 from bob.trace.recording import Recording
 from bob.trace.replay_log import CRASH, Step, steps
 from bob.witness import Witness, read, told
-from bob.witness_image import image_for
+from bob.witness_image import by_image
 
 ATTEMPTS = 5
 """So often is the workload recorded at most, for a recording that has the crash of the witness."""
@@ -72,7 +72,7 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
             f"the witness {path.name} is of a crash during recovery",
             hint="only what operations wrote can be exported",
         )
-    built = image_for([(path, found)], image, progress, any_kernel=any_kernel)
+    [(built, _witnesses)] = by_image([(path, found)], image, progress, any_kernel=any_kernel)
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.VIRTUAL) as agent:
         for number in range(ATTEMPTS):
             progress.step("recording the workload again" + " and again" * bool(number))

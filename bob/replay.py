@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bob.expect.evaluate import evidence, holds
@@ -23,7 +24,7 @@ from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness, files_in, read, violated
-from bob.witness_image import image_for
+from bob.witness_image import by_image
 from bob.workload.history import simulate
 from bob.workload.pattern import describe
 
@@ -50,13 +51,13 @@ def replay(
 ) -> Iterator[Replayed]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
-    A path may be a run directory: all witnesses in it. One guest serves for all of them. Raises, before anything is
+    A path may be a run directory: all witnesses in it. One guest serves for all of one image. Raises, before anything is
     started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
     ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
-    built = image_for(witnesses, image, progress, any_kernel=any_kernel)
-    return _replayed(witnesses, built, connect, times, progress)
+    groups = by_image(witnesses, image, progress, any_kernel=any_kernel)
+    return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)
 
 
 def _replayed(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--image",
     type=Known("guest image", image_names),
-    help="Another guest image; its kernel must be the witness's, or see --any-kernel.",
+    help="Another guest image than the witness names; its kernel must be the same, or see --any-kernel.",
 )
 @click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
 @click.option(

@@ -83,7 +83,9 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
     help="Mounts an attempt, about.",
 )
 @click.option(
-    "--image", type=Known("guest image", image_names), help="Another guest image; its kernel must be the witness's."
+    "--image",
+    type=Known("guest image", image_names),
+    help="Another guest image than the witness names; its kernel must be the same.",
 )
 @connect_option
 @quiet_option
@@ -172,7 +174,7 @@ def _print_shrunk(one: Shrunk) -> None:
 @click.option(
     "--image",
     type=Known("guest image", image_names),
-    help="Another guest image; its kernel must be the witness's, or see --any-kernel.",
+    help="Another guest image than the witness names; its kernel must be the same, or see --any-kernel.",
 )
 @click.option("--any-kernel", is_flag=True, help="Record on another kernel than it was found on.")
 @connect_option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bob.progress import Progress
 from bob.shrink.shrinker import Shrinker, in_words
 from bob.store import read_document, write_whole
 from bob.witness import Size, Witness
-from bob.witness_image import image_for
+from bob.witness_image import by_image
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def shrink(
                 f"the witness {path.name} is of an expectation, and bob shrinks those of properties",
                 hint="bob try answers for fewer operations",
             )
-    built = image_for(witnesses, image, progress)
-    return _shrunk(witnesses, built, connect, budget, progress)
+    groups = by_image(witnesses, image, progress)
+    return chain.from_iterable(_shrunk(group, built, connect, budget, progress) for built, group in groups)
 
 
 def _shrunk(
