@@ -51,8 +51,8 @@ def replay(
 ) -> Iterator[Replayed]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
-    A path may be a run directory: all witnesses in it. One guest serves for all of one image. Raises, before anything is
-    started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
+    A path may be a run directory: all witnesses in it. One guest serves for all of one image. Raises, before anything
+    is started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
     ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
