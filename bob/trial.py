@@ -94,7 +94,7 @@ class _Taken:
         self.whole = self.asked = Plan(trace, base, model)
         if trial.at is At.END:
             self.asked = Plan(after_return(trace, len(trial.workload.operations)), base, model)
-        self._complete = CrashState(len(self.whole.points) - 1, self.whole.points[-1].pending)
+        self._complete = self.whole.controls[-1]
 
     def observe(self, hypervisor: Hypervisor, image: Image, progress: Progress) -> Observed:
         """What is seen of the crash states that were asked for, as states of the whole recording."""

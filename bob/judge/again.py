@@ -54,7 +54,8 @@ def _judge_again(path: Path) -> Result:
             add_kept(column, run, number, planned, request.model)
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
-    add_recoveries(column, run, [workload_from_json(one) for one in about["workloads"]], request.model)
+    if request.recovery_crashes:
+        add_recoveries(column, run, [workload_from_json(one) for one in about["workloads"]], request.model)
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,

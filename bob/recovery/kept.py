@@ -37,8 +37,12 @@ def recorded(run: RunDirectory, folder: Path, model: DeviceModel) -> tuple[Base,
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], model: DeviceModel) -> None:
-    """Have ``column`` judge all recoveries of ``run`` that were to be crashed."""
-    for place, recovered in enumerate(planned(run) or ()):
+    """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, nobody knows."""
+    plan = planned(run)
+    if not plan:
+        column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")
+        return
+    for place, recovered in enumerate(plan):
         workload, folder = recovery_of(workloads[recovered.number], recovered.state), run.recovery_folder(place)
         if refusal := run.refusal(folder):
             column.refuse_property(IDEMPOTENT, refusal[1])
@@ -46,7 +50,7 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
         if not run.is_observed(folder):
             column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")
             continue
-        base, recording, plan = recorded(run, folder, model)
+        base, recording, states = recorded(run, folder, model)
         origin = run.folder(recovered.number, workloads[recovered.number])
         expected = run.observed(origin).findings.observation(recovered.outcome)
-        column.add_recovery(workload, base, recording, plan, run.observed(folder), expected)
+        column.add_recovery(workload, base, recording, states, run.observed(folder), expected)

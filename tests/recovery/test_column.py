@@ -14,9 +14,10 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY
-from bob.recovery.kept import recovery_of
+from bob.recovery.kept import add_recoveries, recovery_of
 from bob.replay import broken
 from bob.result import Verdict
+from bob.store import RunDirectory
 from bob.story.sentence import sentence
 
 WORKLOAD = recovery_of(samples.WORKLOAD, samples.LAST)
@@ -66,3 +67,13 @@ def test_the_same_holds_and_what_was_refused_is_unknown() -> None:
     assert [(cell.verdict, cell.reason) for cell in made.cells()] == [
         (Verdict.UNKNOWN, "the guest was lost while recording")
     ]
+
+
+def test_a_row_that_was_asked_for_is_never_silent(tmp_path: Path) -> None:
+    """No crash state to recover from (each guest was lost, say): that is no reason to say nothing, or that it holds."""
+    run = RunDirectory.create(tmp_path / "run", {"id": "one"})
+    for recoveries in ({}, {"recoveries": []}):
+        run.note(**recoveries)
+        made = Column(samples.CONFIGURATION, DeviceModel(), [], samples.ENVIRONMENT, lambda name, _document: name)
+        add_recoveries(made, run, [], DeviceModel())
+        assert [(cell.name, cell.verdict) for cell in made.cells()] == [(IDEMPOTENT.name, Verdict.UNKNOWN)]

@@ -26,6 +26,19 @@ LOOP_CLR_FD = 0x4C01
 BTRFS_IOC_FORGET_DEV = 0x50009405
 
 
+class Descriptor:
+    """A file descriptor that ``with`` closes."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self.fd = os.open(path, flags)
+
+    def __enter__(self) -> Descriptor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
 class Loop:
     """A loop device over ``path``; ``with`` detaches it.
 

@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from typing import Any, Optional
 
 from bob.guest.agent import medium
-from bob.guest.agent.devices import Loop, forget_file_systems, run_anyhow
+from bob.guest.agent.devices import Descriptor, Loop, forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
@@ -252,19 +252,6 @@ class Session:
         """See that the scratch image is the base again, and that no event was lost."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image did not come back to its base")
-
-
-class Descriptor:
-    """A file descriptor that ``with`` closes."""
-
-    def __init__(self, path: str, flags: int) -> None:
-        self.fd = os.open(path, flags)
-
-    def __enter__(self) -> Descriptor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
 
 
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
