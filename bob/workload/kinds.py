@@ -1,0 +1,130 @@
+"""What kinds of change a workload's operations make, and how two changes are related.
+
+An operation is one or more *changes*, each of one kind: a write that makes its file is a create and an append, one
+over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. The finer
+tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of single operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bob.workload import operations as ops
+from bob.workload.history import History
+
+
+class ChangeKind(StrEnum):
+    """The kinds of change that a model tells apart."""
+
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+    TRUNCATE_DOWN = "truncate-down"
+    TRUNCATE_UP = "truncate-up"
+    FALLOCATE = "fallocate"
+    CREATE = "create"
+    LINK = "link"
+    SYMLINK = "symlink"
+    UNLINK = "unlink"
+    RENAME = "rename"
+    RENAME_OVER = "rename-over"
+    MKDIR = "mkdir"
+    RMDIR = "rmdir"
+    SETXATTR = "setxattr"
+
+
+class Relation(StrEnum):
+    """What two changes have in common: a file, else a directory that they change or are in, else neither."""
+
+    SAME_FILE = "same-file"
+    SAME_DIRECTORY = "same-directory"
+    OTHER_DIRECTORY = "other-directory"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change by operation ``number`` (from 1).
+
+    ``things`` are what it is about: the file written to, the file or directory that is made, removed, named, moved or
+    replaced. ``directories`` are those whose names it changes, or in which its file has a name.
+    """
+
+    number: int
+    kind: ChangeKind
+    things: frozenset[int]
+    directories: frozenset[int]
+
+
+def changes(history: History) -> tuple[Change, ...]:
+    """Every change of a workload, in program order; operations that only sync, wait or tell make none."""
+    return tuple(
+        change
+        for number, operation in enumerate(history.operations, start=1)
+        for change in _changes(history, number, operation)
+    )
+
+
+def relation(one: Change, other: Change) -> Relation:
+    """How two changes are related. What is in a directory is in the same directory as what is done to that itself."""
+    if one.things & other.things:
+        return Relation.SAME_FILE
+    if (one.directories | one.things) & (other.directories | other.things):
+        return Relation.SAME_DIRECTORY
+    return Relation.OTHER_DIRECTORY
+
+
+def _changes(history: History, number: int, operation: ops.Operation) -> Iterator[Change]:
+    before, after = history.steps[number - 1], history.steps[number]
+
+    def change(kind: ChangeKind, *things: int) -> Change:
+        folders = {
+            step.names[path.rsplit("/", 1)[0] or "/"]
+            for step in (before, after)
+            for path, thing in step.names.items()
+            if thing in things and path != "/"
+        }
+        return Change(number, kind, frozenset(things), frozenset(folders))
+
+    match operation:
+        case ops.Create(path):
+            if path not in before.names:
+                yield change(ChangeKind.CREATE, after.names[path])
+        case ops.Write(path, _offset, length, how):
+            thing, start, _length = history.data[number]
+            if path not in before.names:
+                yield change(ChangeKind.CREATE, thing)
+            was = before.inodes.get(thing)
+            size = 0 if was is None else len(was.content)
+            if how is ops.How.TRUNC and size:
+                yield change(ChangeKind.TRUNCATE_DOWN, thing)
+                size = 0
+            if start < size:
+                yield change(ChangeKind.OVERWRITE, thing)
+            if start + length > size:
+                yield change(ChangeKind.APPEND, thing)
+        case ops.Truncate(path, size):
+            was = before.inodes[before.names[path]]
+            if size != len(was.content):
+                kind = ChangeKind.TRUNCATE_DOWN if size < len(was.content) else ChangeKind.TRUNCATE_UP
+                yield change(kind, before.names[path])
+        case ops.Fallocate(path):
+            yield change(ChangeKind.FALLOCATE, before.names[path])
+        case ops.Rename(old, new):
+            moved, replaced = before.names[old], before.names.get(new)
+            if replaced is None:
+                yield change(ChangeKind.RENAME, moved)
+            elif replaced != moved:
+                yield change(ChangeKind.RENAME_OVER, moved, replaced)
+        case ops.Link(_old, new):
+            yield change(ChangeKind.LINK, after.names[new])
+        case ops.Symlink(_target, path):
+            yield change(ChangeKind.SYMLINK, after.names[path])
+        case ops.Unlink(path):
+            yield change(ChangeKind.UNLINK, before.names[path])
+        case ops.Mkdir(path):
+            yield change(ChangeKind.MKDIR, after.names[path])
+        case ops.Rmdir(path):
+            yield change(ChangeKind.RMDIR, before.names[path])
+        case ops.Setxattr(path):
+            yield change(ChangeKind.SETXATTR, before.names[path])
