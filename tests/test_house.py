@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story", "expect")
+PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story", "expect", "apm")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

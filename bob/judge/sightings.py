@@ -129,6 +129,11 @@ class Sightings:
         """Whether something found may be ``thing``."""
         return thing in self._at
 
+    @property
+    def strays(self) -> list[str]:
+        """The names that were found where no operation ever put one."""
+        return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
+
     def fault(self, place: Place) -> str | None:
         """The kernel's word where what is at ``place`` cannot be read."""
         paths = [_join(folder, place[1]) for folder in self._certain(place[0])]

@@ -1,0 +1,169 @@
+"""Whether a model allows an observation, and if not, which of its clauses forbid it.
+
+An observation is allowed if there is a set of micro-operations that is closed under the promised dependencies and makes
+one reading of every constraint true. Dependencies are implications between two nodes, so what a reading forces follows
+by going along the edges; what is left are the cells with more than one reading, which are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from bob.apm.clauses import Clause
+from bob.apm.dependencies import Graph
+from bob.apm.readings import Constraint, Reading
+
+Known = dict[int, bool]
+"""Node -> whether it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """``clauses`` that forbid an observation together; where it is one, the observation refutes it.
+
+    ``there`` and ``missing`` are the nodes that show it: one needs the other. None where what a cell shows breaks the
+    clause by itself; ``about`` names that cell.
+    """
+
+    clauses: frozenset[Clause]
+    there: int | None = None
+    missing: int | None = None
+    about: str = ""
+
+
+class Implications:
+    """The implications of one workload where just ``promised`` is."""
+
+    def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
+        self.graph = graph
+        self._promised = promised
+        self._needs = graph.needs(promised)
+        self._needed_by: list[list[int]] = [[] for _ in range(graph.nodes)]
+        for node, needs in enumerate(self._needs):
+            for other in needs:
+                self._needed_by[other].append(node)
+
+    def is_allowed(self, constraints: Iterable[Constraint], returned: int) -> bool:
+        """Whether a crash after the return of operation ``returned`` (0: of none), and before that of the next, may
+        leave this."""
+        usable = [[one for one in each.readings if one.breaks not in self._promised] for each in constraints]
+        known: Known = {}
+        return (
+            all(usable)
+            and self.force(known, at_time(self.graph, returned))
+            and self._search(known, sorted(usable, key=len), 0)
+        )
+
+    def force(self, known: Known, reading: Reading) -> bool:
+        """Take a reading as true, with all that follows from it; False if that contradicts what is known."""
+        return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
+            _follow(known, node, self._needed_by, value=False) for node in reading.missing
+        )
+
+    def is_possible(self, known: Known, reading: Reading) -> bool:
+        """Whether a reading does not contradict what is known (with all that follows)."""
+        return not any(known.get(node) is False for node in reading.there) and not any(
+            known.get(node) is True for node in reading.missing
+        )
+
+    def _search(self, known: Known, choices: Sequence[Sequence[Reading]], at: int) -> bool:
+        while at < len(choices) and len(choices[at]) == 1:
+            if not self.force(known, choices[at][0]):
+                return False
+            at += 1
+        if at == len(choices):
+            return True
+        for reading in choices[at]:
+            tried = dict(known)
+            if self.force(tried, reading) and self._search(tried, choices, at + 1):
+                return True
+        return False
+
+
+def at_time(graph: Graph, returned: int) -> Reading:
+    """The returns that a crash after that of operation ``returned`` has seen, as a reading."""
+    return Reading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
+
+
+def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
+    """The clauses of ``promised`` that an observation refutes, each by itself.
+
+    What is there and what is not is taken only from cells that leave no choice, whatever a model promises: so these
+    conflicts are facts. An observation that is not allowed and refutes none is ambiguous (:func:`forbidding`).
+    """
+    known, broken = _facts(graph, constraints, returned)
+    found = [Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised]
+    there = [node for node, is_there in known.items() if is_there]
+    for gate in {edge.clauses for edge in graph.edges if len(edge.clauses) == 1 and edge.clauses <= promised}:
+        found += _shown(graph, frozenset({frozenset(), gate}), gate, there, known)
+    return found
+
+
+def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> Conflict:
+    """Clauses that together forbid an observation which refutes none by itself: without any one of them it may be
+    allowed, or at least forbidden by fewer."""
+    least = set(
+        promised & (graph.clauses | {one.breaks for each in constraints for one in each.readings if one.breaks})
+    )
+    for clause in sorted(least, key=lambda clause: clause.name):
+        # What is left out for good is not needed to forbid it: the rest does.
+        if not Implications(graph, least - {clause}).is_allowed(constraints, returned):
+            least.discard(clause)
+    return Conflict(frozenset(least))
+
+
+def _facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[Known, dict[Clause, str]]:
+    """What is known without any clause, and the clauses that cells break by themselves, with the cell's name."""
+    hard = Implications(graph, frozenset())
+    known: Known = {}
+    hard.force(known, at_time(graph, returned))
+    broken: dict[Clause, str] = {}
+    unsettled = list(constraints)
+    while True:
+        later = []
+        for constraint in unsettled:
+            possible = [reading for reading in constraint.readings if hard.is_possible(known, reading)]
+            if len(possible) == 1:
+                hard.force(known, possible[0])
+                if possible[0].breaks is not None:
+                    broken.setdefault(possible[0].breaks, constraint.about)
+            else:
+                later.append(constraint)
+        if len(later) == len(unsettled):
+            return known, broken
+        unsettled = later
+
+
+def _shown(
+    graph: Graph, gates: Set[frozenset[Clause]], gate: frozenset[Clause], there: Iterable[int], known: Known
+) -> Iterator[Conflict]:
+    """The first conflict along edges of these ``gates`` from something that is there to something that is not."""
+    needs: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        if edge.clauses in gates:
+            needs.setdefault(edge.node, []).append(edge.needs)
+    came: dict[int, int] = {node: node for node in there}
+    stack = sorted(came, reverse=True)
+    while stack:
+        node = stack.pop()
+        for other in needs.get(node, ()):
+            if known.get(other) is False:
+                yield Conflict(gate, came[node], other)
+                return
+            if other not in came:
+                came[other] = came[node]
+                stack.append(other)
+
+
+def _follow(known: Known, node: int, along: Sequence[Sequence[int]], *, value: bool) -> bool:
+    stack = [node]
+    while stack:
+        at = stack.pop()
+        if at in known:
+            if known[at] is not value:
+                return False
+            continue
+        known[at] = value
+        stack.extend(along[at])
+    return True

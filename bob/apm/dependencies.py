@@ -1,0 +1,210 @@
+"""What must be there where something is there: the implications between micro-operations, each with its clauses.
+
+The implications form a graph. Its nodes are the micro-operations, by their indexes; then the returns of the workload's
+operations (a crash state is one *after* the operations that had returned); then helpers that stand for "some of" and
+"all of" a group, so that an order of two changes is one edge and not one for each pair of their parts. A clause is kept
+by giving its edges; without it they are not there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+
+from bob.apm.clauses import DATA_KINDS, Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole
+from bob.apm.micro import (
+    AttributeCell,
+    DataCell,
+    MicroOperation,
+    NameCell,
+    SizeCell,
+    Workings,
+)
+from bob.workload import operations as ops
+from bob.workload.history import Step
+from bob.workload.kinds import ChangeKind, relation
+from bob.workload.operations import Operation, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Where ``node`` is there, ``needs`` is there too, if a model promises all of ``clauses`` (always if none)."""
+
+    node: int
+    needs: int
+    clauses: frozenset[Clause] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All implications of a workload. ``returns[k]`` is the node of the return of operation k, those of the finish
+    included (k from 1; ``returns[0]`` is that of nothing)."""
+
+    workings: Workings
+    nodes: int
+    returns: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def clauses(self) -> frozenset[Clause]:
+        """The clauses that this workload puts to the test."""
+        return frozenset().union(*(edge.clauses for edge in self.edges))
+
+    def needs(self, promised: Set[Clause]) -> list[list[int]]:
+        """For each node those that it needs, where just these clauses are promised."""
+        needed: list[list[int]] = [[] for _ in range(self.nodes)]
+        for edge in self.edges:
+            if edge.clauses <= promised:
+                needed[edge.node].append(edge.needs)
+        return needed
+
+
+def graph(workload: Workload, taken: Workings) -> Graph:
+    """The implications of a workload that was taken apart."""
+    return _Builder(workload, taken).graph()
+
+
+class _Builder:
+    def __init__(self, workload: Workload, taken: Workings) -> None:
+        self._taken = taken
+        self._performed: tuple[Operation, ...] = (*workload.operations, *workload.finish.operations)
+        self._nodes = len(taken.operations)
+        self._edges: list[Edge] = []
+        self._returns = tuple(self._node() for _ in range(len(self._performed) + 1))
+        self._of_change: dict[int, list[int]] = defaultdict(list)
+        for at, operation in enumerate(taken.operations):
+            self._of_change[operation.change].append(at)
+
+    def graph(self) -> Graph:
+        """The whole of it."""
+        self._in_time()
+        some, every = {}, {}
+        for index, parts in self._of_change.items():
+            some[index], every[index] = self._group(parts)
+            self._at_once(index, some[index], every[index])
+        for after, change in enumerate(self._taken.changes):
+            for before in range(after):
+                if before in every and after in some:
+                    earlier = self._taken.changes[before]
+                    clause = Ordered(earlier.kind, change.kind, relation(earlier, change))
+                    self._edge(some[after], every[before], clause)
+        self._durable()
+        return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
+
+    def _node(self) -> int:
+        self._nodes += 1
+        return self._nodes - 1
+
+    def _edge(self, node: int, needs: int, *clauses: Clause) -> None:
+        self._edges.append(Edge(node, needs, frozenset(clauses)))
+
+    def _group(self, parts: Iterable[int]) -> tuple[int, int]:
+        """Nodes for "some of" and "all of" these."""
+        some, every = self._node(), self._node()
+        for part in parts:
+            self._edge(part, some)
+            self._edge(every, part)
+        return some, every
+
+    def _in_time(self) -> None:
+        """Nothing is there before it was done, and an operation begins when the one before it has returned."""
+        for number in range(1, len(self._returns)):
+            self._edge(self._returns[number], self._returns[number - 1])
+        for at, operation in enumerate(self._taken.operations):
+            self._edge(at, self._returns[operation.number - 1])
+
+    def _at_once(self, index: int, some: int, every: int) -> None:
+        """What comes together of one change, and sizes after the data that they cover."""
+        kind, parts = self._taken.changes[index].kind, self._of_change[index]
+        self._edge(some, every, Whole(kind, Unit.WHOLE))
+        if kind not in DATA_KINDS:
+            return
+        blocks: dict[int, list[int]] = defaultdict(list)
+        for part in parts:
+            blocks[self._block(part)].append(part)
+        covered: int | None = None
+        for _block, inside in sorted(blocks.items()):
+            self._edge(*self._group(inside), Whole(kind, Unit.BLOCK))
+            if kind is ChangeKind.APPEND:
+                covered = self._covered(inside, covered)
+
+    def _covered(self, inside: list[int], before: int | None) -> int:
+        """A node for all data up to and with this block, which a size in it needs; ``before`` is the last one's."""
+        node = self._node()
+        if before is not None:
+            self._edge(node, before)
+        for part in inside:
+            if isinstance(self._taken.operations[part].cell, DataCell):
+                self._edge(node, part)
+            else:
+                self._edge(part, node, Never(ChangeKind.APPEND, Fill.ZEROS), Never(ChangeKind.APPEND, Fill.STALE))
+        return node
+
+    def _block(self, part: int) -> int:
+        block = self._taken.operations[part].block
+        assert block is not None  # contents have one
+        return block
+
+    def _durable(self) -> None:
+        """What each return promises of what was done before it."""
+        for number, operation in enumerate(self._performed, start=1):
+            for at, earlier in enumerate(self._taken.operations):
+                for call, what in self._promises(number, operation, earlier):
+                    self._edge(self._returns[number], at, Durable(call, what))
+
+    def _promises(self, number: int, operation: Operation, earlier: MicroOperation) -> Iterator[tuple[Call, What]]:
+        if earlier.number == number:
+            yield Call.RETURN, self._what(earlier, None, None)
+        if earlier.number > number:
+            return
+        step = self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
+        match operation:
+            case ops.Sync(this_only):
+                yield Call.SYNCFS if this_only else Call.SYNC, self._what(earlier, None, None)
+            case ops.Fsync(path, data_only):
+                thing = step.names[path]
+                is_file = self._taken.history.things[thing].kind == "file"
+                yield _FSYNCS[is_file, data_only], self._what(earlier, thing, step)
+            case ops.Write(path, _offset, _length, how) if how in _SYNC_WRITES:
+                # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
+                is_other = earlier.number < number and earlier.block is not None
+                yield _SYNC_WRITES[how], What.REST if is_other else self._what(earlier, step.names[path], step)
+
+    def _what(self, operation: MicroOperation, thing: int | None, step: Step | None) -> What:
+        """What a micro-operation is for a call on ``thing`` (None: on everything), where the tree was ``step``."""
+        match operation.cell:
+            case DataCell(of) if thing in (None, of):
+                return What.DATA
+            case SizeCell(of) if thing in (None, of):
+                return What.SIZE
+            case AttributeCell(of) if thing in (None, of):
+                return What.ATTRIBUTES
+            case NameCell(place):
+                change = self._taken.changes[operation.change]
+                if thing is None or thing in change.things:
+                    return What.ENTRY if change.kind in _MAKING else What.NAMES
+                if place[0] == thing:
+                    return What.ENTRIES
+                if step is not None and change.things & _parents(step, thing):
+                    return What.PARENT
+        return What.REST
+
+
+_MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
+_FSYNCS = {
+    (True, False): Call.FSYNC_FILE,
+    (True, True): Call.FDATASYNC_FILE,
+    (False, False): Call.FSYNC_DIRECTORY,
+    (False, True): Call.FDATASYNC_DIRECTORY,
+}
+_SYNC_WRITES = {ops.How.SYNC: Call.SYNC_WRITE, ops.How.DSYNC: Call.DSYNC_WRITE}
+
+
+def _parents(step: Step, thing: int) -> frozenset[int]:
+    """The directories in which ``thing`` has a name."""
+    return frozenset(
+        step.names[path.rsplit("/", 1)[0] or "/"]
+        for path, named in step.names.items()
+        if named == thing and path != "/"
+    )

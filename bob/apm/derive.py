@@ -1,0 +1,176 @@
+"""Derive a model: the strongest that allows everything that was observed, and of that what one can rely on.
+
+It begins with every clause. Each observed crash state that the clauses left forbid refutes some of them. Which ones is
+mostly a fact: something is there, and what a clause says that it needs is not (:func:`bob.apm.allowed.refuted`). Only
+where it goes through something that cannot be seen is there a choice. Those states wait until the facts have refuted
+all that they can; then the clauses that forbid them *together* all go: whichever of them it was, none is promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+
+from bob.apm.allowed import Conflict, Implications, forbidding, refuted
+from bob.apm.clauses import DATA_KINDS, Clause, Intact, Ordered, every_clause
+from bob.apm.evidence import Sight, Witnessed
+from bob.apm.model import Finding, Refutation, Status
+from bob.apm.words import what_shows
+from bob.errors import BobError
+from bob.workload.kinds import ChangeKind, Relation
+
+
+class Trust(StrEnum):
+    """What is promised of the clauses that held: only what held exhaustively, or on a sample as well."""
+
+    EXHAUSTIVE = "exhaustive"
+    SAMPLED = "sampled"
+
+
+def held_out(titles: Sequence[str], seed: int) -> frozenset[str]:
+    """A third of these workloads (by title), chosen by ``seed``: not used in deriving, they test the model."""
+    order = sorted(titles)
+    Random(seed).shuffle(order)
+    return frozenset(order[: len(order) // 3])
+
+
+def derive(
+    workloads: Sequence[Witnessed], trust: Trust = Trust.EXHAUSTIVE, *, progress: Callable[[], None] = lambda: None
+) -> tuple[Finding, ...]:
+    """Every clause, and how it stands after these workloads; ``progress`` is called after each."""
+    weakening = _Weakening()
+    for workload in workloads:
+        weakening.add(workload)
+        progress()
+    weakening.settle()
+    counts = _Counts(workloads)
+    return tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
+
+
+class _Weakening:
+    """Clauses that go as observations come."""
+
+    def __init__(self) -> None:
+        self.promised = set(every_clause())
+        self.refutations: dict[Clause, Refutation] = {}
+        self._ambiguous: list[tuple[Witnessed, Sight]] = []
+        self._asked: tuple[Witnessed, frozenset[Clause], Implications] | None = None
+
+    def add(self, workload: Witnessed) -> None:
+        """Refute what a workload refutes for certain."""
+        self._ambiguous += [(workload, sight) for sight in workload.sights if not self._weaken(workload, sight)]
+
+    def settle(self) -> None:
+        """Refute what the rest forbids together."""
+        for workload, sight in self._ambiguous:
+            if self._weaken(workload, sight):
+                continue
+            conflict = forbidding(workload.graph, self.promised, sight.constraints, sight.returned)
+            if not conflict.clauses:
+                raise BobError(
+                    f"no model allows a crash state of {workload.folder.name}: {sight.state.to_json()}",
+                    hint="bob's own reading of it is wrong: please report it",
+                )
+            self._refute(workload, sight, conflict)
+
+    def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
+        """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
+        while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
+            conflicts = refuted(workload.graph, self.promised, sight.constraints, sight.returned)
+            for conflict in conflicts:
+                self._refute(workload, sight, conflict)
+            if not conflicts:
+                return False
+        return True
+
+    def _implications(self, workload: Witnessed) -> Implications:
+        if self._asked is None or self._asked[0] is not workload or self._asked[1] != self.promised:
+            promised = frozenset(self.promised)
+            self._asked = workload, promised, Implications(workload.graph, promised)
+        return self._asked[2]
+
+    def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict) -> None:
+        for clause in conflict.clauses:
+            self.promised.discard(clause)
+            self.refutations.setdefault(
+                clause,
+                Refutation(
+                    run=str(workload.run.path.name),
+                    workload=workload.workload.name,
+                    finish=workload.workload.finish.name,
+                    folder=workload.folder.name,
+                    state=sight.state,
+                    evidence=what_shows(workload.graph, conflict),
+                    alone=len(conflict.clauses) == 1,
+                ),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    workloads: int = 0
+    states: int = 0
+    exhaustive: bool = True
+
+
+class _Counts:
+    """How often each clause was put to the test."""
+
+    def __init__(self, workloads: Iterable[Witnessed]) -> None:
+        self._counts: dict[Clause, _Count] = {}
+        for workload in workloads:
+            for clause in workload.graph.clauses | _EVERYWHERE:
+                was = self._counts.get(clause, _Count())
+                self._counts[clause] = _Count(
+                    was.workloads + 1,
+                    was.states + sum(sight.states for sight in workload.sights),
+                    was.exhaustive and workload.exhaustive,
+                )
+
+    def of(self, clause: Clause) -> _Count:
+        """How often ``clause`` was."""
+        return self._counts.get(clause, _Count(exhaustive=False))
+
+
+_EVERYWHERE = frozenset(clause for clause in every_clause() if isinstance(clause, Intact))
+"""Every observation puts these to the test."""
+
+
+def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
+    count = counts.of(clause)
+    if clause in refutations:
+        return Finding(clause, Status.REFUTED, False, count.workloads, count.states, refutations[clause])
+    if not count.workloads:
+        return Finding(clause, Status.ASSUMED, False, reason="no workload puts it to the test")
+    status = Status.EXHAUSTIVE if count.exhaustive else Status.SAMPLED
+    reason = None
+    if trust is Trust.EXHAUSTIVE and not count.exhaustive:
+        reason = "some workloads were not explored exhaustively"
+    elif lucky := next((other for other in _alike(clause) if other in refutations), None):
+        reason = f"«{lucky.name}», which is given by the same means, is refuted"
+    return Finding(clause, status, reason is None, count.workloads, count.states, reason=reason)
+
+
+def _alike(clause: Clause) -> tuple[Clause, ...]:
+    """The orderings that a file system gives by the same means as this one, in other words of the model.
+
+    It orders changes of two files by how they are written (in place, with new blocks, as metadata), not by the name of
+    the operation or of the directory. Where one of these is refuted, another that held was lucky. What is promised of
+    one file (a rename after an append to it) often is a rule of its own, so those stand alone.
+    """
+    if not isinstance(clause, Ordered) or clause.relation is Relation.SAME_FILE:
+        return ()
+    return tuple(
+        Ordered(before, after, relation)
+        for before in _written_like(clause.before)
+        for after in _written_like(clause.after)
+        for relation in (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
+    )
+
+
+def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:
+    if kind in DATA_KINDS:
+        return (kind,)
+    return tuple(other for other in ChangeKind if other not in DATA_KINDS)

@@ -1,0 +1,119 @@
+"""What runs say to a model: their workloads, taken apart, with each observation as constraints. Reads run directories;
+no guest is needed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bob.apm.dependencies import Graph, graph
+from bob.apm.micro import workings
+from bob.apm.readings import Constraint, Reader
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState
+from bob.judge.verdicts import Bench, inodes_of_things
+from bob.observe.observation import Observation
+from bob.record.check import checked
+from bob.request import request_from_json
+from bob.store import Observed, RunDirectory
+from bob.trace.recording import Recording
+from bob.workload.history import simulate
+from bob.workload.operations import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An outcome as it was seen: a crash after the return of operation ``returned`` (0: of none) left ``constraints``.
+
+    ``state`` is the first such crash state, ``outcome`` the number of what was found, ``states`` for how many legal
+    states it speaks.
+    """
+
+    state: CrashState
+    outcome: int
+    returned: int
+    states: int
+    constraints: tuple[Constraint, ...]
+
+
+class Witnessed:
+    """A recorded workload with everything that was observed of it."""
+
+    def __init__(self, run: RunDirectory, folder: Path, plan: Plan, workload: Workload, observed: Observed) -> None:
+        self.run, self.folder, self.workload = run, folder, workload
+        self.exhaustive = observed.coverage.exhaustive is not None and observed.lost is None
+        self._plan = plan
+        self._observed = observed
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Its micro-operations and what depends on what."""
+        history, _setup, _performed = simulate(self.workload)
+        return graph(self.workload, workings(history))
+
+    @cached_property
+    def sights(self) -> tuple[Sight, ...]:
+        """Each outcome that mounted at once, once for every number of operations that had returned."""
+        _workload, _base, recording = self.run.recording(self.folder)
+        history = self.graph.workings.history
+        reader = Reader(self.graph.workings, inodes_of_things(history, recording.inodes_before, recording.inodes_after))
+        observations = self._observed.findings.observations()
+        read: dict[int, tuple[Constraint, ...]] = {}
+        found: dict[tuple[int, int], Sight] = {}
+        for seen in self._observed.states:
+            if seen.outcome is None:
+                continue
+            if seen.outcome not in read:
+                observation = observations[seen.outcome]
+                read[seen.outcome] = () if not observation.mounted else reader.read(observation)
+            if not read[seen.outcome]:
+                continue
+            key = seen.outcome, self._returned(seen.state)
+            earlier = found.get(key)
+            if earlier is None:
+                found[key] = Sight(seen.state, seen.outcome, key[1], seen.states, read[seen.outcome])
+            else:
+                states = earlier.states + seen.states
+                found[key] = Sight(earlier.state, seen.outcome, key[1], states, earlier.constraints)
+        return tuple(found.values())
+
+    def observation(self, sight: Sight) -> Observation:
+        """What was found."""
+        return self._observed.findings.observation(sight.outcome)
+
+    def _returned(self, state: CrashState) -> int:
+        """How many operations, those of the finish included, had returned at the last time of this crash state."""
+        return bisect_right(self._ends, self._plan.points[state.point].time)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """When each operation returned (positions in the trace); the agent calls those of the finish operation 0."""
+        trace, operations = self._plan.trace, len(self.workload.operations)
+        own = {f"op {number} end" for number in range(1, operations + 1)}
+        ends = [mark.at.time for mark in trace.marks if mark.text in own]
+        return ends + [mark.at.time for mark in trace.marks if mark.text == "op 0 end"]
+
+
+def witnessed(path: Path) -> Iterator[Witnessed]:
+    """The workloads of the run in ``path`` that were observed, and whose controls are as they should be."""
+    run = RunDirectory(path)
+    model = request_from_json(run.about()["request"]).model
+    for folder in run.workloads():
+        if run.refusal(folder) is not None or not run.is_observed(folder):
+            continue
+        workload, base_name, recording = run.recording(folder)
+        base, observed = run.base(base_name), run.observed(folder)
+        plan = Plan(checked(recording, base), base, model)
+        if _is_trusted(workload, recording, observed, plan):
+            yield Witnessed(run, folder, plan, workload, observed)
+
+
+def _is_trusted(workload: Workload, recording: Recording, observed: Observed, plan: Plan) -> bool:
+    """Whether the controls of a workload are as they should be (:class:`bob.judge.verdicts.Bench`)."""
+    inodes, complete = (recording.inodes_before, recording.inodes_after), plan.controls[-1]
+    observations = observed.findings.observations()
+    bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
+    return bench.distrust is None

@@ -1,0 +1,207 @@
+"""Micro-operations: what a workload's operations change, one place at a time.
+
+A *cell* is a place that holds one value: a name in a directory, a file's size, a piece of its contents, an attribute. A
+micro-operation puts a value into a cell. Those of a crash state take effect in program order, so of several on one cell
+the last one that is there shows. (OSDI'14, section 4.2: write_block, change_file_size, create_dir_entry,
+delete_dir_entry; attributes are added here.) Offsets, sizes and lengths are in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from bob.judge.sightings import Place, Places
+from bob.judge.subjects import BLOCK_BYTES
+from bob.trace.model import SECTOR_BYTES
+from bob.workload import operations as ops
+from bob.workload.history import History
+from bob.workload.kinds import Change, ChangeKind, changes
+
+
+class MicroKind(StrEnum):
+    """What a micro-operation does."""
+
+    WRITE_BLOCK = "write_block"
+    CHANGE_FILE_SIZE = "change_file_size"
+    CREATE_DIR_ENTRY = "create_dir_entry"
+    DELETE_DIR_ENTRY = "delete_dir_entry"
+    SET_ATTRIBUTE = "set_attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class NameCell:
+    """The name ``place[1]`` in the directory ``place[0]``; its value is the thing that bears it, or None."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCell:
+    """The size of a file; its value is a number of bytes."""
+
+    thing: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataCell:
+    """The bytes of a file from ``start`` up to, not including, ``stop``: never more than a sector."""
+
+    thing: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeCell:
+    """An extended attribute; its value is bytes, or None."""
+
+    thing: int
+    name: str
+
+
+Cell = NameCell | SizeCell | DataCell | AttributeCell
+Value = int | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class MicroOperation:
+    """``value`` put into ``cell``, by the change number ``change`` (an index) of operation ``number`` (from 1).
+
+    ``block`` is the file-system block (4 KiB of the file) that a piece of data, or the last byte of a size, is in; None
+    for others.
+    """
+
+    kind: MicroKind
+    number: int
+    change: int
+    cell: Cell
+    value: Value
+    block: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workings:
+    """A workload taken apart: its changes and micro-operations in program order, and who writes each cell.
+
+    ``writers`` has the indexes of micro-operations, ascending. ``pieces`` are the data cells of each file that
+    operations write to or cut, in order of offset.
+    """
+
+    history: History
+    places: Places
+    changes: tuple[Change, ...]
+    operations: tuple[MicroOperation, ...]
+    writers: Mapping[Cell, tuple[int, ...]]
+    pieces: Mapping[int, tuple[DataCell, ...]]
+
+
+def workings(history: History) -> Workings:
+    """``history`` taken apart into micro-operations."""
+    places, made = Places(history), changes(history)
+    pieces = {thing.identity: tuple(_pieces(history, made, thing.identity)) for thing in history.things}
+    pieces = {thing: cells for thing, cells in pieces.items() if cells}
+    operations = tuple(
+        operation
+        for index, change in enumerate(made)
+        for operation in _micro_operations(history, places, pieces, index, change)
+    )
+    writers: dict[Cell, list[int]] = {}
+    for at, operation in enumerate(operations):
+        writers.setdefault(operation.cell, []).append(at)
+    return Workings(history, places, made, operations, {cell: tuple(who) for cell, who in writers.items()}, pieces)
+
+
+def block_of(offset: int) -> int:
+    """The file-system block that the byte at ``offset`` of a file is in."""
+    return offset // BLOCK_BYTES
+
+
+def _micro_operations(
+    history: History, places: Places, pieces: Mapping[int, tuple[DataCell, ...]], index: int, change: Change
+) -> Iterator[MicroOperation]:
+    number = change.number
+    if change.kind in _OF_CONTENTS:
+        reach = _reach(history, change)
+        for cell in pieces.get(reach.thing, ()):
+            if reach.start <= cell.start and cell.stop <= reach.stop and reach.data is not None:
+                value = reach.data[cell.start - reach.start : cell.stop - reach.start]
+                yield MicroOperation(MicroKind.WRITE_BLOCK, number, index, cell, value, block_of(cell.start))
+        for size in reach.sizes:
+            yield MicroOperation(
+                MicroKind.CHANGE_FILE_SIZE, number, index, SizeCell(reach.thing), size, block_of(max(size - 1, 0))
+            )
+    elif change.kind is ChangeKind.SETXATTR:
+        operation = history.operations[number - 1]
+        assert isinstance(operation, ops.Setxattr)
+        (thing,) = change.things
+        value = history.steps[number].inodes[thing].xattrs[operation.name]
+        yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, operation.name), value)
+    else:
+        for place, bearer in places.changes[number].items():
+            kind = MicroKind.DELETE_DIR_ENTRY if bearer is None else MicroKind.CREATE_DIR_ENTRY
+            yield MicroOperation(kind, number, index, NameCell(place), bearer)
+
+
+_OF_CONTENTS = (
+    ChangeKind.OVERWRITE,
+    ChangeKind.APPEND,
+    ChangeKind.TRUNCATE_DOWN,
+    ChangeKind.TRUNCATE_UP,
+    ChangeKind.FALLOCATE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What a change does to contents: ``data`` at ``start`` (None: it writes none), and the sizes that it passes."""
+
+    thing: int
+    start: int
+    stop: int
+    data: bytes | None
+    sizes: tuple[int, ...] = ()
+
+
+def _reach(history: History, change: Change) -> _Reach:
+    operation, (thing,) = history.operations[change.number - 1], change.things
+    was, now = history.steps[change.number - 1].inodes.get(thing), history.steps[change.number].inodes[thing]
+    size, after = 0 if was is None else len(was.content), len(now.content)
+    if isinstance(operation, ops.Write) and change.kind is not ChangeKind.TRUNCATE_DOWN:
+        if operation.how is ops.How.TRUNC:
+            size = 0
+        _thing, start, length = history.data[change.number]
+        stop = start + length
+        if change.kind is ChangeKind.OVERWRITE:
+            return _Reach(thing, start, min(stop, size), now.content[start : min(stop, size)])
+        start = max(start, size)
+        return _Reach(thing, start, stop, now.content[start:stop], _sizes(size, stop))
+    if change.kind is ChangeKind.TRUNCATE_DOWN:
+        after = 0 if isinstance(operation, ops.Write) else after
+        return _Reach(thing, after, size, bytes(size - after), (after,))
+    return _Reach(thing, size, after, None, _sizes(size, after) if after > size else ())
+
+
+def _sizes(size: int, after: int) -> tuple[int, ...]:
+    """The sizes that a file passes as it grows: each end of a block, and the last one."""
+    first = (size // BLOCK_BYTES + 1) * BLOCK_BYTES
+    return (*range(first, after, BLOCK_BYTES), after)
+
+
+def _pieces(history: History, made: tuple[Change, ...], thing: int) -> Iterator[DataCell]:
+    """The contents of a file, cut wherever a change begins or ends, and into sectors where one writes."""
+    first = history.steps[0].inodes.get(thing)
+    edges = {0, 0 if first is None else len(first.content)}
+    is_changed = False
+    for change in made:
+        if change.kind in _OF_CONTENTS and change.things == {thing}:
+            reach = _reach(history, change)
+            is_changed = True
+            edges |= {reach.start, reach.stop, *reach.sizes[-1:]}
+            if reach.data is not None:
+                begin = (reach.start // SECTOR_BYTES + 1) * SECTOR_BYTES
+                edges.update(range(begin, reach.stop, SECTOR_BYTES))
+    if is_changed:
+        yield from (DataCell(thing, start, stop) for start, stop in pairwise(sorted(edges)))

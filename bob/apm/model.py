@@ -1,0 +1,154 @@
+"""A model: its clauses, how each stands, and which of them it promises; ``bob.apm/1`` (docs/formats.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from bob.apm.clauses import Clause, clause_of
+from bob.crash.state import CrashState
+from bob.errors import MalformedError, StoreError
+from bob.store import read_document, write_whole
+
+SCHEMA = "bob.apm/1"
+
+
+class Status(StrEnum):
+    """How a clause stands. ``ASSUMED`` ones were never put to the test, or come from elsewhere."""
+
+    REFUTED = "refuted"
+    EXHAUSTIVE = "held-exhaustively"
+    SAMPLED = "held-on-a-sample"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Refutation:
+    """The crash state that refutes a clause: of which run and workload, and what it shows.
+
+    ``alone`` is False where it forbids no single clause for certain, but several together. ``witness`` is the path of
+    its witness, seen from the model's file.
+    """
+
+    run: str
+    workload: str
+    finish: str
+    folder: str
+    state: CrashState
+    evidence: str
+    alone: bool = True
+    witness: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A clause and how it stands: in how many ``workloads`` it was put to the test, and with how many crash ``states``
+    (legal ones whose outcome is known). ``reason`` says why one that held is not promised."""
+
+    clause: Clause
+    status: Status
+    promised: bool
+    workloads: int = 0
+    states: int = 0
+    refutation: Refutation | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An abstract persistence model. ``source`` says what it was made from, for people and programs."""
+
+    name: str
+    about: str
+    findings: tuple[Finding, ...]
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def promised(self) -> frozenset[Clause]:
+        """The clauses that it promises: these make the model."""
+        return frozenset(finding.clause for finding in self.findings if finding.promised)
+
+    def finding(self, clause: Clause) -> Finding:
+        """How a clause stands; one that the model does not speak of is assumed, and not promised."""
+        found = next((finding for finding in self.findings if finding.clause == clause), None)
+        return found or Finding(clause, Status.ASSUMED, promised=False)
+
+
+def to_json(model: Model) -> dict[str, Any]:
+    """A model as a plain document."""
+    return {
+        "schema": SCHEMA,
+        "name": model.name,
+        "about": model.about,
+        "source": dict(model.source),
+        "clauses": [_finding_to_json(finding) for finding in model.findings],
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> Model:
+    """The model in a plain document; MalformedError if there is none."""
+    if document.get("schema") != SCHEMA:
+        raise MalformedError(
+            f"this is no model: its schema is {document.get('schema')!r}", hint=f"it should be {SCHEMA}"
+        )
+    try:
+        findings = tuple(map(_finding_from_json, document["clauses"]))
+        return Model(str(document["name"]), str(document["about"]), findings, dict(document["source"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise MalformedError(f"this model is damaged: {error!r}", hint="derive it again") from None
+
+
+def load(path: Path) -> Model:
+    """The model in the file ``path``."""
+    return from_json(read_document(path))
+
+
+def save(model: Model, path: Path) -> None:
+    """Write ``model`` to the file ``path``, whole or not at all; StoreError if that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another file") from None
+    write_whole(path, (json.dumps(to_json(model), indent=1) + "\n").encode())
+
+
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "clause": finding.clause.name,
+        "meaning": finding.clause.words,
+        "status": finding.status.value,
+        "promised": finding.promised,
+        "workloads": finding.workloads,
+        "states": str(finding.states),
+    }
+    if finding.reason is not None:
+        document["reason"] = finding.reason
+    if (refutation := finding.refutation) is not None:
+        document["refuted_by"] = {
+            "run": refutation.run,
+            "workload": refutation.workload,
+            "finish": refutation.finish,
+            "folder": refutation.folder,
+            "state": refutation.state.to_json(),
+            "evidence": refutation.evidence,
+            "alone": refutation.alone,
+            "witness": refutation.witness,
+        }
+    return document
+
+
+def _finding_from_json(document: Mapping[str, Any]) -> Finding:
+    refuted = document.get("refuted_by")
+    return Finding(
+        clause_of(document["clause"]),
+        Status(document["status"]),
+        bool(document["promised"]),
+        int(document["workloads"]),
+        int(document["states"]),
+        None if refuted is None else Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])}),
+        document.get("reason"),
+    )

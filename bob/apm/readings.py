@@ -1,0 +1,137 @@
+"""What an observation says of the micro-operations: for each cell, which of them may have left what was found.
+
+A value in a cell is the last micro-operation's on it that is there, or what was there before the workload. So each cell
+gives a *constraint*, of which at least one *reading* is true: these micro-operations are there, those are not. A
+reading may break a clause by itself (zeros where data belongs). Where a cell cannot be seen it says nothing; where an
+observation cannot tell which file something is, that file says nothing (the benefit of the doubt, as in
+:mod:`bob.judge.presence`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bob.apm.clauses import Clause, Fill, Intact, Never, Part
+from bob.apm.holes import kind_of_hole, sizes_over, stale_at
+from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
+from bob.judge.contents import Story
+from bob.judge.sightings import Sightings
+from bob.observe.observation import Node, Observation
+from bob.workload.history import Kind
+from bob.workload.kinds import ChangeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One explanation of a cell: these micro-operations are ``there``, those are ``missing``; ``breaks``: see above."""
+
+    there: frozenset[int] = frozenset()
+    missing: frozenset[int] = frozenset()
+    breaks: Clause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What one cell says; ``about`` names it for people."""
+
+    about: str
+    readings: tuple[Reading, ...]
+
+
+class Reader:
+    """Reads the observations of one workload. ``inodes`` are the inode numbers of its things, where known."""
+
+    def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
+        self._taken = taken
+        self._inodes = inodes
+        history = taken.history
+        self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
+
+    def read(self, observation: Observation) -> tuple[Constraint, ...]:
+        """All that ``observation``, which has a tree, says; cells that say nothing are left out."""
+        seen = Sightings(self._taken.places, self._taken.history, self._stories, self._inodes, observation)
+        return tuple(self._constraints(seen))
+
+    def _constraints(self, seen: Sightings) -> Iterator[Constraint]:
+        for stray in seen.strays:
+            yield Constraint(f"the name {stray}", (Reading(breaks=Intact(Part.NAMES)),))
+        for place, bearers in self._taken.places.bearers.items():
+            cell, found = NameCell(place), seen.at(place)
+            about = f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
+            if seen.fault(place):
+                yield Constraint(about, (Reading(breaks=Intact(Part.NAMES)),))
+            elif found is not None:
+                initially = self._taken.places.initially(place)
+                readings = [
+                    reading
+                    for value in [*bearers, None]
+                    if value in found
+                    for reading in self._of(cell, value, initially)
+                ]
+                yield Constraint(about, tuple(readings) or (Reading(breaks=Intact(Part.NAMES)),))
+        for thing in self._taken.history.things:
+            node = seen.node(thing.identity) if thing.kind is Kind.FILE else None
+            if node is not None:
+                yield from self._file(thing.identity, min(thing.names), node)
+
+    def _file(self, thing: int, name: str, node: Node) -> Iterator[Constraint]:
+        if node.fault:
+            yield Constraint(f"the file {name}", (Reading(breaks=Intact(Part.CONTENTS)),))
+            return
+        first = self._taken.history.steps[0].inodes.get(thing)
+        initial = b"" if first is None else first.content
+        sizes = tuple(self._of(SizeCell(thing), node.size, len(initial)))
+        yield Constraint(f"the size of {name}", sizes or (Reading(breaks=Intact(Part.SIZES)),))
+        visible = node.content[: node.size]
+        for cell in self._taken.pieces.get(thing, (DataCell(thing, 0, max(len(initial), node.size)),)):
+            if found := visible[cell.start : cell.stop]:
+                about = f"bytes {cell.start:,} to {cell.stop:,} of {name}"
+                before = initial[cell.start : cell.start + len(found)]
+                yield Constraint(about, tuple(self._contents(cell, found, before)))
+        attributes = {
+            cell.name for cell in self._taken.writers if isinstance(cell, AttributeCell) and cell.thing == thing
+        }
+        before_all = {} if first is None else first.xattrs
+        for attribute in sorted({*attributes, *before_all, *node.xattrs}):
+            was, cell_of = before_all.get(attribute), AttributeCell(thing, attribute)
+            values = tuple(self._of(cell_of, node.xattrs.get(attribute), was))
+            about = f"the attribute {attribute} of {name}"
+            yield Constraint(about, values or (Reading(breaks=Intact(Part.ATTRIBUTES)),))
+
+    def _of(self, cell: Cell, found: Value, initially: Value) -> Iterator[Reading]:
+        """The readings of a cell that shows ``found``."""
+        writers = self._taken.writers.get(cell, ())
+        if found == initially:
+            yield Reading(missing=frozenset(writers))
+        for at, writer in enumerate(writers):
+            if self._taken.operations[writer].value == found:
+                yield Reading(frozenset({writer}), frozenset(writers[at + 1 :]))
+
+    def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[Reading]:
+        """The readings of a piece of a file, of which ``found`` is to be seen; ``before`` was there initially."""
+        writers = self._taken.writers.get(cell, ())
+        is_legible = False
+        for at, writer in enumerate(writers):
+            value = self._taken.operations[writer].value
+            assert isinstance(value, bytes)
+            if value[: len(found)] == found:
+                yield Reading(frozenset({writer}), frozenset(writers[at + 1 :]))
+                is_legible = True
+        if before == found:
+            yield Reading(missing=frozenset(writers))
+            return
+        absent = frozenset(writers)
+        kind = kind_of_hole(self._taken, cell)
+        if len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
+            grown = sizes_over(self._taken, cell)
+            yield Reading(missing=absent | grown)
+            if grown:
+                yield Reading(missing=absent, breaks=Never(ChangeKind.APPEND, Fill.ZEROS))
+            return
+        if not is_legible and kind is not None and not any(found):
+            yield Reading(missing=absent, breaks=Never(kind, Fill.ZEROS))
+        elif not is_legible and kind is not None and found == stale_at(cell.start, len(found)):
+            yield Reading(missing=absent, breaks=Never(kind, Fill.STALE))
+        elif not is_legible:
+            yield Reading(breaks=Intact(Part.CONTENTS))

@@ -1,0 +1,127 @@
+"""Directory trees: what a set of micro-operations leaves, and what was found after a crash, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from bob.apm.clauses import Clause, Fill, Never
+from bob.apm.holes import kind_of_hole, sizes_over, stale_at
+from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
+from bob.judge.sightings import ROOT, Place
+from bob.observe.observation import Observation
+from bob.workload.history import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What bears a name. ``content`` is a file's, all of its size; ``same`` the first name of the same file."""
+
+    kind: str
+    content: bytes = b""
+    target: str = ""
+    xattrs: tuple[tuple[str, bytes], ...] = ()
+    same: str = ""
+
+
+Tree = tuple[tuple[str, Entry], ...]
+"""A directory tree: (path, what is there), by path; without the root."""
+
+
+def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[Tree]:
+    """The trees that a set of micro-operations leaves: two where holes may show zeros, or stale contents."""
+    shown = {taken.operations[at].cell: at for at in sorted(there)}
+    found = {_Leaving(taken, promised, there, shown, fill).tree(): None for fill in Fill}
+    yield from found
+
+
+def observed_tree(observation: Observation) -> Tree:
+    """What was found after a crash, as a tree of the same form."""
+    tree = observation.tree or {}
+    first: dict[int, str] = {}
+    for path, node in sorted(tree.items()):
+        if node.kind == Kind.FILE and node.inode:
+            first.setdefault(node.inode, path)
+    return tuple(
+        (
+            path,
+            Entry(
+                node.kind,
+                node.content[: node.size].ljust(node.size, b"\0") if node.kind == Kind.FILE else b"",
+                node.target,
+                tuple(sorted(node.xattrs.items())),
+                first.get(node.inode, path) if node.kind == Kind.FILE else "",
+            ),
+        )
+        for path, node in sorted(tree.items())
+        if path != "/"
+    )
+
+
+class _Leaving:
+    """What ``there`` leaves; ``shown`` has the micro-operation that each cell shows. ``fill`` is what holes show, as
+    far as the model allows it."""
+
+    def __init__(
+        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], fill: Fill
+    ) -> None:
+        self._taken, self._promised, self._there, self._shown, self._fill = taken, promised, there, shown, fill
+
+    def tree(self) -> Tree:
+        """All of it."""
+        found: dict[str, int] = {}
+        self._list(ROOT, "", found, frozenset({ROOT}))
+        first: dict[int, str] = {}
+        for path, thing in sorted(found.items()):
+            first.setdefault(thing, path)
+        return tuple((path, self._entry(thing, first[thing])) for path, thing in sorted(found.items()))
+
+    def _list(self, directory: int, path: str, found: dict[str, int], above: frozenset[int]) -> None:
+        for place in self._taken.places.bearers:
+            if place[0] != directory or (thing := self._bearer(place)) is None:
+                continue
+            found[f"{path}/{place[1]}"] = thing
+            if self._taken.history.things[thing].kind is Kind.DIRECTORY and thing not in above:
+                self._list(thing, f"{path}/{place[1]}", found, above | {thing})
+
+    def _bearer(self, place: Place) -> int | None:
+        value = self._value(NameCell(place), self._taken.places.initially(place))
+        assert not isinstance(value, bytes)
+        return value
+
+    def _entry(self, identity: int, first: str) -> Entry:
+        thing = self._taken.history.things[identity]
+        inode = self._taken.history.steps[0].inodes.get(identity)
+        before = {} if inode is None else dict(inode.xattrs)
+        names = {cell.name for cell in self._shown if isinstance(cell, AttributeCell) and cell.thing == identity}
+        values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
+        xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
+        if thing.kind is not Kind.FILE:
+            return Entry(thing.kind.value, target=thing.target, xattrs=xattrs)
+        initial = b"" if inode is None else inode.content
+        size = self._value(SizeCell(identity), len(initial))
+        assert isinstance(size, int)
+        content = bytearray(initial.ljust(size, b"\0"))
+        for cell in self._taken.pieces.get(identity, ()):
+            if cell.start < size:
+                content[cell.start : cell.stop] = self._piece(cell, initial)
+        return Entry(thing.kind.value, bytes(content[:size]), xattrs=xattrs, same=first)
+
+    def _piece(self, cell: DataCell, initial: bytes) -> bytes:
+        if cell in self._shown:
+            value = self._taken.operations[self._shown[cell]].value
+            assert isinstance(value, bytes)
+            return value
+        if cell.start < len(initial):
+            return initial[cell.start : cell.stop]
+        length, kind = cell.stop - cell.start, kind_of_hole(self._taken, cell)
+        is_forbidden = kind is not None and Never(kind, self._fill) in self._promised
+        if self._fill is Fill.STALE and kind is not None and not is_forbidden:
+            return stale_at(cell.start, length)
+        is_own = kind is not None and Never(kind, Fill.ZEROS) in self._promised
+        if is_own and kind is not None and Never(kind, Fill.STALE) not in self._promised:
+            return stale_at(cell.start, length) if sizes_over(self._taken, cell) & self._there else bytes(length)
+        return bytes(length)
+
+    def _value(self, cell: Cell, initially: Value) -> Value:
+        return self._taken.operations[self._shown[cell]].value if cell in self._shown else initially

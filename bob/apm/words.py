@@ -1,0 +1,41 @@
+"""Conflicts and micro-operations in words."""
+
+from __future__ import annotations
+
+from bob.apm.allowed import Conflict
+from bob.apm.dependencies import Graph
+from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
+from bob.judge.rules import quoted
+
+
+def said(taken: Workings, operation: MicroOperation) -> str:
+    """A micro-operation in a few words: ``bytes 0 to 512 of /a``, ``the name b in /d``."""
+    things = taken.history.things
+    match operation.cell:
+        case DataCell(thing, start, stop):
+            return f"bytes {start:,} to {stop:,} of {min(things[thing].names)}"
+        case SizeCell(thing):
+            return f"the size {int(operation.value or 0):,} B of {min(things[thing].names)}"
+        case AttributeCell(thing, name):
+            return f"the attribute {name} of {min(things[thing].names)}"
+        case NameCell((directory, name)):
+            verb = "no name" if operation.kind is MicroKind.DELETE_DIR_ENTRY else "the name"
+            return f"{verb} {name} in {min(things[directory].names)}"
+
+
+def what_shows(graph: Graph, conflict: Conflict) -> str:
+    """What an observation shows that refutes a clause."""
+    if conflict.there is None and conflict.missing is None:
+        return conflict.about or "forbidden by several clauses together"
+    return f"{_node(graph, conflict.there)} is there, {_node(graph, conflict.missing)} is not"
+
+
+def _node(graph: Graph, node: int | None) -> str:
+    operations = graph.workings.operations
+    if node is not None and node < len(operations):
+        operation = operations[node]
+        return f"{said(graph.workings, operation)} of {quoted(graph.workings.history, operation.number)}"
+    number = graph.returns.index(node) if node in graph.returns else 0
+    if 0 < number <= len(graph.workings.history.operations):
+        return f"the return of {quoted(graph.workings.history, number)}"
+    return "the return of what it finishes with" if number else "a part of it"

@@ -1,0 +1,105 @@
+"""What a model allows for small workloads, counted by hand."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis.strategies import randoms
+
+from bob.apm.clauses import Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole, clause_of, every_clause
+from bob.apm.states import allowed_trees, dependencies
+from bob.apm.trees import Tree
+from bob.workload.kinds import ChangeKind, Relation
+from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, without_order
+from tests.workload.generators import random_workload
+
+
+def names(tree: Tree) -> list[str]:
+    return [path for path, _entry in tree]
+
+
+def test_in_program_order_and_all_at_once_there_is_a_state_before_and_after_each_operation() -> None:
+    promised = EVERYTHING - _durable()
+    allowed = allowed_trees(graph_of("create /a; append /a 10; rename /a /b; mkdir /c"), promised, 1000)
+    assert allowed.complete
+    assert sorted(map(names, allowed.trees)) == [[], ["/a"], ["/a"], ["/b"], ["/b", "/c"]]
+
+
+def test_without_an_order_every_set_of_operations_may_be_there() -> None:
+    allowed = allowed_trees(graph_of("create /a; create /b; mkdir /c"), without_order() - _durable(), 1000)
+    assert len(allowed.trees) == 2**3
+
+
+def test_a_rename_that_is_not_whole_may_leave_both_names_or_none() -> None:
+    promised = EVERYTHING - _durable() - {Whole(ChangeKind.RENAME, Unit.WHOLE)}
+    allowed = allowed_trees(graph_of("rename /a /b", "create /a"), promised, 1000)
+    assert sorted(map(names, allowed.trees)) == [[], ["/a"], ["/a", "/b"], ["/b"]]
+
+
+def test_an_append_may_show_zeros_or_stale_contents_where_nothing_forbids_it() -> None:
+    contents = {}
+    for forbidden in [(), (Fill.STALE,), (Fill.ZEROS,), (Fill.ZEROS, Fill.STALE)]:
+        promised = frozenset(Never(ChangeKind.APPEND, fill) for fill in forbidden)
+        allowed = allowed_trees(graph_of("append /a 16", "create /a"), promised, 1000)
+        contents[forbidden] = sorted(dict(tree)["/a"].content[:6] for tree in allowed.trees)
+    assert contents[()] == [b"", b"\0" * 6, b"<op01:", b"<stale"]
+    assert contents[Fill.STALE,] == [b"", b"\0" * 6, b"<op01:"]
+    assert contents[Fill.ZEROS,] == [b"", b"<op01:", b"<stale"]
+    assert contents[Fill.ZEROS, Fill.STALE] == [b"", b"<op01:"]
+
+
+def test_overwrites_come_in_sectors_blocks_or_whole() -> None:
+    asked = graph_of("write /a 0 8192", "write /a 0 8192")
+    assert len(allowed_trees(asked, frozenset({Whole(ChangeKind.OVERWRITE, Unit.WHOLE)}), 100).trees) == 2
+    assert len(allowed_trees(asked, frozenset({Whole(ChangeKind.OVERWRITE, Unit.BLOCK)}), 100).trees) == 4
+    assert len(allowed_trees(asked, NOTHING, 2**16 + 1).trees) == 2**16
+
+
+def test_what_was_synced_is_there_before_anything_that_was_done_later() -> None:
+    operations = "append /a 10; fsync /a; create /b"
+    promised = frozenset({Durable(Call.FSYNC_FILE, What.DATA), Durable(Call.FSYNC_FILE, What.SIZE)})
+    for tree in allowed_trees(graph_of(operations, "create /a"), promised, 1000).trees:
+        found = dict(tree)
+        assert "/b" not in found or found["/a"].content == b"<op01:0000"
+    lost = allowed_trees(graph_of(operations, "create /a"), NOTHING, 1000).trees
+    assert any("/b" in dict(tree) and not dict(tree)["/a"].content for tree in lost)
+
+
+def test_more_than_the_limit_is_said_to_be_incomplete() -> None:
+    allowed = allowed_trees(graph_of("write /a 0 8192", "write /a 0 8192"), NOTHING, 50)
+    assert not allowed.complete
+    assert len(allowed.trees) <= 50
+
+
+def test_safe_rename_is_an_order_of_one_file() -> None:
+    asked = graph_of("write /new 0 16; rename /new /a", "write /a 0 32")
+    safe = Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE)
+    kept = frozenset({Whole(ChangeKind.RENAME_OVER, Unit.WHOLE)})
+    sizes = [
+        {len(dict(tree)["/a"].content) for tree in allowed_trees(asked, promised, 10_000).trees}
+        for promised in (kept, kept | {safe})
+    ]
+    assert sizes == [{0, 16, 32}, {16, 32}]
+
+
+def test_every_clause_has_words_for_people_and_a_name_of_its_own() -> None:
+    clauses = every_clause()
+    assert len({clause.name for clause in clauses}) == len({clause.words for clause in clauses}) == len(clauses)
+    assert all(clause_of(clause.name) == clause for clause in clauses)
+
+
+@given(randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_a_stronger_model_allows_no_more(rng: Random) -> None:
+    asked = graph_of_workload(random_workload(rng, most=4))
+    strong = allowed_trees(asked, EVERYTHING, 300)
+    weak = allowed_trees(asked, without_order(), 2000)
+    if strong.complete and weak.complete:
+        assert set(strong.trees) <= set(weak.trees)
+    for needed, all_of in zip(dependencies(asked, NOTHING), dependencies(asked, EVERYTHING), strict=True):
+        assert needed <= all_of
+
+
+def _durable() -> frozenset[Clause]:
+    return frozenset(clause for clause in EVERYTHING if isinstance(clause, Durable))
