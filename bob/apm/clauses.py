@@ -46,8 +46,9 @@ class What(StrEnum):
     """What a call makes durable.
 
     Of the file or directory that it is given: its ``data``, ``size``, ``attributes``, the ``entry`` that it was made
-    with, its ``names`` (links and renames of it), the names in it (``entries``), the entry of its ``parent``.
-    ``rest`` is all else that was done before. Calls that are given nothing (sync) and ``return`` speak of every file.
+    with, its ``names`` (links and renames of it), the names in it (``entries``), the entry of its ``parent``. Of all
+    else that was done before: overwrites, appends (and whatever changes a size), names, attributes; a call that makes
+    all of it durable is a total ordering point. Calls that are given nothing (sync) and ``return`` speak of every file.
     """
 
     DATA = "data"
@@ -57,7 +58,10 @@ class What(StrEnum):
     NAMES = "names"
     ENTRIES = "entries"
     PARENT = "parent"
-    REST = "rest"
+    OTHER_OVERWRITES = "other-overwrites"
+    OTHER_APPENDS = "other-appends"
+    OTHER_NAMES = "other-names"
+    OTHER_ATTRIBUTES = "other-attributes"
 
 
 class Part(StrEnum):
@@ -217,6 +221,9 @@ _DURABLE = {
     What.NAMES: "every link and rename of it",
     What.ENTRIES: "every name in it",
     What.PARENT: "the entry of its directory",
-    What.REST: "all else that was done before",
+    What.OTHER_OVERWRITES: "every overwrite of another file",
+    What.OTHER_APPENDS: "every append to another file (and whatever else changed its size)",
+    What.OTHER_NAMES: "every other name that was made, moved or removed",
+    What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
 _BY_NAME = {clause.name: clause for clause in every_clause()}

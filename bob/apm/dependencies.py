@@ -169,7 +169,10 @@ class _Builder:
             case ops.Write(path, _offset, _length, how) if how in _SYNC_WRITES:
                 # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
                 is_other = earlier.number < number and earlier.block is not None
-                yield _SYNC_WRITES[how], What.REST if is_other else self._what(earlier, step.names[path], step)
+                yield (
+                    _SYNC_WRITES[how],
+                    self._else(earlier) if is_other else self._what(earlier, step.names[path], step),
+                )
 
     def _what(self, operation: MicroOperation, thing: int | None, step: Step | None) -> What:
         """What a micro-operation is for a call on ``thing`` (None: on everything), where the tree was ``step``."""
@@ -188,7 +191,16 @@ class _Builder:
                     return What.ENTRIES
                 if step is not None and change.things & _parents(step, thing):
                     return What.PARENT
-        return What.REST
+        return self._else(operation)
+
+    def _else(self, operation: MicroOperation) -> What:
+        """What a micro-operation is for a call that is not about it."""
+        kind = self._taken.changes[operation.change].kind
+        if kind is ChangeKind.SETXATTR:
+            return What.OTHER_ATTRIBUTES
+        if kind is ChangeKind.OVERWRITE:
+            return What.OTHER_OVERWRITES
+        return What.OTHER_NAMES if operation.block is None else What.OTHER_APPENDS
 
 
 _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
