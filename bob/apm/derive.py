@@ -14,7 +14,7 @@ from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
-from bob.apm.clauses import DATA_KINDS, Clause, Intact, Ordered, every_clause
+from bob.apm.clauses import DATA_KINDS, Clause, Durable, Intact, Ordered, What, every_clause
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Refutation, Status
 from bob.apm.words import what_shows
@@ -150,6 +150,8 @@ def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutati
         reason = "some workloads were not explored exhaustively"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
         reason = f"«{lucky.name}», which is given by the same means, is refuted"
+    elif untried := next((other for other in _with(clause) if not counts.of(other).workloads), None):
+        reason = f"«{untried.name}», which goes with it, was never put to the test"
     return Finding(clause, status, reason is None, count.workloads, count.states, reason=reason)
 
 
@@ -161,13 +163,21 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
     one file (a rename after an append to it) often is a rule of its own, so those stand alone.
     """
     if not isinstance(clause, Ordered) or clause.relation is Relation.SAME_FILE:
-        return ()
+        return _with(clause)
     return tuple(
         Ordered(before, after, relation)
         for before in _written_like(clause.before)
         for after in _written_like(clause.after)
         for relation in (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
     )
+
+
+def _with(clause: Clause) -> tuple[Clause, ...]:
+    """What is promised together or not at all: a sync of one file that writes the data of others writes all of it."""
+    others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
+    if not isinstance(clause, Durable) or clause.what not in others:
+        return ()
+    return tuple(Durable(clause.call, what) for what in others)
 
 
 def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:

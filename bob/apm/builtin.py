@@ -1,0 +1,129 @@
+"""Models that others wrote: the simple ones of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses.
+
+All of OSDI'14's have atomic directory operations, and size changes that are atomic in units of 4 KiB. They say nothing
+of what a crash leaves where data is missing, so no clause forbids it, except where contents are atomic. What they say
+of "sync operations" is read as: all that a sync operation comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bob.apm.clauses import (
+    DATA_KINDS,
+    DIRECTORY_KINDS,
+    GROWING_KINDS,
+    Call,
+    Clause,
+    Durable,
+    Fill,
+    Intact,
+    Never,
+    Ordered,
+    Part,
+    Unit,
+    What,
+    Whole,
+    every_clause,
+)
+from bob.apm.model import Finding, Model, Status
+from bob.errors import UsageError
+from bob.workload.kinds import ChangeKind, Relation
+
+_SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
+_ALL_ELSE = tuple(kind for kind in ChangeKind if kind is not ChangeKind.OVERWRITE)
+_SYNCS = tuple(call for call in Call if call not in (Call.RETURN, Call.SYNC_WRITE, Call.DSYNC_WRITE))
+
+
+def names() -> tuple[str, ...]:
+    """The built-in models."""
+    return tuple(_MODELS)
+
+
+def builtin(name: str) -> Model:
+    """The built-in model of this name; UsageError if there is none."""
+    if name not in _MODELS:
+        raise UsageError(f"there is no built-in model {name!r}", hint=f"bob knows: {', '.join(_MODELS)}")
+    about, clauses = _MODELS[name]
+    promised = frozenset(clauses)
+    findings = tuple(
+        Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
+        for clause in every_clause()
+    )
+    return Model(name, about, findings, {"builtin": name})
+
+
+def _common() -> Iterator[Clause]:
+    """What all of the paper's models share."""
+    yield from (Intact(part) for part in Part)
+    yield from (Whole(kind, Unit.WHOLE) for kind in (*DIRECTORY_KINDS, ChangeKind.SETXATTR))
+    yield from (Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
+    yield Whole(ChangeKind.FALLOCATE, Unit.WHOLE)
+
+
+def _atomic_contents() -> Iterator[Clause]:
+    """Contents come with the size that shows them: no zeros, no stale contents."""
+    yield from (Never(kind, fill) for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS) for fill in Fill)
+    yield from (Whole(kind, Unit.BLOCK) for kind in DATA_KINDS)
+
+
+def _ordered(before: Iterable[ChangeKind], after: Iterable[ChangeKind]) -> Iterator[Clause]:
+    later = tuple(after)
+    return (Ordered(first, second, relation) for first in before for second in later for relation in Relation)
+
+
+def _all_synced(kinds: Iterable[What] = What) -> Iterator[Clause]:
+    return (Durable(call, what) for call in _SYNCS for what in kinds)
+
+
+def _safe_rename() -> Iterator[Clause]:
+    """Appends to a file persist before a later rename of it."""
+    yield from (
+        Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE) for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+    )
+
+
+def _safe_flush() -> Iterator[Clause]:
+    """fsync of a file persists its contents, and its directory entry."""
+    calls = (Call.FSYNC_FILE, Call.SYNC, Call.SYNCFS)
+    yield from (Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY))
+    yield from (Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
+    yield from (Durable(Call.FDATASYNC_FILE, what) for what in (What.DATA, What.SIZE))
+    yield from (Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
+
+
+_METADATA = tuple(what for what in What if what not in (What.DATA, What.OTHER_OVERWRITES))
+
+_MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
+    "ext3-w": (
+        "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
+        "before sync operations; contents not atomic",
+        (*_common(), *_ordered((*DIRECTORY_KINDS, *_SIZES), (*DIRECTORY_KINDS, *_SIZES)), *_all_synced(_METADATA),
+         *_safe_flush()),
+    ),
+    "ext3-o": (
+        "ext3 data=ordered (OSDI'14, Table 4): directory operations, appends and truncates ordered among themselves; "
+        "overwrites before non-overwrites; all before sync operations; contents atomic",
+        (*_common(), *_atomic_contents(), *_ordered(_ALL_ELSE, _ALL_ELSE),
+         *_ordered((ChangeKind.OVERWRITE,), _ALL_ELSE), *_all_synced()),
+    ),
+    "ext3-j": (
+        "ext3 data=journal (OSDI'14, Table 4): everything ordered; contents atomic",
+        (*_common(), *_atomic_contents(), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
+    ),
+    "ext4-o": (
+        "ext4 data=ordered (OSDI'14, Table 4): safe rename, safe file flush, directory operations ordered among "
+        "themselves; contents atomic",
+        (*_common(), *_atomic_contents(), *_safe_rename(), *_safe_flush(), *_ordered(DIRECTORY_KINDS, DIRECTORY_KINDS)),
+    ),
+    "btrfs": (
+        "btrfs (OSDI'14, Table 4): safe rename and safe file flush only; contents atomic",
+        (*_common(), *_atomic_contents(), *_safe_rename(), *_safe_flush()),
+    ),
+    "ccfs": (
+        "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
+        "operations",
+        (*_common(), *(Never(kind, fill) for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS) for fill in Fill),
+         *(Whole(ChangeKind.APPEND, unit) for unit in Unit), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
+    ),
+}  # fmt: skip
