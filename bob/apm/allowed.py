@@ -94,7 +94,8 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
     """
     known, broken = _facts(graph, constraints, returned)
     found = [Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised]
-    there = [node for node, is_there in known.items() if is_there]
+    # A helper is there, or not, by its parts: it is those that show something.
+    there = [node for node, is_there in known.items() if is_there and graph.is_shown(node)]
     for gate in {edge.clauses for edge in graph.edges if len(edge.clauses) == 1 and edge.clauses <= promised}:
         found += _shown(graph, frozenset({frozenset(), gate}), gate, there, known)
     return found
@@ -148,7 +149,7 @@ def _shown(
     while stack:
         node = stack.pop()
         for other in needs.get(node, ()):
-            if known.get(other) is False:
+            if known.get(other) is False and graph.is_shown(other):
                 yield Conflict(gate, came[node], other)
                 return
             if other not in came:

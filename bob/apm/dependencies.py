@@ -46,6 +46,15 @@ class Graph:
     returns: tuple[int, ...]
     edges: tuple[Edge, ...]
 
+    def is_shown(self, node: int) -> bool:
+        """Whether a node is something that a crash shows, a micro-operation or a return: no helper."""
+        return node <= self.returns[-1]
+
+    def operation(self, node: int) -> int:
+        """The number of the operation that a node which is no helper belongs to."""
+        operations = self.workings.operations
+        return operations[node].number if node < len(operations) else self.returns.index(node)
+
     @property
     def clauses(self) -> frozenset[Clause]:
         """The clauses that this workload puts to the test."""

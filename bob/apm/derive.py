@@ -8,7 +8,7 @@ all that they can; then the clauses that forbid them *together* all go: whicheve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -16,9 +16,11 @@ from random import Random
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
 from bob.apm.clauses import DATA_KINDS, Clause, Durable, Intact, Ordered, What, every_clause
 from bob.apm.evidence import Sight, Witnessed
-from bob.apm.model import Finding, Refutation, Status
+from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.words import what_shows
 from bob.errors import BobError
+from bob.request import configuration_to_json, request_from_json
+from bob.store import RunDirectory
 from bob.workload.kinds import ChangeKind, Relation
 
 
@@ -36,17 +38,48 @@ def held_out(titles: Sequence[str], seed: int) -> frozenset[str]:
     return frozenset(order[: len(order) // 3])
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A model, and of each refuted clause the workload and the outcome that refuted it."""
+
+    model: Model
+    shown: Mapping[Clause, tuple[Witnessed, Sight]]
+
+
 def derive(
-    workloads: Sequence[Witnessed], trust: Trust = Trust.EXHAUSTIVE, *, progress: Callable[[], None] = lambda: None
-) -> tuple[Finding, ...]:
-    """Every clause, and how it stands after these workloads; ``progress`` is called after each."""
+    workloads: Sequence[Witnessed],
+    trust: Trust = Trust.EXHAUSTIVE,
+    seed: int | None = None,
+    *,
+    progress: Callable[[], None] = lambda: None,
+) -> Derived:
+    """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
+    them. ``progress`` is called after each."""
+    out = frozenset() if seed is None else held_out([one.workload.title for one in workloads], seed)
+    used = [one for one in workloads if one.workload.title not in out]
     weakening = _Weakening()
-    for workload in workloads:
+    for workload in used:
         weakening.add(workload)
         progress()
     weakening.settle()
-    counts = _Counts(workloads)
-    return tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
+    counts = _Counts(used)
+    findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
+    runs = list(dict.fromkeys(workload.run.path for workload in workloads))
+    abouts = [RunDirectory(run).about() for run in runs]
+    configuration = request_from_json(abouts[0]["request"]).configuration
+    kernels = list(dict.fromkeys(about["environment"]["kernel"] for about in abouts))
+    source = {
+        "runs": [about["id"] for about in abouts],
+        "bob": abouts[0]["bob"],
+        "kernels": kernels,
+        "configuration": configuration_to_json(configuration),
+        "trust": trust.value,
+        "workloads": len(used),
+        "held_out_seed": seed,
+        "held_out": sorted(out),
+    }
+    words = f"{configuration.name} on Linux {', '.join(kernels)}, derived from {len(used)} workloads"
+    return Derived(Model(configuration.name, words, findings, source), weakening.shown)
 
 
 class _Weakening:
@@ -55,6 +88,7 @@ class _Weakening:
     def __init__(self) -> None:
         self.promised = set(every_clause())
         self.refutations: dict[Clause, Refutation] = {}
+        self.shown: dict[Clause, tuple[Witnessed, Sight]] = {}
         self._ambiguous: list[tuple[Witnessed, Sight]] = []
         self._asked: tuple[Witnessed, frozenset[Clause], Implications] | None = None
 
@@ -94,6 +128,7 @@ class _Weakening:
     def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict) -> None:
         for clause in conflict.clauses:
             self.promised.discard(clause)
+            self.shown.setdefault(clause, (workload, sight))
             self.refutations.setdefault(
                 clause,
                 Refutation(
@@ -103,6 +138,8 @@ class _Weakening:
                     folder=workload.folder.name,
                     state=sight.state,
                     evidence=what_shows(workload.graph, conflict),
+                    there=None if conflict.there is None else workload.graph.operation(conflict.there),
+                    missing=None if conflict.missing is None else workload.graph.operation(conflict.missing),
                     alone=len(conflict.clauses) == 1,
                 ),
             )

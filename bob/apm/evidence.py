@@ -19,6 +19,7 @@ from bob.observe.observation import Observation
 from bob.record.check import checked
 from bob.request import request_from_json
 from bob.store import Observed, RunDirectory
+from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.history import simulate
 from bob.workload.operations import Workload
@@ -79,6 +80,11 @@ class Witnessed:
                 states = earlier.states + seen.states
                 found[key] = Sight(earlier.state, seen.outcome, key[1], states, earlier.constraints)
         return tuple(found.values())
+
+    def recorded(self) -> tuple[Base, Recording, Plan]:
+        """Its base image, its recording, and the crash states of that."""
+        _workload, base_name, recording = self.run.recording(self.folder)
+        return self.run.base(base_name), recording, self._plan
 
     def observation(self, sight: Sight) -> Observation:
         """What was found."""

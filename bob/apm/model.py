@@ -30,8 +30,9 @@ class Status(StrEnum):
 class Refutation:
     """The crash state that refutes a clause: of which run and workload, and what it shows.
 
-    ``alone`` is False where it forbids no single clause for certain, but several together. ``witness`` is the path of
-    its witness, seen from the model's file.
+    ``there`` is the operation that is there, even in part, or has returned, ``missing`` the one of which something that
+    it needs is not; None where a cell breaks the clause by itself. ``alone`` is False where the state forbids no single
+    clause for certain, but several together. ``witness`` is the path of its witness, seen from the model's file.
     """
 
     run: str
@@ -40,6 +41,8 @@ class Refutation:
     folder: str
     state: CrashState
     evidence: str
+    there: int | None = None
+    missing: int | None = None
     alone: bool = True
     witness: str | None = None
 
@@ -135,6 +138,8 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
             "folder": refutation.folder,
             "state": refutation.state.to_json(),
             "evidence": refutation.evidence,
+            "there": refutation.there,
+            "missing": refutation.missing,
             "alone": refutation.alone,
             "witness": refutation.witness,
         }

@@ -25,17 +25,17 @@ def said(taken: Workings, operation: MicroOperation) -> str:
 
 def what_shows(graph: Graph, conflict: Conflict) -> str:
     """What an observation shows that refutes a clause."""
-    if conflict.there is None and conflict.missing is None:
+    if conflict.there is None or conflict.missing is None:
         return conflict.about or "forbidden by several clauses together"
     return f"{_node(graph, conflict.there)} is there, {_node(graph, conflict.missing)} is not"
 
 
-def _node(graph: Graph, node: int | None) -> str:
+def _node(graph: Graph, node: int) -> str:
     operations = graph.workings.operations
-    if node is not None and node < len(operations):
+    if node < len(operations):
         operation = operations[node]
         return f"{said(graph.workings, operation)} of {quoted(graph.workings.history, operation.number)}"
-    number = graph.returns.index(node) if node in graph.returns else 0
-    if 0 < number <= len(graph.workings.history.operations):
+    number = graph.operation(node)
+    if number <= len(graph.workings.history.operations):
         return f"the return of {quoted(graph.workings.history, number)}"
-    return "the return of what it finishes with" if number else "a part of it"
+    return "the return of what it finishes with"

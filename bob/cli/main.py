@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": "Compare two runs, or a run and the published table, cell by cell.",
     "witness": "Tell the story of a violation: what the disk was sent, and what the crash made of it.",
     "replay": "Show on a real kernel that a witness does violate its property.",
+    "apm": "Derive models of what an application can rely on, and check them.",
     "image": "List, build and remove guest images.",
     "trace": "Look into a block log, as dm-log-writes makes it.",
     "doctor": "Check everything that a probe needs.",

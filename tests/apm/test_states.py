@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from hypothesis import given, settings
-from hypothesis.strategies import randoms
+from hypothesis.strategies import integers
 
 from bob.apm.clauses import Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole, clause_of, every_clause
 from bob.apm.states import allowed_trees, dependencies
@@ -89,9 +89,10 @@ def test_every_clause_has_words_for_people_and_a_name_of_its_own() -> None:
     assert all(clause_of(clause.name) == clause for clause in clauses)
 
 
-@given(randoms(use_true_random=False))
+@given(integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_a_stronger_model_allows_no_more(rng: Random) -> None:
+def test_a_stronger_model_allows_no_more(seed: int) -> None:
+    rng = Random(seed)
     asked = graph_of_workload(random_workload(rng, most=4))
     strong = allowed_trees(asked, EVERYTHING, 300)
     weak = allowed_trees(asked, without_order(), 2000)

@@ -1,0 +1,130 @@
+"""Two models side by side: what one allows and the other forbids, with the smallest workload that tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import product
+
+from bob.apm.clauses import Clause, Fill, Never
+from bob.apm.dependencies import Graph, graph
+from bob.apm.micro import workings
+from bob.apm.model import Finding, Model
+from bob.apm.states import allowed_trees
+from bob.apm.trees import Tree, trees
+from bob.errors import UsageError
+from bob.workload.history import simulate
+from bob.workload.language import parse, write_one
+from bob.workload.operations import Workload
+
+SETUP = (
+    "mkdir /d; mkdir /e; write /d/a 0 8K; write /d/b 0 8K; write /e/c 0 8K; write /e/old 0 4K;"
+    "mkdir /d/gone; mkdir /e/gone"
+)
+"""What the workloads begin with that are tried to tell models apart."""
+
+_FIRST = (
+    "write /d/a 0 512", "write /d/a 0 8K", "append /d/a 100", "append /d/a 8K", "truncate /d/a 100",
+    "truncate /d/a 12K", "fallocate /d/a 8K 8K", "create /d/new", "link /d/a /d/linked", "symlink a /d/symlink",
+    "unlink /d/a",
+    "rename /d/a /d/moved", "rename /d/a /d/b", "mkdir /d/newdir", "rmdir /d/gone", "setxattr /d/a user.bob 8",
+)  # fmt: skip
+_LATER = (
+    "write /d/a 4K 512", "append /d/a 200", "truncate /d/a 50", "truncate /d/a 16K", "fallocate /d/a 12K 8K",
+    "link /d/a /d/other", "unlink /d/a", "rename /d/a /d/renamed", "rename /d/a /e/old", "setxattr /d/a user.more 8",
+    "create /d/later", "symlink b /d/later", "mkdir /d/later", "rmdir /d/gone", "unlink /d/b", "rename /d/b /d/later",
+    "write /d/b 0 512", "append /d/b 100", "truncate /d/b 50", "truncate /d/b 12K", "link /d/b /d/later",
+    "rename /d/b /e/old", "setxattr /d/b user.bob 8",
+    "create /e/later", "symlink c /e/later", "mkdir /e/later", "rmdir /e/gone", "unlink /e/c", "rename /e/c /e/later",
+    "write /e/c 0 512", "append /e/c 100", "truncate /e/c 50", "truncate /e/c 12K", "link /e/c /e/later",
+    "rename /e/c /e/old", "fallocate /e/c 8K 8K", "setxattr /e/c user.bob 8",
+)  # fmt: skip
+_SYNCS = ("fsync /d/a", "fdatasync /d/a", "fsync /d/new", "fsync /d", "fdatasync /d", "sync", "syncfs")
+_OTHERS = ("write /e/c 0 512", "append /e/c 100", "create /e/other", "setxattr /e/c user.bob 8")
+"""What the syncs of another file or directory come after."""
+_MARK = "mkdir /e/done"
+"""What a program does after a sync, and by which one can tell that it had returned."""
+
+LIMIT = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A workload that tells two models apart by a clause that one promises and the other does not: a ``tree`` that the
+    ``weaker`` one allows and the other forbids. ``before`` is the tree that it begins with."""
+
+    clause: Clause
+    stronger: Model
+    weaker: Model
+    workload: Workload | None
+    tree: Tree | None
+    before: Tree = ()
+
+    @property
+    def finding(self) -> Finding:
+        """How the clause stands in the model that does not promise it."""
+        return self.weaker.finding(self.clause)
+
+    @property
+    def operations(self) -> str:
+        """The workload's operations as a line; empty where no small workload shows the difference."""
+        return "" if self.workload is None else "; ".join(map(write_one, self.workload.operations))
+
+
+def differences(one: Model, other: Model) -> Iterator[Apart]:
+    """Every clause that just one of two models promises, each with the smallest workload that shows what of it."""
+    for stronger, weaker in ((one, other), (other, one)):
+        for finding in stronger.findings:
+            clause = finding.clause
+            if clause in stronger.promised - weaker.promised:
+                yield _apart(clause, stronger, weaker)
+
+
+def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
+    for workload in _telling().get(clause, ()):
+        asked = _graph(workload)
+        allowed = allowed_trees(asked, weaker.promised, LIMIT)
+        forbidding = allowed_trees(asked, stronger.promised, LIMIT)
+        if not forbidding.complete:
+            continue
+        kept = frozenset(forbidding.trees)
+        tree = next((tree for tree in allowed.trees if tree not in kept), None)
+        if tree is not None:
+            (before,) = trees(asked.workings, weaker.promised, frozenset())
+            return Apart(clause, stronger, weaker, workload, tree, before)
+    return Apart(clause, stronger, weaker, None, None)
+
+
+def candidates() -> Iterator[Workload]:
+    """Small workloads, the smallest first: one operation, two, and one that is synced before something else is done."""
+    for operations in (
+        *_FIRST,
+        *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),
+        *(f"{first}; {sync}; {_MARK}" for first, sync in product(_FIRST, _SYNCS)),
+        *(f"{first}; {sync}; {_MARK}" for first, sync in product(_OTHERS, _SYNCS)),
+    ):
+        workload = Workload(operations, parse(SETUP), parse(operations))
+        try:
+            simulate(workload)
+        except UsageError:  # the second operation has nothing left to work on
+            continue
+        yield workload
+
+
+@cache
+def _telling() -> dict[Clause, list[Workload]]:
+    """For each clause the candidates in which it matters."""
+    telling: dict[Clause, list[Workload]] = {}
+    for workload in candidates():
+        asked = _graph(workload)
+        kinds = {change.kind for change in asked.workings.changes}
+        holes = {Never(kind, fill) for kind in kinds for fill in Fill}
+        for clause in asked.clauses | holes:
+            telling.setdefault(clause, []).append(workload)
+    return telling
+
+
+@lru_cache(maxsize=2000)
+def _graph(workload: Workload) -> Graph:
+    return graph(workload, workings(simulate(workload)[0]))

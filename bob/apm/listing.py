@@ -1,0 +1,117 @@
+"""What models say, for terminals and programs: allowed states, dependencies, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from bob.apm.clauses import Clause
+from bob.apm.compare import Apart
+from bob.apm.dependencies import Graph
+from bob.apm.model import Model
+from bob.apm.states import Allowed, dependencies
+from bob.apm.trees import Entry, Tree
+from bob.apm.words import said
+from bob.report.counts import plural
+from bob.workload.language import write_one
+from bob.workload.pattern import describe
+
+STATES_SCHEMA = "bob.apm-states/1"
+COMPARE_SCHEMA = "bob.apm-compare/1"
+
+
+def lines(tree: Tree) -> list[str]:
+    """A tree, a line each: names, sizes, whose data."""
+    return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
+
+
+def document(graph: Graph, promised: Set[Clause], allowed: Allowed) -> dict[str, Any]:
+    """The states of a workload, its micro-operations and what each of them needs."""
+    operations = graph.workings.operations
+    return {
+        "schema": STATES_SCHEMA,
+        "operations": [write_one(operation) for operation in graph.workings.history.operations],
+        "micro_operations": [
+            {"kind": one.kind.value, "operation": one.number, "about": said(graph.workings, one)} for one in operations
+        ],
+        "dependencies": [sorted(needed) for needed in dependencies(graph, promised)],
+        "complete": allowed.complete,
+        "states": [lines(tree) for tree in allowed.trees],
+    }
+
+
+def print_states(screen: Console, graph: Graph, allowed: Allowed) -> None:
+    """The states of a workload."""
+    count = plural(len(allowed.trees), "crash state")
+    operations = plural(len(graph.workings.operations), "micro-operation")
+    screen.print(f"{count if allowed.complete else f'more than {count}'} of {operations}")
+    for number, tree in enumerate(allowed.trees, start=1):
+        screen.print(Text(f"{number}:", "bold"))
+        for line in lines(tree):
+            screen.print(Text(f"    {line}"))
+
+
+def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> dict[str, Any]:
+    """The differences of two models."""
+    return {
+        "schema": COMPARE_SCHEMA,
+        "models": [one.name, other.name],
+        "differences": [
+            {
+                "clause": apart.clause.name,
+                "meaning": apart.clause.words,
+                "promised_by": apart.stronger.name,
+                "status": apart.finding.status.value,
+                "evidence": None if apart.finding.refutation is None else apart.finding.refutation.evidence,
+                "witness": None if apart.finding.refutation is None else apart.finding.refutation.witness,
+                "workload": apart.operations or None,
+                "state": None if apart.tree is None else lines(apart.tree),
+            }
+            for apart in found
+        ],
+    }
+
+
+def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
+    """The differences of two models, by which of them promises more."""
+    if not found:
+        screen.print(f"{one.name} and {other.name} promise the same")
+    for promising, parts in groupby(found, key=lambda apart: (apart.stronger.name, apart.weaker.name)):
+        told = list(parts)
+        screen.print(Text(f"{promising[0]} promises, {promising[1]} does not ({len(told)}):", "bold"))
+        for apart in told:
+            screen.print(Text(f"  {apart.clause.words}"))
+            refutation = apart.finding.refutation
+            if refutation is not None:
+                where = f" [{refutation.witness}]" if refutation.witness else ""
+                screen.print(Text(f"      refuted: {refutation.evidence}{where}", "bob.fails"))
+            else:
+                reason = f": {apart.finding.reason}" if apart.finding.reason else ""
+                screen.print(Text(f"      {apart.finding.status.value.replace('-', ' ')}{reason}", "bob.dim"))
+            if apart.tree is not None:
+                screen.print(Text(f"      {apart.operations}", "bob.command"))
+                screen.print(Text(f"        may leave {'; '.join(_changed(apart))}"))
+
+
+def _changed(apart: Apart) -> list[str]:
+    """In what a tree differs from the one before the operations."""
+    assert apart.tree is not None
+    before, names = set(apart.before), {path for path, _entry in apart.tree}
+    new = lines(tuple(named for named in apart.tree if named not in before)) if set(apart.tree) - before else []
+    return [*new, *(f"no {path}" for path, _entry in apart.before if path not in names)] or ["all as it was"]
+
+
+def _entry(path: str, entry: Entry) -> str:
+    if entry.kind == "directory":
+        return "/"
+    if entry.kind == "symlink":
+        return f" -> {entry.target}"
+    attributes = "".join(f", {name} = {describe(value)}" for name, value in entry.xattrs)
+    same = f", same file as {entry.same}" if entry.same != path else ""
+    return (
+        f"  {len(entry.content):,} B: {describe(entry.content)}{attributes}{same}" if entry.content else f"  0 B{same}"
+    )

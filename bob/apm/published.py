@@ -1,0 +1,80 @@
+"""Models from a published table: what it found no violation of is promised.
+
+A row of the table is several clauses. Blank there means "not found", so such a model is only as strong as the search
+was; fsync and its kin are assumed to do what POSIX says of their file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bob.apm.clauses import (
+    DIRECTORY_KINDS,
+    GROWING_KINDS,
+    Call,
+    Clause,
+    Durable,
+    Fill,
+    Never,
+    Ordered,
+    Unit,
+    Whole,
+    every_clause,
+)
+from bob.apm.model import Finding, Model, Status
+from bob.errors import UsageError
+from bob.report.published import Published
+from bob.workload.kinds import ChangeKind, Relation
+
+_APPEND_FILLS = tuple(Never(ChangeKind.APPEND, fill) for fill in Fill)
+
+
+def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
+    return tuple(Ordered(kind, after, relation) for kind in before for after in ChangeKind for relation in Relation)
+
+
+_REFUTED: Mapping[str, tuple[Clause, ...]] = {
+    "single-sector-overwrite": tuple(Never(ChangeKind.OVERWRITE, fill) for fill in Fill),
+    "single-sector-append": (*_APPEND_FILLS, *(Whole(ChangeKind.APPEND, unit) for unit in Unit)),
+    "single-block-overwrite": tuple(Whole(ChangeKind.OVERWRITE, unit) for unit in Unit),
+    "single-block-append": tuple(Whole(ChangeKind.APPEND, unit) for unit in Unit),
+    "multi-block-append": tuple(Whole(kind, Unit.WHOLE) for kind in (ChangeKind.APPEND, ChangeKind.OVERWRITE)),
+    "multi-block-prefix-append": _APPEND_FILLS,
+    "directory-op": tuple(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
+    "overwrite-any": _ordered((ChangeKind.OVERWRITE,)),
+    "trunc-append-any": _ordered((ChangeKind.TRUNCATE_DOWN,)),
+    "append-append-same-file": (Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
+    "append-any": _ordered(GROWING_KINDS),
+    "directory-op-any": _ordered((*DIRECTORY_KINDS, ChangeKind.SETXATTR)),
+}
+"""What a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
+
+_OF_NOTHING = frozenset(
+    clause
+    for clause in every_clause()
+    if isinstance(clause, Durable)
+    and (clause.call in (Call.RETURN, Call.SYNC_WRITE, Call.DSYNC_WRITE) or clause.what.startswith("other"))
+)
+"""What no table of 2014 speaks of, and POSIX does not promise."""
+
+
+def from_published(configuration: str, table: Published) -> Model:
+    """The model of a column of a published table; UsageError if it has none of that name."""
+    if configuration not in table.configurations:
+        raise UsageError(
+            f"the published table has no column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"
+        )
+    refuted = {
+        clause: row for row, clauses in _REFUTED.items() if configuration in table.fails[row] for clause in clauses
+    }
+    findings = tuple(_finding(clause, refuted.get(clause)) for clause in every_clause())
+    about = f"{configuration} as published: all that {table.source} found no violation of"
+    return Model(configuration, about, findings, {"published": table.source})
+
+
+def _finding(clause: Clause, row: str | None) -> Finding:
+    if row is not None:
+        return Finding(clause, Status.REFUTED, promised=False, reason=f"a violation of {row} is published")
+    if clause in _OF_NOTHING:
+        return Finding(clause, Status.ASSUMED, promised=False, reason="the table does not speak of it")
+    return Finding(clause, Status.ASSUMED, promised=True)

@@ -1,0 +1,117 @@
+"""What a model allows is read back as allowed, and never refutes what the model promises."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers
+
+from bob.apm.allowed import Implications, refuted
+from bob.apm.clauses import Clause, Durable, Fill, Intact, Never, Ordered, Unit, Whole, every_clause
+from bob.apm.dependencies import Graph
+from bob.apm.readings import Constraint, Reader
+from bob.apm.states import allowed_trees
+from bob.apm.trees import Tree, observed_tree
+from bob.observe.observation import Node, Observation
+from bob.workload.kinds import ChangeKind, Relation
+from tests.apm.cases import EVERYTHING, graph_of, graph_of_workload
+from tests.workload.generators import random_workload
+
+UNORDERED = frozenset(clause for clause in EVERYTHING if not isinstance(clause, Durable | Ordered))
+
+
+def observation(tree: Tree) -> Observation:
+    """A tree as if it had been found after a crash."""
+    numbers = {path: number for number, (path, _entry) in enumerate(tree, start=100)}
+    nodes = {
+        path: Node(
+            kind=entry.kind,
+            inode=numbers[entry.same or path],
+            size=len(entry.content),
+            content=entry.content,
+            target=entry.target,
+            xattrs=dict(entry.xattrs),
+        )
+        for path, entry in tree
+    }
+    return Observation(True, None, {"/": Node("directory", 2), **nodes})
+
+
+def read(graph: Graph, tree: Tree) -> tuple[Constraint, ...]:
+    return Reader(graph.workings, {}).read(observation(tree))
+
+
+def after_all(graph: Graph) -> int:
+    return len(graph.returns) - 1
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_clauses(seed: int) -> None:
+    rng = Random(seed)
+    graph = graph_of_workload(random_workload(rng, most=4))
+    known = sorted((clause for clause in every_clause() if not isinstance(clause, Durable)), key=lambda one: one.name)
+    promised = frozenset(clause for clause in known if isinstance(clause, Intact) or rng.random() < 0.7)
+    for tree in allowed_trees(graph, promised, 40).trees:
+        assert observed_tree(observation(tree)) == tree
+        constraints = read(graph, tree)
+        assert Implications(graph, promised).is_allowed(constraints, after_all(graph)), tree
+        for conflict in refuted(graph, EVERYTHING, constraints, after_all(graph)):
+            assert not any(clause in promised for clause in conflict.clauses), (tree, conflict)
+
+
+@pytest.mark.parametrize(
+    ("operations", "setup", "found", "clauses"),
+    [
+        (  # the second of two changes without the first
+            "create /a; mkdir /b", "", {"/b": Node("directory", 11)},
+            {Ordered(ChangeKind.CREATE, ChangeKind.MKDIR, Relation.SAME_DIRECTORY)},
+        ),
+        (  # a rename that left both names
+            "rename /a /b", "create /a", {"/a": Node("file", 11), "/b": Node("file", 11)},
+            {Whole(ChangeKind.RENAME, Unit.WHOLE)},
+        ),
+        (  # a size without its data
+            "append /a 16", "create /a", {"/a": Node("file", 11, size=16, content=bytes(16))},
+            {Never(ChangeKind.APPEND, Fill.ZEROS)},
+        ),
+    ],
+)  # fmt: skip
+def test_an_observation_refutes_just_what_it_contradicts(
+    operations: str, setup: str, found: dict[str, Node], clauses: set[Clause]
+) -> None:
+    graph = graph_of(operations, setup)
+    seen = Observation(True, None, {"/": Node("directory", 2), **found})
+    constraints = Reader(graph.workings, {}).read(seen)
+    promised = set(EVERYTHING - {clause for clause in EVERYTHING if isinstance(clause, Durable)})
+    conflicts = refuted(graph, promised, constraints, after_all(graph))
+    assert {clause for conflict in conflicts for clause in conflict.clauses} >= clauses
+    gone = set()
+    while not Implications(graph, promised).is_allowed(constraints, after_all(graph)):
+        conflicts = refuted(graph, promised, constraints, after_all(graph))
+        assert conflicts
+        for conflict in conflicts:
+            gone |= conflict.clauses
+            promised -= conflict.clauses
+    assert gone - {Whole(ChangeKind.APPEND, unit) for unit in Unit} == clauses
+
+
+def test_what_nobody_made_refutes_that_things_are_intact() -> None:
+    graph = graph_of("append /a 16", "create /a")
+    tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=16, content=b"?" * 16), "/stray": Node("file", 12)}
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    names = {name.name for conflict in refuted(graph, EVERYTHING, constraints, 1) for name in conflict.clauses}
+    assert names >= {"intact names", "intact contents"}
+
+
+def test_what_had_returned_when_the_power_failed_is_known() -> None:
+    graph = graph_of("create /a; fsync /a")
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, {"/": Node("directory", 2)}))
+    durable = frozenset(clause for clause in EVERYTHING if clause.name == "durable fsync-file entry")
+    assert [Implications(graph, durable).is_allowed(constraints, returned) for returned in (0, 1, 2)] == [
+        True,
+        True,
+        False,
+    ]
