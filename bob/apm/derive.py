@@ -3,20 +3,25 @@
 It begins with every clause. Each observed crash state that the clauses left forbid refutes some of them. Which ones is
 mostly a fact: something is there, and what a clause says that it needs is not (:func:`bob.apm.allowed.refuted`). Only
 where it goes through something that cannot be seen is there a choice. Those states wait until the facts have refuted
-all that they can; then the clauses that forbid them *together* all go: whichever of them it was, none is promised.
+all that they can. Then, of the clauses that forbid them *together*, those go that would not be promised anyway, or else
+all orderings, or else all.
+
+What is left held wherever it was tried. It is promised if that says something of what was not tried (docs/models.md):
+a lucky clause is the worst that a model can have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
-from bob.apm.clauses import DATA_KINDS, Clause, Durable, Intact, Ordered, What, every_clause
+from bob.apm.clauses import DATA_KINDS, Clause, Durable, Intact, Ordered, Unit, What, Whole, every_clause
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
+from bob.apm.tried import Tried, how_tried
 from bob.apm.words import what_shows
 from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
@@ -99,15 +104,22 @@ class _Weakening:
     def settle(self) -> None:
         """Refute what the rest forbids together."""
         for workload, sight in self._ambiguous:
-            if self._weaken(workload, sight):
-                continue
+            self._settle(workload, sight)
+
+    def _settle(self, workload: Witnessed, sight: Sight) -> None:
+        while not self._weaken(workload, sight):
             conflict = forbidding(workload.graph, self.promised, sight.constraints, sight.returned)
             if not conflict.clauses:
                 raise BobError(
                     f"no model allows a crash state of {workload.folder.name}: {sight.state.to_json()}",
                     hint="bob's own reading of it is wrong: please report it",
                 )
-            self._refute(workload, sight, conflict)
+            self._refute(workload, sight, replace(conflict, clauses=self._doubtful(conflict.clauses)), alone=False)
+
+    def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
+        """Which of the clauses that forbid something together to give up."""
+        unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
+        return unpromised or frozenset(one for one in together if isinstance(one, Ordered)) or together
 
     def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
@@ -125,7 +137,7 @@ class _Weakening:
             self._asked = workload, promised, Implications(workload.graph, promised)
         return self._asked[2]
 
-    def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict) -> None:
+    def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict, *, alone: bool = True) -> None:
         for clause in conflict.clauses:
             self.promised.discard(clause)
             self.shown.setdefault(clause, (workload, sight))
@@ -140,7 +152,7 @@ class _Weakening:
                     evidence=what_shows(workload.graph, conflict),
                     there=None if conflict.there is None else workload.graph.operation(conflict.there),
                     missing=None if conflict.missing is None else workload.graph.operation(conflict.missing),
-                    alone=len(conflict.clauses) == 1,
+                    alone=alone,
                 ),
             )
 
@@ -150,6 +162,7 @@ class _Count:
     workloads: int = 0
     states: int = 0
     exhaustive: bool = True
+    tried: frozenset[Tried] = frozenset()
 
 
 class _Counts:
@@ -158,12 +171,14 @@ class _Counts:
     def __init__(self, workloads: Iterable[Witnessed]) -> None:
         self._counts: dict[Clause, _Count] = {}
         for workload in workloads:
+            tried = how_tried(workload.workload, workload.graph.workings)
             for clause in workload.graph.clauses | _EVERYWHERE:
                 was = self._counts.get(clause, _Count())
                 self._counts[clause] = _Count(
                     was.workloads + 1,
                     was.states + sum(sight.states for sight in workload.sights),
                     was.exhaustive and workload.exhaustive,
+                    was.tried | tried.get(clause, frozenset()),
                 )
 
     def of(self, clause: Clause) -> _Count:
@@ -185,10 +200,14 @@ def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutati
     reason = None
     if trust is Trust.EXHAUSTIVE and not count.exhaustive:
         reason = "some workloads were not explored exhaustively"
+    elif isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
+        reason = "nothing is known of larger ones than were tried"
+    elif isinstance(clause, Ordered) and (untried := [how.value for how in Tried if how not in count.tried]):
+        reason = f"it was not tried {' or '.join(untried)}"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
         reason = f"«{lucky.name}», which is given by the same means, is refuted"
-    elif untried := next((other for other in _with(clause) if not counts.of(other).workloads), None):
-        reason = f"«{untried.name}», which goes with it, was never put to the test"
+    elif alone := next((other for other in _with(clause) if not counts.of(other).workloads), None):
+        reason = f"«{alone.name}», which goes with it, was never put to the test"
     return Finding(clause, status, reason is None, count.workloads, count.states, reason=reason)
 
 
