@@ -6,6 +6,8 @@ that says what to do. ``bob.cli`` prints both and exits with the code; nothing e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -24,6 +26,13 @@ class Exit(IntEnum):
     STORE = 9
     INTERNAL = 70
     INTERRUPTED = 130
+
+
+def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
+    """The hint for a name that is not among ``names``: the one that was meant, or else all that there are."""
+    names = list(names)
+    close = get_close_matches(wrong, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{all_are}: {', '.join(names) or 'none'}"
 
 
 class BobError(Exception):
@@ -51,7 +60,7 @@ class UsageError(BobError):
 class PointedError(UsageError):
     """A mistake in a ``text`` that the user wrote: its characters ``start`` up to, not including, ``stop``, from 0.
 
-    Where the text ends too early, both are its length. ``column`` counts from 1, as people do.
+    Where the text ends too early, both are its length. ``line`` and ``column`` count from 1, as people do.
     """
 
     def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
@@ -59,9 +68,19 @@ class PointedError(UsageError):
         self.text, self.start, self.stop = text, start, stop
 
     @property
+    def line(self) -> int:
+        """The line in which the mistake begins."""
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
     def column(self) -> int:
-        """Where the mistake begins."""
-        return self.start + 1
+        """Where the mistake begins in its line."""
+        return self.start - self.text.rfind("\n", 0, self.start)
+
+    @property
+    def place(self) -> str:
+        """Where the mistake begins: ``column 9``, or ``line 2, column 9`` in a text of several lines."""
+        return f"line {self.line}, column {self.column}" if "\n" in self.text.strip() else f"column {self.column}"
 
 
 class MissingProgramError(BobError):

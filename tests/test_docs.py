@@ -388,7 +388,7 @@ def test_the_mistake_is_pointed_at_as_the_page_says() -> None:
     said, excerpt, mark, hint = shown.splitlines()
     with pytest.raises(PointedError) as caught:
         bob.expect.language.parse(excerpt.strip())
-    assert said == f"bob: --expect, {caught.value.message}"
+    assert said == f"bob: --expect, {caught.value.place}: {caught.value.message}"
     assert (excerpt, mark) == pointed(caught.value)
     assert hint == f"hint: {caught.value.hint}"
 

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
 
 import click
 
-from bob.errors import UsageError
-
-
-def known_names(wrong: str, names: list[str]) -> str:
-    """The hint for a name that is not among ``names``: the one that was meant, or else all that there are."""
-    close = get_close_matches(wrong, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"bob knows: {', '.join(names)}"
+from bob.errors import UsageError, meant
 
 
 class Commands(click.Group):
@@ -29,7 +22,7 @@ class Commands(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             raise UsageError(
-                f"there is no command {f'{ctx.command_path} {name}'!r}", hint=known_names(name, self.list_commands(ctx))
+                f"there is no command {f'{ctx.command_path} {name}'!r}", hint=meant(name, self.list_commands(ctx))
             )
         return super().resolve_command(ctx, args)
 

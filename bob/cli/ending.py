@@ -108,13 +108,14 @@ def _internal(error: BaseException) -> Exit:
 
 
 def pointed(error: PointedError) -> tuple[str, str]:
-    """The text with the mistake, what fits of it beside the mistake, and below it a mark for each wrong letter."""
+    """The line with the mistake, what fits of it beside the mistake, and below it a mark for each wrong letter."""
     from rich.cells import cell_len  # takes a while to load
 
-    first = max(0, min(error.start - _BESIDE, len(error.text) - 2 * _BESIDE))
-    shown = "".join(letter if letter.isprintable() else " " for letter in error.text[first : error.start + _BESIDE])
-    start = error.start - first
-    marked = shown[start : error.stop - first]
+    line, wrong = error.text.split("\n")[error.line - 1], error.column - 1
+    first = max(0, min(wrong - _BESIDE, len(line) - 2 * _BESIDE))
+    shown = "".join(letter if letter.isprintable() else " " for letter in line[first : wrong + _BESIDE])
+    start = wrong - first
+    marked = shown[start : start + error.stop - error.start]
     return f"  {shown}".rstrip(), " " * (2 + cell_len(shown[:start])) + "^" * max(1, cell_len(marked))
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.commands import known_names
-from bob.errors import UsageError
+from bob.errors import UsageError, meant
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -52,7 +51,7 @@ class Known(ParamType):
         """The name itself."""
         names = list(self._names())
         if value not in names:
-            raise UsageError(f"unknown {self._what} {value!r}", hint=known_names(value, names))
+            raise UsageError(f"unknown {self._what} {value!r}", hint=meant(value, names))
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

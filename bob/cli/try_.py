@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,12 @@ from bob.expect.syntax import Expectation
 from bob.probe_files import parse_finish
 from bob.report.answers import print_answers
 from bob.result import Verdict
-from bob.workload.history import History, simulate
-from bob.workload.language import parse
+from bob.workload.history import History, RefusedError, simulate
+from bob.workload.language import parse, places
 from bob.workload.operations import Workload
 
 STDIN = "-"
+_THERE = "what --setup makes is there when the first operation begins"
 
 
 @click.command("try")
@@ -114,8 +117,7 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
-    workload = _workload(setup, sys.stdin.read() if operations == STDIN else operations, finish)
-    history = simulate(workload)[0]
+    workload, history = _asked(setup, sys.stdin.read() if operations == STDIN else operations, finish)
     expectations = tuple(_expectation(text, history) for text in expected)
 
     from bob.prober import RUNS  # libvirt and paramiko take a while to load
@@ -135,17 +137,40 @@ def try_(
     return Exit.DONE if verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
 
 
-def _workload(setup: str, operations: str, finish: str) -> Workload:
-    initial, performed = parse(setup), parse(operations)
+def _asked(setup: str, operations: str, finish: str) -> tuple[Workload, History]:
+    """What is asked for, and what it does where nothing crashes; a mistake is pointed at in the text that has it."""
+    with _naming("--setup"):
+        initial = parse(setup)
+    with _naming("OPERATIONS"):
+        performed = parse(operations)
     if not performed:
         raise UsageError("there are no operations to be tried", hint="such as 'write /a 0 4096; fsync /a'")
-    return Workload("try", initial, performed, parse_finish(finish, performed))
+    with _naming("--finish"):
+        workload = Workload("try", initial, performed, parse_finish(finish, performed))
+    try:
+        return workload, simulate(workload)[0]
+    except RefusedError as error:
+        for option, text, done in (("--setup", setup, initial), ("OPERATIONS", operations, performed)):
+            for one, place in zip(done, places(text), strict=True):
+                if one is error.operation:
+                    with _naming(option):
+                        raise PointedError(error.why, text, *place, hint=_THERE) from None
+        raise UsageError(f"--finish: {error.why}", hint=_THERE) from None
 
 
 def _expectation(text: str, history: History) -> Expectation:
-    try:
+    with _naming("--expect"):
         found = parse_expectation(text)
         check(found, history)
-    except PointedError as error:
-        raise PointedError(f"--expect, {error.message}", error.text, error.start, error.stop, hint=error.hint) from None
     return found
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Have a mistake in the text of ``option`` say so, and where in it."""
+    try:
+        yield
+    except PointedError as error:
+        raise PointedError(
+            f"{option}, {error.place}: {error.message}", error.text, error.start, error.stop, hint=error.hint
+        ) from None

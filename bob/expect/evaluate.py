@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from difflib import get_close_matches
 
-from bob.errors import PointedError
+from bob.errors import PointedError, meant
 from bob.expect.syntax import (
     Absent,
     And,
@@ -93,13 +92,8 @@ def _check_name(name: Name, history: History, text: str) -> None:
     folders = {path for step in history.steps for path, kind in _kinds(step, history) if kind is Kind.DIRECTORY}
     if name.path in known or ((directory or "/") in folders and last in {path.rpartition("/")[2] for path in known}):
         return
-    close = get_close_matches(name.path, sorted(known - {"/"}), n=1)
-    raise _pointed(
-        f"neither the setup nor the operations make {name.path}",
-        text,
-        name.at,
-        f"did you mean {close[0]}?" if close else f"names: {', '.join(sorted(known - {'/'}))}",
-    )
+    hint = meant(name.path, sorted(known - {"/"}), "names")
+    raise PointedError(f"neither the setup nor the operations make {name.path}", text, *name.at, hint=hint)
 
 
 def _check_content(content: Content, history: History, text: str) -> None:
@@ -108,29 +102,27 @@ def _check_content(content: Content, history: History, text: str) -> None:
         numbers = len(history.operations)
         if source.what > numbers:
             last = f"op{numbers} is the last one" if numbers else "there is none"
-            raise _pointed(f"there is no operation {source.what}", text, source.at, last)
+            raise PointedError(f"there is no operation {source.what}", text, *source.at, hint=last)
         if source.what not in history.data:
             what = write_one(history.operations[source.what - 1])
-            raise _pointed(f"operation {source.what} ({what}) writes no data", text, source.at, _WRITERS)
+            raise PointedError(f"operation {source.what} ({what}) writes no data", text, *source.at, hint=_WRITERS)
         _thing, offset, length = history.data[source.what]
         if within is not None and not offset <= within.start < within.stop <= offset + length:
             wrote = f"operation {source.what} wrote bytes {offset:,} to {offset + length:,}"
-            raise _pointed(f"not all of these bytes are of op{source.what}", text, within.at, wrote)
+            raise PointedError(f"not all of these bytes are of op{source.what}", text, *within.at, hint=wrote)
     elif source.what in (Kept.OLD, Kept.NEW):
         file, when = _kept(source.what, path, history), _WHEN[source.what]
         if file is None:
             hint = f"`exists {path}` and `absent {path}` can be asked of it"
-            raise _pointed(f"there is no file {path} {when}", text, source.at, hint)
+            raise PointedError(f"there is no file {path} {when}", text, *source.at, hint=hint)
         if within is not None and within.stop > len(file):
-            raise _pointed(f"{path} has {len(file):,} bytes {when}", text, within.at, "name a range within them")
+            raise PointedError(
+                f"{path} has {len(file):,} bytes {when}", text, *within.at, hint="name a range within them"
+            )
 
 
 _WRITERS = "write and append do; operations are numbered from op1"
 _WHEN = {Kept.OLD: "before the operations", Kept.NEW: "after the last operation"}
-
-
-def _pointed(message: str, text: str, at: tuple[int, int], hint: str) -> PointedError:
-    return PointedError(f"column {at[0] + 1}: {message}", text, *at, hint=hint)
 
 
 def _kinds(step: Step, history: History) -> Iterator[tuple[str, Kind]]:

@@ -255,7 +255,7 @@ class _Parser:
 
     def _fail(self, message: str, *, hint: str | None = None, at: Where | None = None) -> NoReturn:
         start, stop = at or self._token.at
-        raise PointedError(f"column {start + 1}: {message}", self._text, start, stop, hint=hint)
+        raise PointedError(message, self._text, start, stop, hint=hint)
 
 
 def _written(test: str) -> str:

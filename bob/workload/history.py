@@ -25,6 +25,14 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024
 """Files are followed in memory, each state of them."""
 
 
+class RefusedError(UsageError):
+    """A file system would refuse ``operation``: ``why``."""
+
+    def __init__(self, workload: str, operation: Operation, why: str) -> None:
+        super().__init__(f"workload {workload}: {write_one(operation)!r}: {why}", hint="see its setup")
+        self.operation, self.why = operation, why
+
+
 class Kind(StrEnum):
     """What a name refers to."""
 
@@ -163,7 +171,7 @@ class _FileSystem:
 def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[Performed, ...]]:
     """The history of ``workload``, and its setup and operations as the agent performs them.
 
-    Raises UsageError for a workload that a file system would refuse (a name that is not there, ...).
+    Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
     """
     system = _FileSystem()
     setup, _ = _run(system, workload.setup, FIRST_SETUP_NUMBER, -1, workload.name)
@@ -193,7 +201,7 @@ def _run(
         try:
             offset, written = _apply(system, operation, number, step)
         except ValueError as error:
-            raise UsageError(f"workload {name}: {write_one(operation)!r}: {error}", hint="see its setup") from None
+            raise RefusedError(name, operation, str(error)) from None
         performed.append(Performed(operation, number, offset, written))
         if isinstance(operation, ops.Write):
             wrote = (system.find(operation.path), offset, operation.length)

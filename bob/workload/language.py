@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bob.errors import PointedError, UsageError
+from bob.errors import PointedError, UsageError, meant
 from bob.workload import operations as ops
 from bob.workload.operations import How, Operation
 
@@ -129,14 +129,19 @@ GRAMMAR: dict[str, Form] = {
 def parse(text: str) -> tuple[Operation, ...]:
     """The operations in ``text``; raises PointedError at the first that is not one."""
     found = []
-    for match in _PIECE.finditer(text):
-        if piece := match[1].strip():
-            start = match.start(1) + match[1].index(piece)
-            try:
-                found.append(parse_one(piece))
-            except UsageError as error:
-                raise PointedError(error.message, text, start, start + len(piece), hint=error.hint) from None
+    for start, stop in places(text):
+        try:
+            found.append(parse_one(text[start:stop]))
+        except UsageError as error:
+            raise PointedError(error.message, text, start, stop, hint=error.hint) from None
     return tuple(found)
+
+
+def places(text: str) -> list[tuple[int, int]]:
+    """Where each operation stands in ``text``: its first character, and the one after its last."""
+    pieces = [(match, match[1].strip()) for match in _PIECE.finditer(text)]
+    starts = [(match.start(1) + match[1].index(piece), piece) for match, piece in pieces if piece]
+    return [(start, start + len(piece)) for start, piece in starts]
 
 
 def parse_one(text: str) -> Operation:
@@ -147,7 +152,7 @@ def parse_one(text: str) -> Operation:
         raise UsageError(f"{text!r}: {error}", hint="close the quotes") from None
     form = GRAMMAR.get(verb)
     if form is None:
-        raise UsageError(f"no operation {verb!r} in {text!r}", hint=f"operations: {', '.join(GRAMMAR)}")
+        raise UsageError(f"no operation {verb!r} in {text!r}", hint=meant(verb, GRAMMAR, "operations"))
     required = sum(1 for word in form.usage.split()[1:] if not word.startswith("["))
     optional = sum(1 for word in form.usage.split()[1:] if word.startswith("["))
     if not required <= len(words) <= required + optional:

@@ -36,9 +36,9 @@ def raising(error: BaseException) -> int:
         (RecordingError("refused", hint="look"), 7, "bob: refused\nhint: look\n"),
         (BobError("two\nlines", exit_code=Exit.GUEST), 6, "bob: two lines\n"),
         (
-            PointedError("no word", "some wrong\nword", 5, 10, hint="look"),
+            PointedError("no word", "some\nvery wrong\tword\nhere", 10, 15, hint="look"),
             2,
-            "bob: no word\n  some wrong word\n       ^^^^^\nhint: look\n",
+            "bob: no word\n  very wrong word\n       ^^^^^\nhint: look\n",
         ),
         (PointedError("no word", "some", 4, 4), 2, "bob: no word\n  some\n      ^\n"),
         (PointedError("no word", "", 0, 0), 2, "bob: no word\n"),

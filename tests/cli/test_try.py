@@ -154,24 +154,46 @@ def test_json(bob: Bob, work: Work) -> None:
         (
             ("create /a", "--expect", "exists\n '/世界"),
             (
-                'bob: --expect, column 9: "\'" is never closed',
-                "  exists  '/世界",
-                "          ^",
+                'bob: --expect, line 2, column 2: "\'" is never closed',
+                "   '/世界",
+                "   ^",
                 "hint: quote a path with such letters",
             ),
         ),
         (
             ("create /a; fsnc /a", "--expect", "exists /a"),
             (
-                "bob: no operation 'fsnc' in 'fsnc /a'",
+                "bob: OPERATIONS, column 12: no operation 'fsnc' in 'fsnc /a'",
                 "  create /a; fsnc /a",
                 "             ^^^^^^^",
-                "hint: operations: create",
+                "hint: did you mean 'fsync'?",
             ),
         ),
         (
-            ("fsync /a", "--expect", "exists /a"),
-            ("bob: workload try: 'fsync /a': /a does not exist", "hint: see its setup"),
+            ("create /a\nfsync /b\nfsync /a", "--expect", "exists /a"),
+            (
+                "bob: OPERATIONS, line 2, column 1: /b does not exist",
+                "  fsync /b",
+                "  ^^^^^^^^",
+                "hint: what --setup makes is there",
+            ),
+        ),
+        (
+            ("create /b", "--setup", "create /a; create /a", "--expect", "exists /a"),
+            (
+                "bob: --setup, column 12: /a exists already",
+                "  create /a; create /a",
+                "             ^^^^^^^^^",
+                "hint: what --setup makes is there",
+            ),
+        ),
+        (
+            ("create /a", "--finish", "fsync /b", "--expect", "exists /a"),
+            ("bob: --finish: /b does not exist", "hint: what --setup makes is there"),
+        ),
+        (
+            ("sync", "--expect", "exists /a"),
+            ("bob: --expect, column 8", "  exists /a", "         ^^", "hint: names: none"),
         ),
         (
             ("create /a", "--expect", ""),
@@ -182,7 +204,7 @@ def test_json(bob: Bob, work: Work) -> None:
         (("create /a", "--expect", "exists /a", "--at", "start"), ("bob: invalid value for '--at'", "hint: bob try")),
         (
             ("create /a", "--expect", "exists /a", "--finish", "never"),
-            ("bob: no operation 'never'", "  never", "  ^", "h"),
+            ("bob: --finish, column 1: no operation 'never'", "  never", "  ^", "h"),
         ),
         (
             ("create /a", "--expect", "exists /a", "--finish", "natural x"),

@@ -211,7 +211,7 @@ def test_what_cannot_be_asked_of_a_workload_is_pointed_at(text: str, wrong: str,
         check(parse(text), SMALL.history)
     assert text[caught.value.start : caught.value.stop] == wrong
     assert message in caught.value.message
-    assert caught.value.message.startswith(f"column {text.index(wrong) + 1}: ")
+    assert caught.value.place == f"column {text.index(wrong) + 1}"
     assert caught.value.hint
 
 

@@ -121,16 +121,17 @@ def test_names_that_nobody_observes_are_those_that_the_agent_leaves_out() -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "column"),
+    ("text", "wrong", "place"),
     [
-        ("create /a; fsnc /a", "fsnc /a", 12),
-        ("create /a\n  write /a 0  # how long?\nfsync /a", "write /a 0", 13),
-        ("write /a", "write /a", 1),
-        ("fsync /a; fsync 'a", "fsync 'a", 11),
+        ("create /a; fsnc /a", "fsnc /a", "column 12"),
+        ("create /a\n  write /a 0  # how long?\nfsync /a", "write /a 0", "line 2, column 3"),
+        ("create /a\nfsnc /a", "fsnc /a", "line 2, column 1"),
+        ("write /a\n", "write /a", "column 1"),
+        ("fsync /a; fsync 'a", "fsync 'a", "column 11"),
     ],
 )
-def test_the_operation_that_is_wrong_is_pointed_at(text: str, wrong: str, column: int) -> None:
+def test_the_operation_that_is_wrong_is_pointed_at(text: str, wrong: str, place: str) -> None:
     with pytest.raises(PointedError) as caught:
         parse(text)
     assert text[caught.value.start : caught.value.stop] == wrong
-    assert (caught.value.column, caught.value.text) == (column, text)
+    assert (caught.value.place, caught.value.text) == (place, text)
