@@ -15,7 +15,7 @@ from bob.cli.options import Known, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
-from bob.image.cache import OWN
+from bob.image.cache import OWN, images_folder
 from bob.report.counts import size
 from bob.report.trimmed import Trimmed
 from bob.request import DEFAULT_IMAGE
@@ -43,7 +43,7 @@ def list_images(json_file: Path | None) -> None:
     """List all guest images, built or not.
 
     An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
-    was made by --kernel, and --image takes its name too.
+    was made by --kernel, and --image takes its name too. The folder of each is in the JSON.
 
     \b
     Example:
@@ -55,12 +55,13 @@ def list_images(json_file: Path | None) -> None:
     if is_stdout(json_file):
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for heading in ("image", "", "kernel", "size", "folder"):
-        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=heading not in ("kernel", "folder"))
+    for heading in ("image", "", "kernel", "size"):
+        table.add_column(Text(heading, "bob.dim"), overflow="fold")
     for row in rows:
         taken = size(row["bytes"]) if row["bytes"] else ""
-        table.add_row(row["name"], Text(row["state"], _STYLES[row["state"]]), row["kernel"], taken, row["folder"])
+        table.add_row(row["name"], Text(row["state"], _STYLES[row["state"]]), row["kernel"], taken)
     console().print(Trimmed(table))
+    console().print(Text(f"in {images_folder()}", "bob.dim"), soft_wrap=True)
 
 
 @image.command()
@@ -98,8 +99,9 @@ def rm(names: tuple[str, ...]) -> None:
             raise UsageError(f"there is no guest image {name!r} to remove", hint=f"built: {there}")
     for found in images:
         if found.name in names:
+            taken = found.bytes_of_its_own
             remove(found)
-            click.echo(f"removed {found.folder} ({size(sum(found.sizes.values()))})")
+            click.echo(f"removed {found.folder} ({size(taken)})")
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def _described(found: Image, state: str) -> dict[str, Any]:
         "name": found.name,
         "state": state,
         "kernel": found.kernel_release,
-        "bytes": sum(found.sizes.values()),
+        "bytes": found.bytes_of_its_own,
         "folder": str(found.folder),
     }
 

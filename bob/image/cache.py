@@ -69,6 +69,11 @@ class Image:
         return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
 
     @property
+    def bytes_of_its_own(self) -> int:
+        """The bytes that go when it is removed: what it has from another image (a link) is that one's."""
+        return sum(size for name, size in self.sizes.items() if not (self.folder / name).is_symlink())
+
+    @property
     def modules(self) -> frozenset[str]:
         """The kernel's modules by name, with underscores, those that are built in too."""
         return module_names((self.folder / MODULES).read_text())

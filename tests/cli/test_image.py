@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bob.image import Image, load_recipe
+from bob.image import Image, load_recipe, recipe_names
 from bob.image.cache import image_folder, images_folder, write_manifest
 
 from .stand_in import Bob
@@ -36,6 +36,16 @@ def test_list_without_images(bob: Bob) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[1].split() == [NAME, "not", "built"]
+
+
+def test_each_image_has_a_line(bob: Bob, built: Path) -> None:
+    name = f"{NAME}+6.12.107+deb13-amd64"
+    put(images_folder() / f"{name}-0123456789abcdef", "0123456789abcdef", name)
+
+    *lines, where = bob("image", "list").out.splitlines()
+
+    assert where == f"in {images_folder()}"
+    assert [line.split()[0] for line in lines] == ["image", *recipe_names(), name]
 
 
 def test_list(bob: Bob, built: Path) -> None:
@@ -78,9 +88,12 @@ def test_rm_removes_nothing_if_one_name_is_wrong(bob: Bob, built: Path) -> None:
 
 def test_kernels_of_ones_own_are_listed_and_removed(bob: Bob, built: Path) -> None:
     mine = put(images_folder() / f"{NAME}+6.16.0-0123456789abcdef", "0123456789abcdef", f"{NAME}+6.16.0")
+    (mine / "root.erofs").symlink_to(built / "kernel")
+    sizes = {"kernel": 3 * 2**20, "root.erofs": 3 * 2**20}
+    write_manifest(Image(f"{NAME}+6.16.0", "0123456789abcdef", mine, "6.16.0", "", "", "2026-11-21", {}, sizes))
 
     lines = bob("image", "list").out.splitlines()
 
-    assert any(line.split()[:3] == [f"{NAME}+6.16.0", "own", "kernel"] for line in lines)
-    assert bob("image", "rm", f"{NAME}+6.16.0").code == 0
+    assert any(line.split() == [f"{NAME}+6.16.0", "own", "kernel", "6.16.0", "3", "MiB"] for line in lines)
+    assert bob("image", "rm", f"{NAME}+6.16.0").out == f"removed {mine} (3 MiB)\n"
     assert built.exists() and not mine.exists()
