@@ -68,11 +68,15 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
         raise UsageError(f"{bzimage} is no bzImage", hint="it is arch/x86/boot/bzImage of a built kernel")
     folders = [modules / release, modules / "lib/modules" / release]
     folders += [modules] if modules.resolve().name == release else []
-    folder = next((one for one in folders if (one / _INDEX).is_file()), None)
+    folder = next((one for one in folders if one.is_dir()), None)
     if folder is None:
         raise UsageError(
             f"{modules} has no modules of the kernel {release}",
             hint=f"make modules_install INSTALL_MOD_PATH=DIR makes DIR/lib/modules/{release}",
+        )
+    if not (folder / _INDEX).is_file():
+        raise UsageError(
+            f"{folder} has no {_INDEX}", hint=f"depmod -b DIR {release} makes it in DIR/lib/modules/{release}"
         )
     wanted = tuple(f"kernel/{path}" if path.endswith(".ko") else f"kernel/{path}/" for path in recipe.keep_modules)
     paths = sorted(str(path.relative_to(folder)) for path in folder.glob("**/*.ko*"))

@@ -26,18 +26,38 @@ GOOD, BAD, LOST, UNKNOWN, NO_BUILD, USAGE = "0 holds", "0 fails", "6 none", "3 u
 
 FAKE_BOB = """\
 #!/bin/sh
-# bob, but that a probe says what is written in the commit.
-[ "$1" = probe ] || exec {python} -m bob "$@"
-while [ "$1" != --out ]; do shift; done
+# bob, but that a probe says what is written in the commit, if it has the kernel that was built of it.
+case "$1" in
+    compare) exec {python} -m bob "$@" ;;
+    image) [ "$*" = "image rm debian-bookworm+6.16.0-$(cat commit)" ] && touch removed; exit ;;
+esac
+while [ $# != 0 ]; do
+    case "$1" in
+        --out) out=$2 ;;
+        --kernel) kernel=$2 ;;
+        --modules) modules=$2 ;;
+    esac
+    shift
+done
+cmp -s "$kernel" commit && cmp -s "$modules/built" commit || exit 70
 read -r code verdict < commit
-mkdir -p "$2"
-[ "$verdict" = none ] || cp "$RESULTS/$verdict.json" "$2/result.json"
+mkdir -p "$out"
+[ "$verdict" = none ] || cp "$RESULTS/$verdict.json" "$out/result.json"
 exit "$code"
 """
 
-FAKE_BUILD = """\
+FAKE_MAKE = """\
 #!/bin/sh
+# make, but that a kernel is the commit that it was built of.
 read -r what < commit
+for word; do
+    case "$word" in
+        kernelrelease) echo "6.16.0-$(cat commit)" ;;
+        olddefconfig) exit 0 ;;
+        INSTALL_MOD_PATH=*) cp commit "${word#*=}/built" ;;
+    esac
+done
+mkdir -p arch/x86/boot && cp commit arch/x86/boot/bzImage
 [ "$what" != build ]
 """
 
@@ -69,7 +89,7 @@ class Tree:
         }
         for path, text in (
             (programs / "bob", FAKE_BOB.format(python=sys.executable)),
-            (self.folder / "make-guest-image", FAKE_BUILD),
+            (programs / "make", FAKE_MAKE),
             (self.folder / "bisect-step", script()),
         ):
             path.write_text(text)
@@ -130,6 +150,7 @@ def test_a_step(tmp_path: Path, commit: str, reference: str, code: int) -> None:
     tree = Tree(tmp_path, [commit])
     assert tree.step(reference) == code
     assert list(tree.temporary.iterdir()) == []
+    assert (tree.folder / "removed").exists() is (commit is not NO_BUILD), "the image of the step's kernel"
 
 
 def test_a_bisection_goes_around_what_cannot_be_tested(tmp_path: Path) -> None:

@@ -88,6 +88,9 @@ def test_what_is_no_build(mine: tuple[Path, Path], tmp_path: Path) -> None:
         read_build(folder / "modules.dep", folder, load_recipe(NAME))
     with pytest.raises(UsageError, match=f"has no modules of the kernel {RELEASE}"):
         read_build(bzimage, tmp_path, load_recipe(NAME))
+    (folder / "modules.dep").rename(folder / "kernel/modules.dep")
+    with pytest.raises(UsageError, match=f"{RELEASE} has no modules.dep"):
+        read_build(bzimage, folder, load_recipe(NAME))
     folder.rename(folder.with_name("6.16.0-another"))
     with pytest.raises(UsageError, match="has no modules of"):
         read_build(bzimage, folder.with_name("6.16.0-another"), load_recipe(NAME))
