@@ -13,6 +13,7 @@ from rich.text import Text
 
 from bob.expect.answers import Answer
 from bob.expect.document import At, Tried
+from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.rows import style
 from bob.report.table import ALL_WHOLE_MEANS, nearby, witness_command
@@ -33,7 +34,8 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
     made, model = tried.configuration, tried.model
     options = [f"mkfs {made.mkfs_options}"] if made.mkfs_options else []
     told = ", ".join([*options, f"mounted {tried.mount}"])
-    console.print(Trimmed(Text.assemble((made.name, "bob.title"), (f"   {told}", "bob.dim"))))
+    title = Text.assemble((made.name, "bob.title"), (f"   {told}", "bob.dim"))
+    console.print(Trimmed(broken(title, console.width)))
     for number, operation in enumerate(tried.workload.operations, start=1):
         _print(console, Text(f"op{number}  {write_one(operation)}"), 2)
     console.print()

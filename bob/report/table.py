@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.report.broken import broken
 from bob.report.counts import explored, looked_at, plural
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
@@ -72,7 +73,7 @@ def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], lis
 
 def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:
     """Print one configuration: its table, the evidence for each ×, the reason for each ? and –, and the notes."""
-    console.print(Trimmed(_title(column)))
+    console.print(Trimmed(broken(_title(column), console.width)))
     console.print()
     console.print(Trimmed(_table(column)))
     found = [cell for cell in cells(column).values() if cell.verdict is not Verdict.HOLDS]
