@@ -45,7 +45,8 @@ class Observation:
     def summary(self) -> str:
         """One line for people."""
         if self.mounted:
-            return f"mounted, {len(self.tree or {})} names"
+            names = len(self.tree or {})
+            return f"mounted, {names} name{'' if names == 1 else 's'}"
         if not self.repaired:
             return f"does not mount ({self.error})"
         return f"does not mount ({self.error}); " + ("repaired" if self.tree is not None else "repair did not help")

@@ -18,7 +18,7 @@ from bob.guest.loss import Cause, GuestLost, Loss
 from bob.observe import explore as windows
 from bob.observe import rounds
 from bob.observe.explore import explore
-from bob.observe.observation import Findings, Observation
+from bob.observe.observation import Findings, Node, Observation
 from bob.result import States
 from bob.store import Observed
 from bob.trace.model import SECTOR_BYTES
@@ -349,6 +349,7 @@ def test_findings_grow_and_are_put_together_again() -> None:
     ("observation", "summary"),
     [
         (Observation(True, None, {}), "mounted, 0 names"),
+        (Observation(True, None, {"/d": Node("directory")}), "mounted, 1 name"),
         (Observation(False, "no", None), "does not mount (no)"),
         (Observation(False, "no", None, True), "does not mount (no); repair did not help"),
         (Observation(False, "no", {}, True), "does not mount (no); repaired"),
