@@ -31,9 +31,11 @@ from bob.workload.pattern import describe
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How often a witness showed its violation: ``confirmed`` of ``times``; and what was found, a line each."""
+    """How often a witness showed its violation on ``kernel``: ``confirmed`` of ``times``; and what was found, a line
+    each."""
 
     witness: str
+    kernel: str
     confirmed: int
     times: int
     observation_lines: tuple[str, ...]
@@ -65,10 +67,10 @@ def _replayed(
 ) -> Iterator[Replayed]:
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.REAL) as agent:
         for path, witness in witnesses:
-            yield _replay(agent, path, witness, times)
+            yield _replay(agent, image.kernel_release, path, witness, times)
 
 
-def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
+def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:
     payload = b"".join(data for _sector, data in witness.runs)
     delta, position = [], 0
     for sector, data in witness.runs:
@@ -86,7 +88,7 @@ def _replay(agent: Agent, path: Path, witness: Witness, times: int) -> Replayed:
     shown = [broken(witness, observation, undisturbed) for observation in observations]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
-    return Replayed(str(path), confirmed, times, lines(observations[0]), evidence)
+    return Replayed(str(path), kernel, confirmed, times, lines(observations[0]), evidence)
 
 
 def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:

@@ -123,7 +123,8 @@ def _print_whole(screen: Console, replayed: Replayed) -> None:
 
 
 def _count(replayed: Replayed) -> str:
-    return f"the violation shows in {replayed.confirmed} of {plural(replayed.times, 'mount')}"
+    times = plural(replayed.times, "mount")
+    return f"the violation shows in {replayed.confirmed} of {times}, kernel {replayed.kernel}"
 
 
 def _style(replayed: Replayed) -> str:

@@ -32,7 +32,7 @@ _THERE = "what --setup makes is there when the first operation begins"
 
 
 @click.command("try")
-@click.argument("operations", metavar="OPERATIONS")
+@click.argument("operations", metavar="OPERATIONS", nargs=-1, required=True)
 @click.option("--fs", type=Known("file system", file_systems), required=True, help="File system, e.g. ext4.")
 @configuration_options
 @click.option("--setup", metavar="OPERATIONS", default="", help="The initial tree, durable before it all begins.")
@@ -68,7 +68,7 @@ _THERE = "what --setup makes is there when the first operation begins"
 )
 @trying_options
 def try_(
-    operations: str,
+    operations: tuple[str, ...],
     fs: str,
     mount_opts: str,
     mkfs_opts: str,
@@ -117,7 +117,7 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
-    workload, history = _asked(setup, sys.stdin.read() if operations == STDIN else operations, finish)
+    workload, history = _asked(setup, _text(operations), finish)
     expectations = tuple(_expectation(text, history) for text in expected)
 
     from bob.prober import RUNS  # libvirt and paramiko take a while to load
@@ -135,6 +135,15 @@ def try_(
     if Verdict.FAILS in verdicts:
         return Exit.DIFFERENT
     return Exit.DONE if verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
+
+
+def _text(operations: tuple[str, ...]) -> str:
+    """The operations: one argument, or what is on standard input."""
+    if len(operations) > 1:
+        raise UsageError(
+            f"the operations are one argument, here are {len(operations)}", hint="quote them: 'create /a; fsync /a'"
+        )
+    return sys.stdin.read() if operations == (STDIN,) else operations[0]
 
 
 def _asked(setup: str, operations: str, finish: str) -> tuple[Workload, History]:

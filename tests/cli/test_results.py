@@ -87,6 +87,7 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
     Path("w.json").touch()
     answer: dict[str, Any] = {
         "witness": "w.json",
+        "kernel": "6.12.1",
         "confirmed": confirmed,
         "times": 3,
         "observation_lines": ("mounted", "/a: file, 4,096 B: data of operation 2 (4,096 B)"),
@@ -109,14 +110,14 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
     }
     assert "\n  /a: file, 4,096 B: data of operation 2 (4,096 B)\n" in ended.out
     assert ("× operation 3 is there, operation 2 is not\n" in ended.out) == (confirmed > 0)
-    assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts\n")
+    assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts, kernel 6.12.1\n")
     assert json.loads(Path("r.json").read_text())["confirmed"] == confirmed
 
 
 def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bob.cli.replay.asdict", vars)
     work.replayed = [
-        SimpleNamespace(witness=name, confirmed=confirmed, times=3, observation_lines=(), evidence="x")
+        SimpleNamespace(witness=name, kernel="6.12.1", confirmed=confirmed, times=3, observation_lines=(), evidence="x")
         for name, confirmed in (("a.json", 3), ("b.json", 2))
     ]
     Path("run").mkdir()
@@ -125,8 +126,8 @@ def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) 
 
     assert ended.code == 1
     assert ended.out == (
-        "a.json: the violation shows in 3 of 3 mounts\n"
-        "b.json: the violation shows in 2 of 3 mounts\n"
+        "a.json: the violation shows in 3 of 3 mounts, kernel 6.12.1\n"
+        "b.json: the violation shows in 2 of 3 mounts, kernel 6.12.1\n"
         "1 of 2 witnesses show their violation every time\n"
     )
     assert [one["confirmed"] for one in json.loads(Path("r.json").read_text())] == [3, 2]

@@ -201,6 +201,11 @@ def test_json(bob: Bob, work: Work) -> None:
         ),
         (("", "--expect", "exists /"), ("bob: there are no operations to be tried", "hint: such as")),
         (("create /a",), ("bob: missing option '--expect'", "hint: bob try --help")),
+        (("--expect", "exists /a"), ("bob: missing argument 'OPERATIONS'", "hint: bob try --help")),
+        (
+            ("create", "/a", "--expect", "exists /a"),
+            ("bob: the operations are one argument, here are 2", "hint: quote"),
+        ),
         (("create /a", "--expect", "exists /a", "--at", "start"), ("bob: invalid value for '--at'", "hint: bob try")),
         (
             ("create /a", "--expect", "exists /a", "--finish", "never"),
