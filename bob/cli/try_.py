@@ -35,7 +35,13 @@ _THERE = "what --setup makes is there when the first operation begins"
 @click.argument("operations", metavar="OPERATIONS", nargs=-1, required=True)
 @click.option("--fs", type=Known("file system", file_systems), required=True, help="File system, e.g. ext4.")
 @configuration_options
-@click.option("--setup", metavar="OPERATIONS", default="", help="The initial tree, durable before it all begins.")
+@click.option(
+    "--setup",
+    "setups",
+    metavar="OPERATIONS",
+    multiple=True,
+    help="The initial tree, durable before it all begins; may be repeated.",
+)
 @click.option(
     "--expect",
     "expected",
@@ -73,7 +79,7 @@ def try_(
     mount_opts: str,
     mkfs_opts: str,
     device: int,
-    setup: str,
+    setups: tuple[str, ...],
     expected: tuple[str, ...],
     at: str,
     finish: str,
@@ -117,7 +123,7 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
-    workload, history = _asked(setup, _text(operations), finish)
+    workload, history = _asked("\n".join(setups), _text(operations), finish)
     expectations = tuple(_expectation(text, history) for text in expected)
 
     from bob.prober import RUNS  # libvirt and paramiko take a while to load

@@ -66,6 +66,12 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
     assert (trial.at, trial.most_witnesses) == (At.ANY, 2)
 
 
+def test_no_setup_is_lost(bob: Bob, work: Work) -> None:
+    bob(*TRY, "--setup", "mkdir /d # first", "--setup", "create /d/b")
+    [(trial, _out)] = work.asked
+    assert trial.workload.setup == parse("mkdir /d; create /d/b")
+
+
 def test_operations_from_standard_input(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("create /a  # the first\nfsync /a\n"))
     bob("try", "--fs", "xfs", "-", "--expect", "exists /a")
@@ -201,6 +207,10 @@ def test_json(bob: Bob, work: Work) -> None:
         ),
         (("", "--expect", "exists /"), ("bob: there are no operations to be tried", "hint: such as")),
         (("create /a",), ("bob: missing option '--expect'", "hint: bob try --help")),
+        (
+            ("create /a", "--expect", "exists /a", "--image", "debian-bookworm", "--image", "debian-trixie"),
+            ("bob: a question is asked on one --image", "hint: ask it once for each"),
+        ),
         (("--expect", "exists /a"), ("bob: missing argument 'OPERATIONS'", "hint: bob try --help")),
         (
             ("create", "/a", "--expect", "exists /a"),
