@@ -59,7 +59,8 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
     first = result.configurations[0].name
     if (run / first).is_dir():
         console.print()
-        console.print(Text(f"bob show {nearby(run / first)}", "bob.command"), "shows a column with its evidence.")
+        command = Text(f"bob show {nearby(run / first)}", "bob.command")
+        console.print(command, "shows a column with its evidence.", soft_wrap=True)
     console.print()
 
 

@@ -134,4 +134,7 @@ def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) ->
         assert (f"\n! {column.name}: " in text) == (column.unmountable.states > 0)
     assert "bob replay" not in text
     assert f"\nbob show {tmp_path / shown.configurations[0].name} shows a column" in text
+    assert f"\nbob show {tmp_path / shown.configurations[0].name} shows a column" in printed(
+        shown, run=tmp_path, width=40
+    )
     assert "bob show" not in printed(shown, run=tmp_path / "elsewhere", width=200)

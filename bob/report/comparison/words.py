@@ -167,5 +167,5 @@ def _settings(result: Result) -> dict[str, str]:
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,
     }
-    mounted = {f"mount options of {column.name}": column.effective_mount_options for column in result.configurations}
-    return found | mounted
+    mounted = [column for column in result.configurations if column.effective_mount_options]  # the others were skipped
+    return found | {f"mount options of {column.name}": column.effective_mount_options for column in mounted}

@@ -250,3 +250,5 @@ def test_what_was_set_otherwise() -> None:
     column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw,noatime", (cell(),))
     other = run_side("b", run_of(column), Path())
     assert settings(compare(sides[0], other)) == (("mount options of ext4-ordered", "rw,relatime", "rw,noatime"),)
+    skipped = ConfigurationResult("ext4-ordered", "ext4", "", "", "", (cell(),))
+    assert settings(compare(sides[0], run_side("b", run_of(skipped), Path()))) == ()
