@@ -27,7 +27,7 @@ from bob.apm.clauses import (
     every_clause,
 )
 from bob.apm.model import Finding, Model, Status
-from bob.errors import UsageError
+from bob.errors import UsageError, meant
 from bob.workload.kinds import ChangeKind, Relation
 
 _SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
@@ -43,7 +43,7 @@ def names() -> tuple[str, ...]:
 def builtin(name: str) -> Model:
     """The built-in model of this name; UsageError if there is none."""
     if name not in _MODELS:
-        raise UsageError(f"there is no built-in model {name!r}", hint=f"bob knows: {', '.join(_MODELS)}")
+        raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
     about, clauses = _MODELS[name]
     promised = frozenset(clauses)
     findings = tuple(

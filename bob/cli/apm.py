@@ -15,7 +15,7 @@ from rich.text import Text
 from bob.cli.commands import Commands
 from bob.cli.options import RUN, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
-from bob.errors import Exit, StoreError, UsageError
+from bob.errors import Exit, StoreError, UsageError, meant
 from bob.report.counts import plural
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _model(name: str) -> Model:
     if name in names():
         return builtin(name)
     if not Path(name).is_file():
-        raise UsageError(f"there is no model {name!r}", hint=f"a file of `bob apm derive`, or {', '.join(names())}")
+        raise UsageError(f"there is no model {name!r}", hint=meant(name, names(), "a file of `bob apm derive`, or"))
     return load(Path(name))
 
 
