@@ -7,11 +7,11 @@ by going along the edges; what is left are the cells with more than one reading,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from bob.apm.clauses import Clause
-from bob.apm.dependencies import Graph
+from bob.apm.dependencies import Edge, Graph
 from bob.apm.readings import Constraint, Reading
 
 Known = dict[int, bool]
@@ -93,12 +93,16 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
     conflicts are facts. An observation that is not allowed and refutes none is ambiguous (:func:`forbidding`).
     """
     known, broken = _facts(graph, constraints, returned)
-    found = [Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised]
-    # A helper is there, or not, by its parts: it is those that show something.
-    there = [node for node, is_there in known.items() if is_there and graph.is_shown(node)]
-    for gate in {edge.clauses for edge in graph.edges if len(edge.clauses) == 1 and edge.clauses <= promised}:
-        found += _shown(graph, frozenset({frozenset(), gate}), gate, there, known)
-    return found
+    found = {
+        clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
+    }
+    for edge in graph.edges:
+        # What is known is closed under the edges without clauses: so one edge is enough to show a conflict.
+        if known.get(edge.node) is True and known.get(edge.needs) is False and len(edge.clauses) == 1:
+            (clause,) = edge.clauses
+            if clause in promised and clause not in found:
+                found[clause] = Conflict(edge.clauses, *_shown(graph, known, edge))
+    return list(found.values())
 
 
 def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> Conflict:
@@ -136,25 +140,16 @@ def _facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tu
         unsettled = later
 
 
-def _shown(
-    graph: Graph, gates: Set[frozenset[Clause]], gate: frozenset[Clause], there: Iterable[int], known: Known
-) -> Iterator[Conflict]:
-    """The first conflict along edges of these ``gates`` from something that is there to something that is not."""
-    needs: dict[int, list[int]] = {}
+def _shown(graph: Graph, known: Known, conflict: Edge) -> tuple[int, int]:
+    """What a crash shows of a conflict: a helper is there, or missing, by its parts."""
+    there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
-        if edge.clauses in gates:
-            needs.setdefault(edge.node, []).append(edge.needs)
-    came: dict[int, int] = {node: node for node in there}
-    stack = sorted(came, reverse=True)
-    while stack:
-        node = stack.pop()
-        for other in needs.get(node, ()):
-            if known.get(other) is False and graph.is_shown(other):
-                yield Conflict(gate, came[node], other)
-                return
-            if other not in came:
-                came[other] = came[node]
-                stack.append(other)
+        if not edge.clauses:
+            if edge.needs == there and not graph.is_shown(there) and known.get(edge.node) is True:
+                there = edge.node
+            if edge.node == missing and not graph.is_shown(missing) and known.get(edge.needs) is False:
+                missing = edge.needs
+    return there, missing
 
 
 def _follow(known: Known, node: int, along: Sequence[Sequence[int]], *, value: bool) -> bool:

@@ -114,7 +114,12 @@ class _Weakening:
                     f"no model allows a crash state of {workload.folder.name}: {sight.state.to_json()}",
                     hint="bob's own reading of it is wrong: please report it",
                 )
-            self._refute(workload, sight, replace(conflict, clauses=self._doubtful(conflict.clauses)), alone=False)
+            self._refute(
+                workload,
+                sight,
+                replace(conflict, clauses=self._doubtful(conflict.clauses)),
+                alone=len(conflict.clauses) == 1,
+            )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
         """Which of the clauses that forbid something together to give up."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 from bob.apm.micro import DataCell, SizeCell, Value, Workings
 from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
@@ -12,7 +15,7 @@ _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, 
 def kind_of_hole(taken: Workings, cell: DataCell) -> ChangeKind | None:
     """By which kind of change a piece can be seen without its data: the first to write it, or to reach over it; None
     if by none."""
-    kinds = [_kind(taken, at) for at in (*taken.writers.get(cell, ()), *_reaching(taken, cell))]
+    kinds = (_kind(taken, at) for at in chain(taken.writers.get(cell, ()), _reaching(taken, cell)))
     return next((kind for kind in kinds if kind in _WITH_HOLES), None)
 
 
@@ -32,10 +35,10 @@ def stale_at(start: int, length: int) -> bytes:
     return stale(skip + length)[skip:]
 
 
-def _reaching(taken: Workings, cell: DataCell) -> list[int]:
+def _reaching(taken: Workings, cell: DataCell) -> Iterator[int]:
     """The sizes with which a piece, or its beginning, can be seen."""
     sizes = taken.writers.get(SizeCell(cell.thing), ())
-    return [at for at in sizes if _reaches(taken.operations[at].value, cell.start)]
+    return (at for at in sizes if _reaches(taken.operations[at].value, cell.start))
 
 
 def _kind(taken: Workings, at: int) -> ChangeKind:

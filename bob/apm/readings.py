@@ -45,6 +45,7 @@ class Reader:
     def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
         self._taken = taken
         self._inodes = inodes
+        self._sizes_over: dict[DataCell, frozenset[int]] = {}
         history = taken.history
         self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
 
@@ -124,7 +125,9 @@ class Reader:
         absent = frozenset(writers)
         kind = kind_of_hole(self._taken, cell)
         if len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
-            grown = sizes_over(self._taken, cell)
+            if cell not in self._sizes_over:
+                self._sizes_over[cell] = sizes_over(self._taken, cell)
+            grown = self._sizes_over[cell]
             yield Reading(missing=absent | grown)
             if grown:
                 yield Reading(missing=absent, breaks=Never(ChangeKind.APPEND, Fill.ZEROS))
