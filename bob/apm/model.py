@@ -82,13 +82,14 @@ class Model:
 
 
 def to_json(model: Model) -> dict[str, Any]:
-    """A model as a plain document."""
+    """A model as a plain document; what was never tried and is not promised is left out."""
+    told = [one for one in model.findings if one.promised or one.workloads or one.status is not Status.ASSUMED]
     return {
         "schema": SCHEMA,
         "name": model.name,
         "about": model.about,
         "source": dict(model.source),
-        "clauses": [_finding_to_json(finding) for finding in model.findings],
+        "clauses": [_finding_to_json(finding) for finding in told],
     }
 
 

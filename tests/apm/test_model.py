@@ -1,0 +1,75 @@
+"""The document of a model, and the models that others wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bob.apm.builtin import builtin, names
+from bob.apm.clauses import Ordered, every_clause
+from bob.apm.compare import differences
+from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
+from bob.apm.published import from_published
+from bob.crash.state import CrashState
+from bob.errors import MalformedError, UsageError
+from bob.report.published import osdi14
+from bob.workload.kinds import ChangeKind, Relation
+
+SAFE_RENAME = Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE)
+STATE = CrashState(3, (4, 5), ((7, ((0, 2),)),))
+
+
+def test_a_model_is_written_and_read_again(tmp_path: Path) -> None:
+    refutation = Refutation("r", "w", "natural", "000-w", STATE, "this is there, that is not", 2, 1, witness="w.json")
+    clauses = every_clause()
+    findings = (
+        Finding(clauses[0], Status.EXHAUSTIVE, promised=True, workloads=3, states=2**90),
+        Finding(clauses[1], Status.SAMPLED, promised=False, workloads=1, states=7, reason="why not"),
+        Finding(clauses[2], Status.REFUTED, promised=False, workloads=1, states=7, refutation=refutation),
+    )
+    model = Model("m", "about", findings, {"run": "r"})
+    save(model, tmp_path / "apm" / "m.json")
+    assert load(tmp_path / "apm" / "m.json") == model
+    assert model.finding(clauses[9]) == Finding(clauses[9], Status.ASSUMED, promised=False)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"schema": "bob.apm/1"}, {"schema": "bob.result/1"}])
+def test_what_is_no_model_is_refused_in_one_line(wrong: dict[str, object]) -> None:
+    with pytest.raises(MalformedError):
+        from_json(wrong)
+
+
+def test_a_clause_that_bob_does_not_know_is_named() -> None:
+    document = to_json(builtin("ext4-o"))
+    document["clauses"][0]["clause"] = "ordered chaos"
+    with pytest.raises(MalformedError, match="ordered chaos"):
+        from_json(json.loads(json.dumps(document)))
+
+
+def test_the_built_in_models_are_as_the_paper_orders_them() -> None:
+    promised = {name: builtin(name).promised for name in names()}
+    assert promised["btrfs"] < promised["ext4-o"] < promised["ext3-j"]
+    assert promised["ext3-w"] < promised["ext3-j"]
+    assert promised["ext3-o"] < promised["ext3-j"]
+    assert SAFE_RENAME in promised["ext4-o"]
+    with pytest.raises(UsageError, match="ext5"):
+        builtin("ext5")
+
+
+def test_two_models_differ_by_clauses_each_with_a_workload_that_shows_it() -> None:
+    found = list(differences(builtin("ext4-o"), builtin("btrfs")))
+    assert {apart.stronger.name for apart in found} == {"ext4-o"}
+    assert {type(apart.clause) for apart in found} == {Ordered}
+    shown = [apart for apart in found if apart.tree is not None]
+    assert len(shown) > len(found) / 2
+    assert all(len(apart.workload.operations) == 2 for apart in shown if apart.workload is not None)
+    assert not list(differences(builtin("ext4-o"), builtin("ext4-o")))
+
+
+def test_a_published_column_is_a_model_of_what_was_not_found() -> None:
+    writeback, journal = (from_published(name, osdi14()).promised for name in ("ext3-writeback", "ext3-datajournal"))
+    assert writeback < journal
+    with pytest.raises(UsageError, match="zfs"):
+        from_published("zfs", osdi14())

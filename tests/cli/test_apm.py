@@ -1,0 +1,60 @@
+"""``bob apm`` on the command line; what needs a run is in tests/e2e/test_models.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bob.cli.main import run as bob
+
+
+def test_states_are_listed_as_trees(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bob(["apm", "states", "ext4-o", "--setup", "write /f 0 8K", "write /g 0 4K; rename /g /f"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("4 crash states of 12 micro-operations")
+    assert "/f  4,096 B: operation 1 (4,096 B)" in said
+
+
+def test_states_as_json_have_what_each_micro_operation_needs(tmp_path: Path) -> None:
+    asked = ["apm", "states", "ext3-j", "create /a; mkdir /b", "--json", str(tmp_path / "s.json")]
+    assert bob(asked) == 0
+    document = json.loads((tmp_path / "s.json").read_text())
+    assert document["dependencies"] == [[], [0]]
+    assert document["complete"]
+    assert document["states"] == [["(nothing)"], ["/a  0 B"], ["/a  0 B", "/b/"]]
+
+
+def test_more_states_than_the_limit_are_not_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bob(["apm", "states", "btrfs", "create /a; create /b; create /c", "--limit", "3"]) == 3
+    assert capsys.readouterr().out.startswith("more than 3 crash states")
+
+
+def test_models_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bob(["apm", "compare", "ext4-o", "ext4-o"]) == 0
+    assert bob(["apm", "compare", "ext4-o", "btrfs"]) == 1
+    said = capsys.readouterr().out
+    assert "ext4-o promises, btrfs does not" in said
+    assert "may leave" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["states", "ext5", "create /a"], "there is no model 'ext5'"),
+        (["states", "ext4-o", "creat /a"], "did you mean 'create'?"),
+        (["states", "ext4-o", "unlink /a"], "/a does not exist"),
+        (["check", "ext4-o", "."], "is no run directory"),
+        (["derive", "."], "is no run directory"),
+    ],
+)
+def test_mistakes_are_one_line_and_a_hint(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bob(["apm", *arguments]) in (2, 9)
+    said = capsys.readouterr().err
+    assert says in said
+    assert "hint:" in said
+    assert "Traceback" not in said
