@@ -1,0 +1,133 @@
+"""A model as a file for ALICE's replayer, and what cannot be said there.
+
+ALICE (github.com/madthanu/alice, the tool of OSDI'14) replays a trace of system calls and asks a class for two things:
+what disk operations each call is made of (``get_disk_ops``), and what each of those needs (``get_deps``). The file is
+``alice.py.j2``: the promised clauses as tables, and the rules of :mod:`bob.apm.dependencies` over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import fill
+
+from bob import __version__
+from bob.apm.clauses import Call, Clause, Durable, Fill, Intact, Never, Ordered, Part, What, Whole, every_clause
+from bob.apm.model import Model
+from bob.report.templating import environment
+from bob.workload.kinds import ChangeKind
+
+_WIDTH = 116
+_KINDS = len(ChangeKind) - 1
+"""Of those that ALICE records, each is one that may come later: that is written ``any``."""
+_BY_ALICE = tuple(
+    Durable(call, what)
+    for calls, covered in (
+        ((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
+        ((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
+    )
+    for call in calls
+    for what in covered
+)
+"""What ALICE's own disk operation ``sync`` orders before all that follows, whatever a class says."""
+
+_ALWAYS = (
+    "ALICE does not record extended attributes, and stops at a program that calls syncfs or sync_file_range. It cannot "
+    "replay the rename of a directory. A symbolic link is a file or a directory to it.",
+    "bob has not measured msync: nothing is promised after it. ALICE does not tell O_SYNC from O_DSYNC: such a write "
+    "has what the model promises for both.",
+    "A write makes the file as long as it reaches when ALICE replays it. So it needs that size here, beside what the "
+    "model says; without the size it would not be seen in bob's trees either. Where a file is cut and grows again, "
+    "ALICE shows zeros, also where the model allows the old data.",
+    "Pieces are those of ALICE's splits, by count or aligned, but never less than a sector: bob's own are those of "
+    "('aligned', 512). A file grows to the ends of 4 KiB blocks, and to its last size. A piece of which calls wrote "
+    "different parts counts as one.",
+    "Where data is missing but the size is there, zeros are what the size alone leaves, and garbage, where the model "
+    "allows stale contents, is a write of its own. The gap that a write past the end leaves shows zeros only.",
+)
+
+
+def alice_module(model: Model) -> str:
+    """The model as one Python file (Python 2.7 and 3, ASCII) with the class ``FileSystem``; it does not import bob."""
+    promised = model.promised
+    return (
+        environment()
+        .get_template("alice.py.j2")
+        .render(
+            bob=__version__,
+            heading=_safe(f"The persistence model {model.name}."),
+            about=fill(_safe(model.about), _WIDTH),
+            origin=[_safe(f"{key}: {value}") for key, value in model.source.items()] or ["nothing that it names"],
+            limits=[_item(sentence) for sentence in not_sayable(model)],
+            name=ascii(model.name),
+            whole=_table(promised, Whole, ("kind",), "unit"),
+            never=_table(promised, Never, ("kind",), "fill"),
+            durable=_table(promised, Durable, ("call",), "what"),
+            ordered=_table(promised, Ordered, ("relation", "before"), "after"),
+        )
+    )
+
+
+def not_sayable(model: Model) -> list[str]:
+    """What of this model cannot be said in ALICE, or is said there in another way: sentences."""
+    promised, found = model.promised, []
+    if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
+        found.append(
+            "ALICE's own «sync» orders what an fsync covers before all that follows, so a model that promises less "
+            f"cannot be said with it. This one does promise less: it lacks {_named(weaker)}. Therefore the return of "
+            "an fsync is another operation here (a stdout without text), which ALICE orders nothing by itself; an "
+            "explorer that puts in a sync of ALICE's own checks a stronger model than this one."
+        )
+    else:
+        found.append(
+            "ALICE's own «sync» orders what an fsync covers before all that follows, so a model that promises less "
+            "cannot be said with it. This one promises that much. All the same the return of an fsync is another "
+            "operation here (a stdout without text), so that what is ordered is what the model says."
+        )
+    if missing := [part for part in Part if Intact(part) not in promised and part is not Part.ATTRIBUTES]:
+        found.append(
+            f"The model does not promise that a crash leaves no {' or '.join(missing)} that nobody made; ALICE never "
+            "makes such states, so it checks a stronger model."
+        )
+    if odd := [
+        what
+        for what in What
+        if (Durable(Call.SYNC_WRITE, what) in promised) != (Durable(Call.DSYNC_WRITE, what) in promised)
+    ]:
+        found.append(f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}): here both promise what both do.")
+    if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:
+        found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
+    return [*found, *_ALWAYS]
+
+
+def _table(promised: frozenset[Clause], clauses: type[Clause], keys: Sequence[str], value: str) -> str:
+    """What is promised by the clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
+    found: dict[str, list[str]] = {}
+    for clause in every_clause():
+        if isinstance(clause, clauses) and clause in promised and not _is_of_attributes(clause):
+            found.setdefault(" ".join(getattr(clause, key) for key in keys), []).append(getattr(clause, value))
+    return "\n".join(f"{key}: {'any' if len(words) == _KINDS else ' '.join(words)}" for key, words in found.items())
+
+
+def _is_of_attributes(clause: Clause) -> bool:
+    match clause:
+        case Ordered(before, after):
+            return ChangeKind.SETXATTR in (before, after)
+        case Whole(kind):
+            return kind is ChangeKind.SETXATTR
+        case Durable(_call, what):
+            return what in (What.ATTRIBUTES, What.OTHER_ATTRIBUTES)
+    return False
+
+
+def _named(clauses: Iterable[Clause]) -> str:
+    return ", ".join(f"«{clause.name}»" for clause in clauses)
+
+
+def _item(sentence: str) -> str:
+    return fill(_safe(sentence), _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _safe(text: str) -> str:
+    """``text`` for an ASCII docstring."""
+    plain = text.translate({ord("«"): "'", ord("»"): "'", ord("’"): "'"})
+    return plain.replace("\\", "\\\\").replace('"', "'").encode("ascii", "backslashreplace").decode().strip()
