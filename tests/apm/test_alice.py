@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -12,14 +12,13 @@ import pytest
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Unit, Whole, clause_of, every_clause
 from bob.apm.dependencies import Graph
 from bob.apm.export.alice import alice_module, not_sayable
-from bob.apm.model import Finding, Model, Status
 from bob.apm.states import allowed_trees, dependencies
 from bob.workload import operations as ops
 from bob.workload.history import History, simulate
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.operations import How, Workload
 from tests.apm.alice_stand_in import Left, Struct, counterparts, disk_operations, load, replay
-from tests.apm.cases import EVERYTHING, NOTHING, graph_of_workload, without_order, workload
+from tests.apm.cases import EVERYTHING, NOTHING, graph_of_workload, model, without_order, workload
 from tests.workload.generators import random_workload
 
 WORKLOADS = {
@@ -67,12 +66,6 @@ PARENT = frozenset({clause_of("durable fsync-file parent")})
 ORDERED = frozenset(clause for clause in every_clause() if isinstance(clause, Ordered))
 DURABLE = frozenset(clause for clause in every_clause() if isinstance(clause, Durable))
 MODELS = [EVERYTHING, NOTHING, without_order(), ORDERED, DURABLE, SAFE_RENAME, PARENT, *random_models()]
-
-
-def model(promised: Iterable[Clause]) -> Model:
-    wanted = frozenset(promised)
-    findings = [Finding(clause, Status.EXHAUSTIVE, clause in wanted) for clause in every_clause()]
-    return Model("a-model", "For a test.", tuple(findings), {"kernel": "6.1.0", "run": 'a "run" \\ of «mine»'})
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

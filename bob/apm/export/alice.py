@@ -12,6 +12,7 @@ from textwrap import fill
 
 from bob import __version__
 from bob.apm.clauses import Call, Clause, Durable, Fill, Intact, Never, Ordered, Part, What, Whole, every_clause
+from bob.apm.export.origin import origin
 from bob.apm.model import Model
 from bob.report.templating import environment
 from bob.workload.kinds import ChangeKind
@@ -56,7 +57,7 @@ def alice_module(model: Model) -> str:
             bob=__version__,
             heading=_safe(f"The persistence model {model.name}."),
             about=fill(_safe(model.about), _WIDTH),
-            origin=[_safe(f"{key}: {value}") for key, value in model.source.items()] or ["nothing that it names"],
+            origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["nothing that it names"],
             limits=[_item(sentence) for sentence in not_sayable(model)],
             name=ascii(model.name),
             whole=_table(promised, Whole, ("kind",), "unit"),

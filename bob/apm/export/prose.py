@@ -1,0 +1,117 @@
+"""A model in prose, for people who write programs that keep data: what to rely on, what not, and how that is known.
+
+The page stands alone, as bob's other pages do (:mod:`bob.report.page`); ``model.html.j2`` has its words. The text is
+Markdown, with matrices that fit a terminal; ``model.md.j2`` has its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from bob import __version__
+from bob.apm.clauses import Clause, Intact, Never, Whole, every_clause
+from bob.apm.export.claims import claims
+from bob.apm.export.origin import origin
+from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
+from bob.apm.model import Finding, Model
+from bob.report.counts import plural
+from bob.report.escape import Raw, markdown, markdown_code
+from bob.report.templating import environment, html
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Clauses of one kind, in a list."""
+
+    title: str
+    about: str
+    cells: tuple[Cell, ...]
+
+
+def page(model: Model, picture: str = "", folder: str = "") -> str:
+    """The page about a model.
+
+    ``picture`` is an ``<svg>`` element that shows it among others (:func:`bob.apm.export.lattice.lattice`), empty for
+    none; ``folder`` is where the model's file is, seen from the page, with a slash at its end: its witnesses are named
+    from there.
+    """
+    return html().get_template("model.html.j2").render(**_told(model), picture=Markup(picture), folder=folder)
+
+
+def text(model: Model) -> str:
+    """The same as Markdown, without the evidence for each order that does not hold."""
+    made = environment(finalize=markdown)
+    made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
+    return made.get_template("model.md.j2").render(**_told(model))
+
+
+def _told(model: Model) -> dict[str, Any]:
+    """What page and text both tell."""
+    reader = Reader(model)
+    every = claims(reader)
+    refuted = [Cell(reader.finding(clause)) for clause in every_clause()]
+    return {
+        "bob": __version__,
+        "model": model,
+        "origin": origin(model.source),
+        "promised": [claim for claim in every if all(finding.promised for finding in claim.findings)],
+        "refuted": [claim for claim in every if claim.standing is Standing.REFUTED],
+        "open": [claim for claim in every if _is_open(claim)],
+        "groups": list(_groups(reader)),
+        "orders": list(reader.orders()),
+        "durability": reader.durability(),
+        "evidence": [cell for cell in refuted if cell.standing is Standing.REFUTED],
+        "standings": [(one, sum(cell.standing is one for cell in refuted)) for one in Standing],
+        "why": _why,
+    }
+
+
+def _is_open(claim: Claim) -> bool:
+    return claim.standing in (Standing.DOUBTED, Standing.UNTRIED)
+
+
+def _why(finding: Finding) -> str:
+    """Why a clause stands as it does, in a sentence or a part of one."""
+    if finding.refutation is not None:
+        return finding.refutation.evidence
+    if finding.reason:
+        return finding.reason
+    if not finding.workloads:
+        return ""
+    return f"{plural(finding.workloads, 'workload')}, {plural(finding.states, 'crash state')}"
+
+
+def _groups(reader: Reader) -> Iterable[Group]:
+    yield Group(
+        "What comes all at once",
+        "A change that is not whole may be there in part, in any part of its sectors and names.",
+        reader.cells(_of(Whole)),
+    )
+    yield Group(
+        "What may be found where data is missing",
+        "A file can be long enough on the disk before its data is.",
+        reader.cells(_of(Never)),
+    )
+    yield Group("What a crash leaves alone", "What nobody did should not be found.", reader.cells(_of(Intact)))
+
+
+def _of(kind: type[Clause]) -> list[Clause]:
+    return [clause for clause in every_clause() if isinstance(clause, kind)]
+
+
+def _drawn(matrix: Matrix) -> str:
+    """A matrix in letters: columns are numbered, and named below where they are not those of the rows."""
+    rows = [name for name, _cells in matrix.rows]
+    is_square = tuple(rows) == matrix.columns
+    width = max(map(len, rows))
+    lines = [" " * (width + 4) + "".join(f"{number:>3}" for number in range(1, len(matrix.columns) + 1))]
+    for number, (name, cells) in enumerate(matrix.rows, start=1):
+        before = f"{number:>2}  " if is_square else "    "
+        lines.append(f"{before}{name:<{width}}" + "".join(f"{cell.standing.mark:>3}" for cell in cells))
+    if not is_square:
+        lines += ["", *(f"{number:>2}  {name}" for number, name in enumerate(matrix.columns, start=1))]
+    return "\n".join(f"    {line}".rstrip() for line in lines)

@@ -1,0 +1,175 @@
+"""How the clauses of a model stand, sorted for people: marks, matrices of clauses, and claims that rest on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bob.apm.clauses import Call, Clause, Durable, Ordered, What
+from bob.apm.model import Finding, Model, Status
+from bob.workload.kinds import ChangeKind, Relation
+
+
+class Standing(Enum):
+    """What a model says of a clause: a mark, the tone of its colour (page.css), and what it means."""
+
+    HELD = "✓", "holds", "promised: it held in every legal crash state"
+    SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
+    ASSUMED = "○", "holds", "promised, and assumed: no run was asked"
+    DOUBTED = "?", "unknown", "not promised, though nothing refutes it"
+    REFUTED = "×", "fails", "not promised: a crash state refutes it"
+    UNTRIED = "–", "skipped", "not promised: nothing puts it to the test"
+
+    def __init__(self, mark: str, tone: str, meaning: str) -> None:
+        self.mark, self.tone, self.meaning = mark, tone, meaning
+
+
+def standing(finding: Finding) -> Standing:
+    """How a clause stands."""
+    if finding.status is Status.REFUTED:
+        return Standing.REFUTED
+    if finding.promised:
+        return _PROMISED[finding.status]
+    return Standing.UNTRIED if finding.status is Status.ASSUMED else Standing.DOUBTED
+
+
+_PROMISED = {
+    Status.EXHAUSTIVE: Standing.HELD,
+    Status.SAMPLED: Standing.SAMPLED,
+    Status.ASSUMED: Standing.ASSUMED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A clause in a list or a matrix."""
+
+    finding: Finding
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands."""
+        return standing(self.finding)
+
+    @property
+    def anchor(self) -> str:
+        """Where its evidence is on the page."""
+        return f"refuted-{self.finding.clause.name.replace(' ', '-')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Clauses by two of their words; ``rows`` has a label and its cells."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that a program may want to rely on, and the clauses that make it so."""
+
+    sentence: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def standing(self) -> Standing:
+        """That of its weakest clause."""
+        return max((standing(finding) for finding in self.findings), key=_WEAKER.index)
+
+    @property
+    def weakest(self) -> Finding:
+        """The clause that it fails by, where it fails."""
+        return next(finding for finding in self.findings if standing(finding) is self.standing)
+
+    @property
+    def promised(self) -> int:
+        """How many of its clauses are promised."""
+        return sum(finding.promised for finding in self.findings)
+
+
+_WEAKER = (
+    Standing.HELD,
+    Standing.SAMPLED,
+    Standing.ASSUMED,
+    Standing.DOUBTED,
+    Standing.UNTRIED,
+    Standing.REFUTED,
+)
+
+
+class Reader:
+    """Looks clauses up in a model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._findings = {finding.clause: finding for finding in model.findings}
+
+    def finding(self, clause: Clause) -> Finding:
+        """How a clause stands."""
+        return self._findings.get(clause) or self._model.finding(clause)
+
+    def cells(self, clauses: Iterable[Clause]) -> tuple[Cell, ...]:
+        """These clauses as cells."""
+        return tuple(Cell(self.finding(clause)) for clause in clauses)
+
+    def claim(self, sentence: str, clauses: Iterable[Clause]) -> Claim:
+        """A claim that rests on these clauses."""
+        return Claim(sentence, tuple(self.finding(clause) for clause in clauses))
+
+    def orders(self) -> Iterator[Matrix]:
+        """The orders, a matrix for each relation: earlier kinds down, later ones across."""
+        for relation, (title, about) in _RELATIONS.items():
+            rows = ((before, [Ordered(before, after, relation) for after in ChangeKind]) for before in ChangeKind)
+            yield Matrix(title, about, tuple(map(label, ChangeKind)), self._rows(rows))
+
+    def durability(self) -> Matrix:
+        """What each call makes durable: calls down, what across."""
+        rows = ((call, [Durable(call, what) for what in What]) for call in Call)
+        return Matrix("", "", tuple(map(label, What)), self._rows(rows))
+
+    def _rows(self, rows: Iterable[tuple[str, Iterable[Clause]]]) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+        return tuple((label(row), self.cells(clauses)) for row, clauses in rows)
+
+
+_RELATIONS: Mapping[Relation, tuple[str, str]] = {
+    Relation.SAME_FILE: ("Changes of the same file", "Both are about one file, or one directory."),
+    Relation.SAME_DIRECTORY: (
+        "Changes in the same directory",
+        "They are about two files, but change names in one directory, or their files have names there.",
+    ),
+    Relation.OTHER_DIRECTORY: (
+        "Changes in different directories",
+        "They have neither a file nor a directory in common.",
+    ),
+}
+
+
+def label(word: str) -> str:
+    """A word of a clause for people."""
+    return _LABELS.get(word, word.replace("-", " "))
+
+
+_LABELS: Mapping[str, str] = {
+    Call.FSYNC_FILE: "fsync of a file",
+    Call.FDATASYNC_FILE: "fdatasync of a file",
+    Call.FSYNC_DIRECTORY: "fsync of a directory",
+    Call.FDATASYNC_DIRECTORY: "fdatasync of a directory",
+    Call.SYNC_WRITE: "O_SYNC write",
+    Call.DSYNC_WRITE: "O_DSYNC write",
+    Call.RETURN: "any operation",
+    What.DATA: "its data",
+    What.SIZE: "its size",
+    What.ATTRIBUTES: "its attributes",
+    What.ENTRY: "the name it was made with",
+    What.NAMES: "its links and renames",
+    What.ENTRIES: "the names in it",
+    What.PARENT: "its directory’s name",
+    What.OTHER_OVERWRITES: "other files’ overwrites",
+    What.OTHER_APPENDS: "other files’ appends",
+    What.OTHER_NAMES: "other names",
+    What.OTHER_ATTRIBUTES: "other files’ attributes",
+}

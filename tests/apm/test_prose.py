@@ -1,0 +1,104 @@
+"""A model in prose: what is said to hold and what not, and the evidence; as a page and for a terminal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from bob.apm.builtin import builtin
+from bob.apm.clauses import Clause, clause_of, every_clause
+from bob.apm.export.claims import claims
+from bob.apm.export.origin import origin
+from bob.apm.export.prose import page, text
+from bob.apm.export.standing import Reader, Standing, standing
+from bob.apm.model import Finding, Model, Refutation, Status
+from bob.crash.state import CrashState
+from tests.apm.cases import EVERYTHING, NOTHING, model
+
+SAFE = {clause_of("ordered append rename-over same-file"), clause_of("whole rename-over whole")}
+REPLACED = "A file that is replaced"
+
+
+def refuting(clause: Clause, evidence: str, witness: str | None = None) -> Model:
+    made = Refutation("run", "a <b>workload</b>", "natural", "folder", CrashState(0), evidence, witness=witness)
+    strong = model(EVERYTHING)
+    findings = [
+        replace(one, status=Status.REFUTED, promised=False, refutation=made) if one.clause == clause else one
+        for one in strong.findings
+    ]
+    return replace(strong, findings=tuple(findings))
+
+
+def section(whole: str, title: str) -> str:
+    return whole.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_what_is_promised_can_be_relied_on_and_what_is_refuted_cannot() -> None:
+    assert REPLACED in section(text(model(SAFE)), "What you can rely on")
+    one = next(iter(SAFE))
+    whole = text(refuting(one, "the new name is there, the data is not"))
+    assert REPLACED not in section(whole, "What you can rely on")
+    told = section(whole, "What you cannot rely on")
+    assert REPLACED in told and "1 of the 2 clauses" in told and "the new name is there, the data is not" in told
+    unknown = section(text(model(NOTHING)), "What is not known")
+    assert REPLACED in unknown and "Nothing of what programs" in section(text(model(NOTHING)), "What you can rely on")
+
+
+def test_every_claim_is_told_once() -> None:
+    for one in (model(EVERYTHING), model(NOTHING), model(SAFE), builtin("ext4-o"), refuting(next(iter(SAFE)), "x")):
+        whole = text(one).split("## Marks")[0]
+        for claim in claims(Reader(one)):
+            assert whole.count(claim.sentence.replace("_", "\\_")) == 1
+
+
+def test_each_way_to_stand_has_a_mark_of_its_own() -> None:
+    clause = every_clause()[0]
+    found = [
+        standing(Finding(clause, status, promised))
+        for status, promised in [
+            (Status.EXHAUSTIVE, True), (Status.SAMPLED, True), (Status.ASSUMED, True), (Status.SAMPLED, False),
+            (Status.REFUTED, False), (Status.ASSUMED, False),
+        ]
+    ]  # fmt: skip
+    assert found == list(Standing)
+    assert len({one.mark for one in Standing}) == len(Standing)
+
+
+def test_the_matrix_shows_each_order_at_its_place() -> None:
+    promised = {clause_of("ordered append rename-over same-file"), clause_of("durable sync size")}
+    told = text(model(promised))
+    same_file = told.split("### Changes of the same file")[1].split("###")[0]
+    head = re.search(r"^ +1  2  3.*$", same_file, re.M)
+    row = re.search(r"^ +2  append .*$", same_file, re.M)
+    assert head and row
+    assert row[0].index("✓") == head[0].index("11") + 1 and row[0].count("✓") == 1
+    assert " 11  rename over" in same_file
+    durable = re.search(r"^ +sync .*$", section(told, "What is durable when a call has returned"), re.M)
+    assert durable and durable[0].split() == ["sync", "–", "✓", *"–––––––––"]
+
+
+def test_the_page_leads_from_a_refuted_clause_to_its_evidence_and_witness() -> None:
+    clause = clause_of("ordered append append same-file")
+    whole = page(refuting(clause, "<script> is there", "witnesses/x/a.json"), folder="apm/")
+    assert 'href="#refuted-ordered-append-append-same-file"' in whole
+    assert whole.count('id="refuted-ordered-append-append-same-file"') == 1
+    assert 'href="apm/witnesses/x/a.json"' in whole
+    assert "<script>" not in whole and "&lt;script&gt; is there" in whole and "<b>" not in whole
+    ids = re.findall(r'id="([^"]+)"', whole)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', whole)) <= set(ids)
+
+
+def test_a_picture_of_others_is_on_the_page_where_there_is_one() -> None:
+    assert "<svg id=x>" in page(model(SAFE), "<svg id=x>") and "Beside others" in page(model(SAFE), "<svg id=x>")
+    assert "Beside others" not in page(model(SAFE))
+
+
+def test_where_it_is_from_is_short() -> None:
+    source = {
+        "runs": ["a", "b"],
+        "held_out": [str(n) for n in range(30)],
+        "seed": None,
+        "made": {"fs": "ext4", "x": ""},
+    }
+    assert origin(source) == [("runs", "a, b"), ("held out", "30 of them"), ("made", "fs ext4")]
