@@ -108,9 +108,7 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> Conflict:
     """Clauses that together forbid an observation which refutes none by itself: without any one of them it may be
     allowed, or at least forbidden by fewer."""
-    least = set(
-        promised & (graph.clauses | {one.breaks for each in constraints for one in each.readings if one.breaks})
-    )
+    least = set(promised & graph.clauses)
     for clause in sorted(least, key=lambda clause: clause.name):
         # What is left out for good is not needed to forbid it: the rest does.
         if not Implications(graph, least - {clause}).is_allowed(constraints, returned):

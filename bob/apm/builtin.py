@@ -13,12 +13,11 @@ from bob.apm.clauses import (
     DATA_KINDS,
     DIRECTORY_KINDS,
     GROWING_KINDS,
+    NEVERS,
     Call,
     Clause,
     Durable,
-    Fill,
     Intact,
-    Never,
     Ordered,
     Part,
     Unit,
@@ -63,7 +62,7 @@ def _common() -> Iterator[Clause]:
 
 def _atomic_contents() -> Iterator[Clause]:
     """Contents come with the size that shows them: no zeros, no stale contents."""
-    yield from (Never(kind, fill) for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS) for fill in Fill)
+    yield from NEVERS
     yield from (Whole(kind, Unit.BLOCK) for kind in DATA_KINDS)
 
 
@@ -123,7 +122,7 @@ _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ccfs": (
         "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
         "operations",
-        (*_common(), *(Never(kind, fill) for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS) for fill in Fill),
+        (*_common(), *NEVERS,
          *(Whole(ChangeKind.APPEND, unit) for unit in Unit), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
     ),
 }  # fmt: skip

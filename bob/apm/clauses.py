@@ -181,12 +181,19 @@ DIRECTORY_KINDS = (
     ChangeKind.RMDIR,
 )
 
+NEVERS = tuple(
+    Never(kind, fill)
+    for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS)
+    for fill in Fill
+    if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
+)
+
 
 def every_clause() -> tuple[Clause, ...]:
     """All that a model can promise, in the order in which it is written."""
     return (
         *(Intact(part) for part in Part),
-        *(Never(kind, fill) for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS) for fill in Fill),
+        *NEVERS,
         *(Whole(kind, unit) for kind in DATA_KINDS for unit in Unit),
         *(Whole(kind, Unit.WHOLE) for kind in ChangeKind if kind not in DATA_KINDS),
         *(Ordered(*three) for three in product(ChangeKind, ChangeKind, Relation)),

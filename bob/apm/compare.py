@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
 
-from bob.apm.clauses import Clause, Fill, Never
+from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model
@@ -118,9 +118,7 @@ def _telling() -> dict[Clause, list[Workload]]:
     telling: dict[Clause, list[Workload]] = {}
     for workload in candidates():
         asked = _graph(workload)
-        kinds = {change.kind for change in asked.workings.changes}
-        holes = {Never(kind, fill) for kind in kinds for fill in Fill}
-        for clause in asked.clauses | holes:
+        for clause in asked.clauses:
             telling.setdefault(clause, []).append(workload)
     return telling
 

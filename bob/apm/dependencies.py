@@ -12,7 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from bob.apm.clauses import DATA_KINDS, Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole
+from bob.apm.clauses import (
+    DATA_KINDS,
+    NEVERS,
+    Call,
+    Clause,
+    Durable,
+    Fill,
+    Intact,
+    Never,
+    Ordered,
+    Part,
+    Unit,
+    What,
+    Whole,
+)
 from bob.apm.micro import (
     AttributeCell,
     DataCell,
@@ -57,8 +71,11 @@ class Graph:
 
     @property
     def clauses(self) -> frozenset[Clause]:
-        """The clauses that this workload puts to the test."""
-        return frozenset().union(*(edge.clauses for edge in self.edges))
+        """The clauses that this workload puts to the test: those of its edges, and what each cell alone can break."""
+        kinds = {change.kind for change in self.workings.changes}
+        alone: set[Clause] = {Intact(part) for part in Part}
+        alone |= {never for never in NEVERS if never.kind in kinds}
+        return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
         """For each node those that it needs, where just these clauses are promised."""

@@ -18,7 +18,7 @@ from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
-from bob.apm.clauses import DATA_KINDS, Clause, Durable, Intact, Ordered, Unit, What, Whole, every_clause
+from bob.apm.clauses import DATA_KINDS, Clause, Durable, Ordered, Unit, What, Whole, every_clause
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.tried import Tried, how_tried
@@ -177,7 +177,7 @@ class _Counts:
         self._counts: dict[Clause, _Count] = {}
         for workload in workloads:
             tried = how_tried(workload.workload, workload.graph.workings)
-            for clause in workload.graph.clauses | _EVERYWHERE:
+            for clause in workload.graph.clauses:
                 was = self._counts.get(clause, _Count())
                 self._counts[clause] = _Count(
                     was.workloads + 1,
@@ -189,10 +189,6 @@ class _Counts:
     def of(self, clause: Clause) -> _Count:
         """How often ``clause`` was."""
         return self._counts.get(clause, _Count(exhaustive=False))
-
-
-_EVERYWHERE = frozenset(clause for clause in every_clause() if isinstance(clause, Intact))
-"""Every observation puts these to the test."""
 
 
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bob.apm.clauses import Clause, Fill, Intact, Never, Part
+from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part
 from bob.apm.holes import kind_of_hole, sizes_over, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.judge.contents import Story
@@ -132,7 +132,7 @@ class Reader:
             if grown:
                 yield Reading(missing=absent, breaks=Never(ChangeKind.APPEND, Fill.ZEROS))
             return
-        if not is_legible and kind is not None and not any(found):
+        if not is_legible and kind in DATA_KINDS and not any(found):
             yield Reading(missing=absent, breaks=Never(kind, Fill.ZEROS))
         elif not is_legible and kind is not None and found == stale_at(cell.start, len(found)):
             yield Reading(missing=absent, breaks=Never(kind, Fill.STALE))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from bob.cli.commands import Commands
-from bob.cli.options import RUN, json_option, quiet_option
-from bob.cli.output import console, is_stdout, write_json
-from bob.errors import Exit, StoreError, UsageError, meant
+from bob.cli.models import (
+    by_configuration,
+    named_model,
+    print_check,
+    published_model,
+    read_workloads,
+    soundness,
+    watching_workloads,
+    with_witnesses,
+)
+from bob.cli.options import RUN, NewFile, json_option, quiet_option
+from bob.cli.output import console, is_stdout, write_json, write_text
+from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 
 if TYPE_CHECKING:
-    from bob.apm.check import Check
-    from bob.apm.derive import Derived
     from bob.apm.evidence import Witnessed
-    from bob.apm.model import Model
 
 
 @click.group(cls=Commands)
@@ -82,15 +85,15 @@ def derive(
     from bob.apm.model import save, to_json
 
     documents, unsound = [], 0
-    for name, folders in _by_configuration(runs).items():
+    for name, folders in by_configuration(runs).items():
         workloads: list[Witnessed] = []
         if published is not None:
-            model = _published(name)
+            model = published_model(name)
         else:
-            workloads = _read(folders, quiet)
-            with _watching(f"deriving {name}", quiet, len(workloads)) as step:
+            workloads = read_workloads(folders, quiet)
+            with watching_workloads(f"deriving {name}", quiet, len(workloads)) as step:
                 derived = derived_from(workloads, Trust(trust), seed, progress=step)
-            model = _with_witnesses(derived, out) if witnesses else derived.model
+            model = with_witnesses(derived, out) if witnesses else derived.model
         path = out / f"{model.name}.json"
         save(model, path)
         documents.append(to_json(model))
@@ -98,7 +101,7 @@ def derive(
         if model.source.get("held_out"):
             found = check(model, "", workloads, limit=1)
             unsound += found.unsound()
-            line.append(f"; {_soundness(found, held_out=True)}")
+            line.append(f"; {soundness(found, held_out=True)}")
         if not is_stdout(json_file):
             console().print(line, soft_wrap=True)
     if json_file is not None:
@@ -136,7 +139,7 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
     from bob.workload.language import parse
     from bob.workload.operations import Workload
 
-    promised = _model(model).promised
+    promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
     asked = graph(workload, workings(simulate(workload)[0]))
     allowed = allowed_trees(asked, promised, limit)
@@ -178,14 +181,14 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
     """
     from bob.apm.check import check, to_json
 
-    held = _model(model)
-    workloads = _read([run], quiet)
-    with _watching(f"checking {held.name}", quiet, len(workloads)) as step:
+    held = named_model(model)
+    workloads = read_workloads([run], quiet)
+    with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
         found = check(held, str(run), workloads, limit, progress=step)
     if json_file is not None:
         write_json(json_file, to_json(found))
     if not is_stdout(json_file):
-        _print_check(found)
+        print_check(found)
     return Exit.DIFFERENT if found.unsound() else Exit.DONE
 
 
@@ -212,7 +215,7 @@ def compare_(a: str, b: str, json_file: Path | None) -> Exit:
     from bob.apm.compare import differences
     from bob.apm.listing import apart_document, print_apart
 
-    one, other = _model(a), _model(b)
+    one, other = named_model(a), named_model(b)
     found = list(differences(one, other))
     if json_file is not None:
         write_json(json_file, apart_document(one, other, found))
@@ -221,102 +224,65 @@ def compare_(a: str, b: str, json_file: Path | None) -> Exit:
     return Exit.DIFFERENT if found else Exit.DONE
 
 
-def _model(name: str) -> Model:
-    """The model in a file, or the built-in one of this name."""
-    from bob.apm.builtin import builtin, names
-    from bob.apm.model import load
+@apm.command()
+@click.argument("model", metavar="MODEL")
+def show(model: str) -> Exit:
+    """Tell in prose what a program can rely on by MODEL, what not, and how that is known.
 
-    if name in names():
-        return builtin(name)
-    if not Path(name).is_file():
-        raise UsageError(f"there is no model {name!r}", hint=meant(name, names(), "a file of `bob apm derive`, or"))
-    return load(Path(name))
+    \b
+    Examples:
+      bob apm show apm/ext4-ordered.json
+      bob apm show ext4-o | less
 
+    \b
+    Exit codes:
+      0   it was told
+      8   the file is no model, or damaged
+    """
+    from bob.apm.export.prose import text
 
-def _by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
-    from bob.columns import MatrixDirectory
-    from bob.request import request_from_json
-    from bob.store import RunDirectory
-
-    found: dict[str, list[Path]] = {}
-    for run in runs:
-        for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
-            request = request_from_json(RunDirectory(folder).about()["request"])
-            found.setdefault(request.configuration.name, []).append(folder)
-    return found
+    write_text(Path("-"), text(named_model(model)), "MODEL")
+    return Exit.DONE
 
 
-def _read(folders: Sequence[Path], quiet: bool) -> list[Witnessed]:
-    """The observed workloads of run directories."""
-    from bob.apm.evidence import witnessed
-    from bob.columns import MatrixDirectory
+@apm.command()
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--html", type=NewFile(), metavar="FILE", help="Write MODEL as a page that stands alone.")
+@click.option("--alice", type=NewFile(), metavar="FILE", help="Write MODEL as a file system for ALICE's replayer.")
+@click.option("--svg", type=NewFile(), metavar="FILE", help="Draw which of the models MODEL... is weaker than which.")
+def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: Path | None) -> Exit:
+    """Write MODEL for people, and for other programs.
 
-    found = []
-    for folder in folders:
-        if MatrixDirectory.is_one(folder):
-            column = MatrixDirectory(folder).folders[0]
-            raise UsageError(f"{folder} is the run of a matrix", hint=f"name one of its columns, such as {column}")
-        with _watching(f"reading {folder.name}", quiet) as step:
-            for workload in witnessed(folder):
-                found.append(workload)
-                step()
-    if not found:
-        raise StoreError(f"{folders[0]} has no observed workload", hint="was the run finished?")
-    return found
+    A page has the picture of all models that are named, the first of which it is about. The file for ALICE is a Python
+    module that needs nothing of bob; it says what of the model cannot be said there.
 
+    \b
+    Examples:
+      bob apm export apm/ext4-ordered.json --html ext4.html
+      bob apm export apm/ext4-ordered.json --alice ext4_ordered.py
+      bob apm export apm/*.json ext4-o btrfs --svg models.svg
 
-def _with_witnesses(derived: Derived, out: Path) -> Model:
-    """The model, with the paths of the witnesses that are written for its refuted clauses."""
-    from bob.apm.witnesses import file_name, witness_of
+    \b
+    Exit codes:
+      0   the files were written
+      2   usage, or no file was asked for
+      8   a file is no model, or damaged
+    """
+    from bob.apm.export.alice import alice_module, not_sayable
+    from bob.apm.export.lattice import lattice
+    from bob.apm.export.prose import page
 
-    findings = []
-    for finding in derived.model.findings:
-        shown, refutation = derived.shown.get(finding.clause), finding.refutation
-        document = None if shown is None else witness_of(finding.clause, *shown)
-        if document is not None and refutation is not None:
-            place = Path("witnesses") / derived.model.name / file_name(finding.clause)
-            (out / place).parent.mkdir(parents=True, exist_ok=True)
-            write_json(out / place, document)
-            finding = replace(finding, refutation=replace(refutation, witness=str(place)))
-        findings.append(finding)
-    return replace(derived.model, findings=tuple(findings))
-
-
-def _published(configuration: str) -> Model:
-    from bob.apm.published import from_published
-    from bob.report.published import osdi14
-
-    return from_published(configuration, osdi14())
-
-
-def _soundness(found: Check, *, held_out: bool) -> str:
-    observed, unsound = found.observed(held_out=held_out), found.unsound(held_out=held_out)
-    of = "held-out workloads" if held_out else f"{len(found.workloads)} workloads"
-    return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
-
-
-def _print_check(found: Check) -> None:
-    screen = console()
-    screen.print(f"{found.model}: {_soundness(found, held_out=False)}")
-    if any(one.held_out for one in found.workloads):
-        screen.print(f"  {_soundness(found, held_out=True)}")
-    if found.tightness is not None:
-        screen.print(
-            f"tightness: {found.tightness:.0%} of the states that it allows were observed, in the {found.counted} of"
-            f" {len(found.workloads)} workloads where they were counted"
-        )
-    for one in found.workloads:
-        for counter in one.unsound[:3]:
-            screen.print(Text.assemble(("forbidden", "bob.fails"), f" {one.title}: {', '.join(counter.clauses)}"))
-            screen.print(f"    {counter.evidence}")
-
-
-@contextmanager
-def _watching(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Shows how a piece of work gets on; gives what is to be called after each workload."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    screen = console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda: progress.advance(task)
+    if html is None and alice is None and svg is None:
+        raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")
+    if len(models) > 1 and alice is not None:
+        raise UsageError("--alice takes one MODEL", hint="write one after the other")
+    found = [named_model(name) for name in models]
+    if svg is not None:
+        write_text(svg, lattice(found), "--svg")
+    if html is not None:
+        write_text(html, page(found[0], lattice(found) if len(found) > 1 else ""), "--html")
+    if alice is not None:
+        write_text(alice, alice_module(found[0]), "--alice")
+        for sentence in not_sayable(found[0]):
+            console(stderr=True).print(Text(f"note: {sentence}", "bob.dim"))
+    return Exit.DONE

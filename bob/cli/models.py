@@ -1,0 +1,122 @@
+"""What the commands of ``bob apm`` share: naming models and runs, reading workloads, telling of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from bob.cli.output import console, write_json
+from bob.errors import StoreError, UsageError, meant
+
+if TYPE_CHECKING:
+    from bob.apm.check import Check
+    from bob.apm.derive import Derived
+    from bob.apm.evidence import Witnessed
+    from bob.apm.model import Model
+
+
+def named_model(name: str) -> Model:
+    """The model in a file, or the built-in one of this name."""
+    from bob.apm.builtin import builtin, names
+    from bob.apm.model import load
+
+    if name in names():
+        return builtin(name)
+    if not Path(name).is_file():
+        raise UsageError(f"there is no model {name!r}", hint=meant(name, names(), "a file of `bob apm derive`, or"))
+    return load(Path(name))
+
+
+def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
+    """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
+    from bob.columns import MatrixDirectory
+    from bob.request import request_from_json
+    from bob.store import RunDirectory
+
+    found: dict[str, list[Path]] = {}
+    for run in runs:
+        for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
+            request = request_from_json(RunDirectory(folder).about()["request"])
+            found.setdefault(request.configuration.name, []).append(folder)
+    return found
+
+
+def read_workloads(folders: Sequence[Path], quiet: bool) -> list[Witnessed]:
+    """The observed workloads of run directories."""
+    from bob.apm.evidence import witnessed
+    from bob.columns import MatrixDirectory
+
+    found = []
+    for folder in folders:
+        if MatrixDirectory.is_one(folder):
+            column = MatrixDirectory(folder).folders[0]
+            raise UsageError(f"{folder} is the run of a matrix", hint=f"name one of its columns, such as {column}")
+        with watching_workloads(f"reading {folder.name}", quiet) as step:
+            for workload in witnessed(folder):
+                found.append(workload)
+                step()
+    if not found:
+        raise StoreError(f"{folders[0]} has no observed workload", hint="was the run finished?")
+    return found
+
+
+def with_witnesses(derived: Derived, out: Path) -> Model:
+    """The model, with the paths of the witnesses that are written for its refuted clauses."""
+    from bob.apm.witnesses import file_name, witness_of
+
+    findings = []
+    for finding in derived.model.findings:
+        shown, refutation = derived.shown.get(finding.clause), finding.refutation
+        document = None if shown is None else witness_of(finding.clause, *shown)
+        if document is not None and refutation is not None:
+            place = Path("witnesses") / derived.model.name / file_name(finding.clause)
+            (out / place).parent.mkdir(parents=True, exist_ok=True)
+            write_json(out / place, document)
+            finding = replace(finding, refutation=replace(refutation, witness=str(place)))
+        findings.append(finding)
+    return replace(derived.model, findings=tuple(findings))
+
+
+def published_model(configuration: str) -> Model:
+    from bob.apm.published import from_published
+    from bob.report.published import osdi14
+
+    return from_published(configuration, osdi14())
+
+
+def soundness(found: Check, *, held_out: bool) -> str:
+    observed, unsound = found.observed(held_out=held_out), found.unsound(held_out=held_out)
+    of = "held-out workloads" if held_out else f"{len(found.workloads)} workloads"
+    return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
+
+
+def print_check(found: Check) -> None:
+    screen = console()
+    screen.print(f"{found.model}: {soundness(found, held_out=False)}")
+    if any(one.held_out for one in found.workloads):
+        screen.print(f"  {soundness(found, held_out=True)}")
+    if found.tightness is not None:
+        screen.print(
+            f"tightness: {found.tightness:.0%} of the states that it allows were observed, in the {found.counted} of"
+            f" {len(found.workloads)} workloads where they were counted"
+        )
+    for one in found.workloads:
+        for counter in one.unsound[:3]:
+            screen.print(Text.assemble(("forbidden", "bob.fails"), f" {one.title}: {', '.join(counter.clauses)}"))
+            screen.print(f"    {counter.evidence}")
+
+
+@contextmanager
+def watching_workloads(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Shows how a piece of work gets on; gives what is to be called after each workload."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)
