@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
@@ -52,7 +52,9 @@ class Check:
 
     model: str
     run: str
-    workloads: tuple[Checked, ...] = field(default=())
+    promised: int
+    """How many clauses the model promises."""
+    workloads: tuple[Checked, ...]
 
     def unsound(self, *, held_out: bool = False) -> int:
         """How many observed crash states the model forbids; of the held-out workloads only, or of all."""
@@ -89,7 +91,7 @@ def check(
     for workload in workloads:
         found.append(_check(model, workload, limit, held_out=workload.workload.title in held_out))
         progress()
-    return Check(model.name, run, tuple(found))
+    return Check(model.name, run, len(model.promised), tuple(found))
 
 
 def _check(model: Model, workload: Witnessed, limit: int, *, held_out: bool) -> Checked:
@@ -133,6 +135,7 @@ def to_json(check: Check) -> dict[str, Any]:
         "schema": SCHEMA,
         "model": check.model,
         "run": check.run,
+        "promised": check.promised,
         "observed": check.observed(),
         "unsound": check.unsound(),
         "held_out": {"observed": check.observed(held_out=True), "unsound": check.unsound(held_out=True)},

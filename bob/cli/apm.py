@@ -12,7 +12,7 @@ from bob.cli.commands import Commands
 from bob.cli.models import (
     by_configuration,
     named_model,
-    print_check,
+    print_checks,
     published_model,
     read_workloads,
     soundness,
@@ -166,12 +166,14 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
     """Hold MODEL against all that was observed in RUN.
 
     It is sound if it allows every crash state that was observed. It is tight if most of the states that it allows were
-    observed, too.
+    observed, too. Where MODEL is the folder that `bob apm derive` wrote, each configuration of RUN is held against its
+    own.
 
     \b
     Examples:
       bob apm check apm/ext4-ordered.json bob-runs/matrix/ext4-ordered
       bob apm check ext4-o bob-runs/matrix/ext4-ordered
+      bob apm check apm bob-runs/matrix
 
     \b
     Exit codes:
@@ -181,15 +183,17 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
     """
     from bob.apm.check import check, to_json
 
-    held = named_model(model)
-    workloads = read_workloads([run], quiet)
-    with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
-        found = check(held, str(run), workloads, limit, progress=step)
+    checks = []
+    for name, folders in by_configuration([run]).items():
+        held = named_model(str(Path(model) / f"{name}.json") if Path(model).is_dir() else model)
+        workloads = read_workloads(folders, quiet)
+        with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
+            checks.append(check(held, name, workloads, limit, progress=step))
     if json_file is not None:
-        write_json(json_file, to_json(found))
+        write_json(json_file, [to_json(found) for found in checks])
     if not is_stdout(json_file):
-        print_check(found)
-    return Exit.DIFFERENT if found.unsound() else Exit.DONE
+        print_checks(checks)
+    return Exit.DIFFERENT if any(found.unsound() for found in checks) else Exit.DONE
 
 
 @apm.command("compare")

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
+from bob.report.counts import plural
+from bob.report.trimmed import Trimmed
 
 if TYPE_CHECKING:
     from bob.apm.check import Check
@@ -96,20 +99,33 @@ def soundness(found: Check, *, held_out: bool) -> str:
     return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
 
 
-def print_check(found: Check) -> None:
-    screen = console()
-    screen.print(f"{found.model}: {soundness(found, held_out=False)}")
-    if any(one.held_out for one in found.workloads):
-        screen.print(f"  {soundness(found, held_out=True)}")
-    if found.tightness is not None:
-        screen.print(
-            f"tightness: {found.tightness:.0%} of the states that it allows were observed, in the {found.counted} of"
-            f" {len(found.workloads)} workloads where they were counted"
+def print_checks(checks: Sequence[Check]) -> None:
+    """A table of what was checked, and what the models forbid of it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
+        table.add_column(Text(heading, "bob.dim"), overflow="fold")
+    for found in checks:
+        table.add_row(
+            Text(found.model, "bold"),
+            found.run,
+            plural(found.promised, "clause"),
+            Text(_forbids(found, held_out=False), "bob.fails" if found.unsound() else ""),
+            _forbids(found, held_out=True) if any(one.held_out for one in found.workloads) else "",
+            "" if found.tightness is None else f"{found.tightness:.0%}",
+            f"{found.counted} of {plural(len(found.workloads), 'workload')}",
         )
-    for one in found.workloads:
-        for counter in one.unsound[:3]:
-            screen.print(Text.assemble(("forbidden", "bob.fails"), f" {one.title}: {', '.join(counter.clauses)}"))
-            screen.print(f"    {counter.evidence}")
+    screen = console()
+    screen.print(Trimmed(table))
+    for found in checks:
+        for one in found.workloads:
+            for counter in one.unsound[:3]:
+                clauses = ", ".join(counter.clauses)
+                screen.print(Text.assemble(("forbidden", "bob.fails"), f" {found.run}, {one.title}: {clauses}"))
+                screen.print(Text(f"    {counter.evidence}"))
+
+
+def _forbids(found: Check, *, held_out: bool) -> str:
+    return f"{found.unsound(held_out=held_out):,} of {plural(found.observed(held_out=held_out), 'outcome')}"
 
 
 @contextmanager
