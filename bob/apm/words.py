@@ -27,7 +27,10 @@ def what_shows(graph: Graph, conflict: Conflict) -> str:
     """What an observation shows that refutes a clause."""
     if conflict.there is None or conflict.missing is None:
         return conflict.about or "forbidden by several clauses together"
-    return f"{_node(graph, conflict.there)} is there, {_node(graph, conflict.missing)} is not"
+    missing = _node(graph, conflict.missing)
+    if conflict.there >= len(graph.workings.operations):
+        return f"{_node(graph, conflict.there)} had returned, {missing} is not there"
+    return f"{_node(graph, conflict.there)} is there, {missing} is not"
 
 
 def _node(graph: Graph, node: int) -> str:
@@ -37,5 +40,5 @@ def _node(graph: Graph, node: int) -> str:
         return f"{said(graph.workings, operation)} of {quoted(graph.workings.history, operation.number)}"
     number = graph.operation(node)
     if number <= len(graph.workings.history.operations):
-        return f"the return of {quoted(graph.workings.history, number)}"
-    return "the return of what it finishes with"
+        return quoted(graph.workings.history, number)
+    return "what the workload finishes with"
