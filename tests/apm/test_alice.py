@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -245,6 +248,22 @@ def test_what_returned_is_durable_where_the_model_says_so() -> None:
     system.get_deps(found)
     data = next(at for at, op in enumerate(found) if op.hidden_part == "data")
     assert [op.data for op in found if op.op == "stdout" and data in op.hidden_dependencies] == ["", "done"]
+
+
+def test_the_driver_gives_the_class_to_alices_own_explorer(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "alicestruct.py").write_text("class Struct: pass\n")
+    (tmp_path / "alicedefaultexplorer.py").write_text("defaultfs = None\n")
+    (tmp_path / "bin" / "alice-check").write_text(
+        "import sys, alicedefaultexplorer\n"
+        "system = alicedefaultexplorer.defaultfs('count', 3)\n"
+        "print(type(system).__name__, system.split_mode, system.splits, sys.argv[1:])\n"
+    )
+    file = tmp_path / "a model.py"
+    file.write_text(alice_module(model(SAFE_RENAME)))
+    command, home = [sys.executable, str(file), "--traces_dir=t"], {"ALICE_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=home, capture_output=True, text=True, check=True)
+    assert done.stdout == "FileSystem count 3 ['--traces_dir=t']\n"
 
 
 def test_the_file_is_ascii_that_python_2_reads_as_well() -> None:

@@ -27,6 +27,7 @@ ROUNDS = 8
 
 APART = "neither weaker nor stronger than another:"
 STYLE = """
+.bob-lattice { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-lattice text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; fill: currentColor; }
 .bob-lattice .quiet { opacity: .7; }
 .bob-lattice .strong { font-weight: 700; }

@@ -77,7 +77,8 @@ def _is_open(claim: Claim) -> bool:
 def _why(finding: Finding) -> str:
     """Why a clause stands as it does, in a sentence or a part of one."""
     if finding.refutation is not None:
-        return finding.refutation.evidence
+        together = "" if finding.refutation.alone else " (of a crash state that several clauses forbid together)"
+        return f"{finding.refutation.evidence}{together}"
     if finding.reason:
         return finding.reason
     if not finding.workloads:
