@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -284,7 +285,9 @@ def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: 
     if svg is not None:
         write_text(svg, lattice(found), "--svg")
     if html is not None:
-        write_text(html, page(found[0], lattice(found) if len(found) > 1 else ""), "--html")
+        beside = Path(os.path.relpath(Path(models[0]).parent, html.parent)).as_posix()
+        folder = "" if beside == "." else f"{beside}/"
+        write_text(html, page(found[0], lattice(found) if len(found) > 1 else "", folder), "--html")
     if alice is not None:
         write_text(alice, alice_module(found[0]), "--alice")
         for sentence in not_sayable(found[0]):
