@@ -164,10 +164,14 @@ class _Weakening:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
+    """How often a clause was put to the test, and how an order was: ``exhaustive`` counts the workloads of which every
+    legal crash state has a known outcome, ``surely`` has the circumstances in those."""
+
     workloads: int = 0
+    exhaustive: int = 0
     states: int = 0
-    exhaustive: bool = True
     tried: frozenset[Tried] = frozenset()
+    surely: frozenset[Tried] = frozenset()
 
 
 class _Counts:
@@ -176,40 +180,43 @@ class _Counts:
     def __init__(self, workloads: Iterable[Witnessed]) -> None:
         self._counts: dict[Clause, _Count] = {}
         for workload in workloads:
-            tried = how_tried(workload.workload, workload.graph.workings)
+            orders = how_tried(workload.workload, workload.graph.workings)
             for clause in workload.graph.clauses:
-                was = self._counts.get(clause, _Count())
+                was, tried = self._counts.get(clause, _Count()), orders.get(clause, frozenset())
                 self._counts[clause] = _Count(
                     was.workloads + 1,
+                    was.exhaustive + workload.exhaustive,
                     was.states + sum(sight.states for sight in workload.sights),
-                    was.exhaustive and workload.exhaustive,
-                    was.tried | tried.get(clause, frozenset()),
+                    was.tried | tried,
+                    was.surely | tried if workload.exhaustive else was.surely,
                 )
 
     def of(self, clause: Clause) -> _Count:
         """How often ``clause`` was."""
-        return self._counts.get(clause, _Count(exhaustive=False))
+        return self._counts.get(clause, _Count())
 
 
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
     count = counts.of(clause)
+    numbers = (count.workloads, count.exhaustive, count.states)
     if clause in refutations:
-        return Finding(clause, Status.REFUTED, False, count.workloads, count.states, refutations[clause])
+        return Finding(clause, Status.REFUTED, False, *numbers, refutations[clause])
     if not count.workloads:
-        return Finding(clause, Status.ASSUMED, False, reason="no workload puts it to the test")
-    status = Status.EXHAUSTIVE if count.exhaustive else Status.SAMPLED
+        return Finding(clause, Status.ASSUMED, promised=False, reason="no workload puts it to the test")
+    needed = frozenset(Tried) if isinstance(clause, Ordered) else frozenset()
+    status = Status.EXHAUSTIVE if count.exhaustive and needed <= count.surely else Status.SAMPLED
     reason = None
-    if trust is Trust.EXHAUSTIVE and not count.exhaustive:
-        reason = "some workloads were not explored exhaustively"
-    elif isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
+    if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
-    elif isinstance(clause, Ordered) and (untried := [how.value for how in Tried if how not in count.tried]):
+    elif untried := sorted(needed - count.tried):
         reason = f"it was not tried {' or '.join(untried)}"
+    elif status is Status.SAMPLED and trust is Trust.EXHAUSTIVE:
+        reason = "no workload that tries it so was explored exhaustively"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
         reason = f"«{lucky.name}», which is given by the same means, is refuted"
     elif alone := next((other for other in _with(clause) if not counts.of(other).workloads), None):
         reason = f"«{alone.name}», which goes with it, was never put to the test"
-    return Finding(clause, status, reason is None, count.workloads, count.states, reason=reason)
+    return Finding(clause, status, reason is None, *numbers, reason=reason)
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:

@@ -49,13 +49,15 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A clause and how it stands: in how many ``workloads`` it was put to the test, and with how many crash ``states``
-    (legal ones whose outcome is known). ``reason`` says why one that held is not promised."""
+    """A clause and how it stands: in how many ``workloads`` it was put to the test, of how many of these every legal
+    crash state has a known outcome (``exhaustive``), and with how many crash ``states`` (legal ones whose outcome is
+    known). ``reason`` says why one that held is not promised."""
 
     clause: Clause
     status: Status
     promised: bool
     workloads: int = 0
+    exhaustive: int = 0
     states: int = 0
     refutation: Refutation | None = None
     reason: str | None = None
@@ -127,6 +129,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "status": finding.status.value,
         "promised": finding.promised,
         "workloads": finding.workloads,
+        "exhaustive": finding.exhaustive,
         "states": str(finding.states),
     }
     if finding.reason is not None:
@@ -154,6 +157,7 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         Status(document["status"]),
         bool(document["promised"]),
         int(document["workloads"]),
+        int(document["exhaustive"]),
         int(document["states"]),
         None if refuted is None else Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])}),
         document.get("reason"),
