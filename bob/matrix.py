@@ -9,7 +9,6 @@ import bob
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet
 from bob.errors import UsageError
-from bob.probe_files import asked_probes
 from bob.prober import RUNS, Prober, new_identity, now, prober, request_of, start, unfinished
 from bob.progress import Progress
 from bob.request import Host, ProbeRequest
@@ -25,10 +24,10 @@ def matrix(
     A configuration that mkfs or the kernel refuse is skipped, with their words as the reason. Raises UsageError before
     anything is started for what cannot be asked.
     """
+    request.check()
     identity = new_identity()
     about = {"id": identity, "started": now(), "bob": bob.__version__, "set": chosen.name, "about": chosen.about}
     names = [configuration.name for configuration in chosen.configurations]
-    asked_probes(request.properties, request.probes)
     directory = MatrixDirectory.create(out if out is not None else RUNS / identity, about, names)
     for folder, configuration in zip(directory.folders, chosen.configurations, strict=True):
         start(replace(request, configuration=configuration), folder, identity)

@@ -64,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording that passed its check; ``number`` is its workload's in the run."""
+    """A recording that passed its check; ``number`` is its workload's in the run. ``plan`` has all its crash states."""
 
     task: Task
     number: int
@@ -73,6 +73,11 @@ class Recorded:
     base: Base
     recording: Recording
     plan: Plan
+
+    @property
+    def asked(self) -> Plan:
+        """The crash states that the workload asks for."""
+        return self.plan.asked(self.workload.at, len(self.workload.operations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +215,7 @@ class Pipeline:
                     observed = self._observe(agent, recorded, told)
                 except (GuestLost, AgentBroken, UsageError) as loss:
                     lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
-                    observed = Observed((), Findings(), recorded.plan.nothing_explored(), lost, died=died)
+                    observed = Observed((), Findings(), recorded.asked.nothing_explored(), lost, died=died)
                 if observed.lost is not None:
                     agent = None
                     guest.close()
@@ -295,6 +300,7 @@ class Pipeline:
         try:
             recording = record(agent, task.configuration, base, workload, virtual=True)
             plan = Plan(checked(recording, base), base, task.model)
+            plan.asked(workload.at, len(workload.operations))
         except UsageError as refusal:
             self._refuse(work, number, f"the guest refused it: {refusal}")
             return
@@ -341,7 +347,7 @@ class Pipeline:
             agent,
             task.configuration,
             recorded.base,
-            recorded.plan,
+            recorded.asked,
             budget=task.budget,
             seed=task.seed,
             audit=task.audit,

@@ -12,17 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bob.errors import UsageError
+from bob.errors import UsageError, meant
+from bob.judge.calls import Call
 from bob.judge.rules import Later, Property, Rule, questions
 from bob.judge.subjects import Effect, Span
 from bob.resources import shipped
 from bob.workload import operations as ops
 from bob.workload.history import simulate
+from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse, parse_one, write_one
-from bob.workload.operations import Finish, Operation, Workload
+from bob.workload.operations import At, Finish, Operation, Workload
 
 TREES = "trees.toml"
 
@@ -51,15 +54,23 @@ def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
     """The shipped probes of these names (all of them if there are none), in the order of Table 1."""
     files = sorted(path for path in shipped("probes").glob("*.toml") if path.name != TREES)
     probes = sorted(map(load, files), key=lambda probe: probe.row)
+    return named(probes, names)
+
+
+def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
+    """Those of ``probes`` that have these names (all of them if there are none), in their order."""
     known = [probe.property.name for probe in probes]
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"unknown property {unknown[0]!r}", hint=f"bob knows: {', '.join(known)}")
+        raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], known))
     return tuple(probe for probe in probes if not names or probe.property.name in names)
 
 
-def asked_probes(names: Sequence[str], own: Sequence[Probe]) -> tuple[Probe, ...]:
-    """The shipped probes of these names, then ``own``; all that are shipped where neither names nor own are given."""
-    return (*(shipped_probes(names) if names or not own else ()), *sorted(own, key=lambda probe: probe.row))
+def load_workloads(path: Path) -> tuple[Workload, ...]:
+    """The workloads of a file that has nothing else."""
+    document = _toml(path)
+    with mistakes_in(path.name):
+        _check_keys(document, "workloads")
+        return _workloads(document["workloads"])
 
 
 def check_own(own: Iterable[Probe]) -> None:
@@ -101,9 +112,7 @@ def _probe(document: Mapping[str, Any]) -> Probe:
     _check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
     check_name(_text(document["name"]))
     prop = declared(document)
-    trees = _toml(shipped("probes") / TREES)
-    entries = _tables(document["workloads"], "workloads")
-    workloads = tuple(workload for entry in entries for workload in _expand(entry, trees))
+    workloads = _workloads(document["workloads"])
     histories = [simulate(workload)[0] for workload in workloads]
     if not any(questions(prop, history) for history in histories):
         raise ValueError("no workload has an operation that the property is about")
@@ -113,6 +122,11 @@ def _probe(document: Mapping[str, Any]) -> Probe:
     return Probe(row, prop, workloads)
 
 
+def _workloads(entries: Any) -> tuple[Workload, ...]:
+    trees = _toml(shipped("probes") / TREES)
+    return tuple(workload for entry in _tables(entries, "workloads") for workload in _expand(entry, trees))
+
+
 def declared(document: Mapping[str, Any]) -> Property:
     """The property that a probe file declares, or :func:`declaration` wrote down.
 
@@ -120,8 +134,8 @@ def declared(document: Mapping[str, Any]) -> Property:
     """
     name = _text(document["name"])
     (judge,) = _tables([document["judge"]], "judge")
-    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later")
-    subject = judge["subject"]
+    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later", "kinds", "later_kinds", "relations", "call")
+    subject = judge.get("subject", ()) if "kinds" in judge else judge["subject"]
     prop = Property(
         name=name,
         family=_text(document["family"]),
@@ -131,18 +145,29 @@ def declared(document: Mapping[str, Any]) -> Property:
         spans=tuple(_word(Span, name) for name in _texts(judge.get("spans", ()))),
         then_renamed=judge.get("then_renamed", False),
         later=_word(Later, judge.get("later", Later.ANY)),
+        kinds=_words(ChangeKind, judge, "kinds"),
+        later_kinds=_words(ChangeKind, judge, "later_kinds"),
+        relations=_words(Relation, judge, "relations"),
+        call=_word(Call, judge["call"]) if "call" in judge else None,
     )
     if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
         raise ValueError("the rule 'prefix' is about appends only")
     if not isinstance(prop.then_renamed, bool):
         raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
-    if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY):
-        raise ValueError("'then_renamed' and 'later' are for the rule 'ordered' only")
+    if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY or prop.later_kinds):
+        raise ValueError("'then_renamed', 'later' and 'later_kinds' are for the rule 'ordered' only")
+    if prop.relations and prop.rule not in (Rule.ORDERED, Rule.DURABLE):
+        raise ValueError("'relations' are for the rules 'ordered' and 'durable' only")
+    if (prop.rule is Rule.DURABLE) != (prop.call is not None):
+        raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
+    if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
+        raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
     return prop
 
 
 def declaration(prop: Property) -> dict[str, Any]:
     """``prop`` as a plain document, with the keys of a probe file; it needs no other file to be understood."""
+    finer = {"kinds": prop.kinds, "later_kinds": prop.later_kinds, "relations": prop.relations}
     return {
         "name": prop.name,
         "family": prop.family,
@@ -153,6 +178,8 @@ def declaration(prop: Property) -> dict[str, Any]:
             "spans": [span.value for span in prop.spans],
             "then_renamed": prop.then_renamed,
             "later": prop.later.value,
+            **{name: [one.value for one in words] for name, words in finer.items() if words},
+            **({} if prop.call is None else {"call": prop.call.value}),
         },
     }
 
@@ -169,6 +196,10 @@ def _word(kind: type[Word], value: Any) -> Word:
     if value not in list(kind):
         raise ValueError(f"{value!r} is none of {', '.join(kind)}")
     return kind(value)
+
+
+def _words(kind: type[Word], table: Mapping[str, Any], key: str) -> tuple[Word, ...]:
+    return tuple(_word(kind, word) for word in _texts(table.get(key, ())))
 
 
 def _tables(value: Any, key: str) -> list[Mapping[str, Any]]:
@@ -205,19 +236,21 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Workload]:
-    """Each of ``later`` (if there are any) after ``operations``, with each of ``finish``."""
-    _check_keys(entry, "name", "tree", "setup", "operations", "later", "finish")
+    """Each of ``first`` (if there are any) before ``operations`` and each of ``later`` after them, with each of
+    ``finish``."""
+    _check_keys(entry, "name", "tree", "setup", "first", "operations", "later", "finish", "at")
     if "tree" in entry and "setup" in entry:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
     setup = trees[entry["tree"]]["setup"] if "tree" in entry else _texts(entry.get("setup", ()))
-    first = tuple(map(parse_one, _texts(entry["operations"])))
-    for later in _texts(entry["later"]) if "later" in entry else [""]:
-        operations = (*first, *parse(later))
-        name = _text(entry["name"]) + (f": {later}" if later else "")
-        for finish in _texts(entry["finish"]):
-            yield Workload(name, tuple(map(parse_one, setup)), operations, parse_finish(finish, operations))
+    made, at = tuple(map(parse_one, setup)), _word(At, entry.get("at", At.ANY))
+    always = tuple(map(parse_one, _texts(entry["operations"])))
+    firsts, laters = (_texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
+    for first, later, finish in product(firsts, laters, _texts(entry["finish"])):
+        operations = (*parse(first), *always, *parse(later))
+        name = ": ".join(word for word in (_text(entry["name"]), first, later) if word)
+        yield Workload(name, made, operations, parse_finish(finish, operations), at)
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:

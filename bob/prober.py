@@ -20,7 +20,6 @@ from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
 from bob.pipeline import Explored, Pipeline, Task
-from bob.probe_files import asked_probes
 from bob.progress import Progress
 from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
@@ -50,7 +49,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     cannot be asked, such as a file system that the image's kernel does not have, and in the machine's own words when
     mkfs or the kernel refuse the configuration.
     """
-    asked_probes(request.properties, request.probes)
+    request.check()
     image = ensure(request.image, progress.step)
     check_kernel(image)
     if refusal := _refusal(image, request):
@@ -78,10 +77,9 @@ def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     """A new run directory for ``request``, with everything in it that is known before a guest runs."""
-    probes = asked_probes(request.properties, request.probes)
     check_name(request.image)
     lacks = request.configuration.fs.lacks
-    asked = (without(workload, lacks) for probe in probes for workload in probe.workloads)
+    asked = (without(workload, lacks) for probe in request.asked for workload in probe.workloads)
     workloads = distinct(workload for workload in asked if workload is not None)
     about = {
         "id": identity,
@@ -143,7 +141,7 @@ class Prober:
             raise refusal
         if self._fresh[place]:
             run.note(started=now())
-        properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
+        properties = [probe.property for probe in request.asked]
         column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
         for number, workload in enumerate(map(workload_from_json, about["workloads"])):
             if (item := self._pipeline.result(place, number)) is None:
@@ -166,7 +164,7 @@ class Prober:
         """The result of a column that could not be tested, kept like any other."""
         _run, request = self._columns[place]
         made = request.configuration
-        properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
+        properties = [probe.property for probe in request.asked]
         cells = [
             PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
             for one in properties
@@ -267,7 +265,7 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
     seen: dict[object, Workload] = {}
     for workload in workloads:
         finish = workload.finish
-        key = (workload.setup, workload.operations, finish.operations, finish.natural, finish.phase)
+        key = (workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at)
         seen.setdefault(key, workload)
     return list(seen.values())
 

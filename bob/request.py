@@ -9,6 +9,7 @@ from typing import Any
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.crash.device import DeviceModel, WriteCache
 from bob.probe_files import Probe, declaration, declared, mistakes_in
+from bob.rows.sets import Rows, asked_probes
 from bob.store import workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
@@ -30,7 +31,8 @@ ANYWHERE = Host()
 class ProbeRequest:
     """A configuration, properties, and how deep to look.
 
-    ``properties`` are names of shipped ones, ``probes`` the user's own; where there are neither, all shipped ones.
+    ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; where there are neither, all of
+    ``rows``.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
     ``atomic_write_bytes`` is what the device writes whole; of so many crash states the recovery is crashed, too
     (``recovery_crashes``).
@@ -47,6 +49,16 @@ class ProbeRequest:
     audit: float = DEFAULT_AUDIT
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
+    rows: Rows = Rows.TABLE1
+
+    @property
+    def asked(self) -> tuple[Probe, ...]:
+        """The probes that are asked for. Raises UsageError for a name that is unknown."""
+        return asked_probes(self.properties, self.probes, self.rows)
+
+    def check(self) -> None:
+        """Raise UsageError for a property that nobody knows."""
+        asked_probes(self.properties, self.probes, self.rows)
 
     @property
     def model(self) -> DeviceModel:
@@ -66,6 +78,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "atomic_write_bytes": request.atomic_write_bytes,
         "audit": request.audit,
         "recovery_crashes": request.recovery_crashes,
+        "rows": request.rows.value,
         "probes": [_probe_to_json(probe) for probe in request.probes],
     }
 
@@ -87,6 +100,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         audit=document.get("audit", DEFAULT_AUDIT),
         recovery_crashes=document.get("recovery_crashes", 0),
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
+        rows=Rows(document.get("rows", Rows.TABLE1)),
     )
 
 

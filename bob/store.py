@@ -31,7 +31,7 @@ from bob.result import States, states_from_json
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.language import parse_one, write_one
-from bob.workload.operations import Finish, Workload
+from bob.workload.operations import At, Finish, Workload
 
 
 class Seen(NamedTuple):
@@ -253,6 +253,7 @@ def workload_to_json(workload: Workload) -> dict[str, Any]:
             "natural": finish.natural,
             "phase": finish.phase,
         },
+        **({} if workload.at is At.ANY else {"at": workload.at.value}),
     }
 
 
@@ -265,6 +266,7 @@ def workload_from_json(document: Mapping[str, Any]) -> Workload:
         tuple(map(parse_one, document["setup"])),
         tuple(map(parse_one, document["operations"])),
         Finish(finish["name"], operations, finish["natural"], finish["phase"]),
+        At(document.get("at", At.ANY)),
     )
 
 

@@ -14,9 +14,8 @@ import bob
 from bob import witness
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
-from bob.crash.window import after_return
 from bob.expect.answers import Answer, answers
-from bob.expect.document import At, Trial, Tried, to_json
+from bob.expect.document import Trial, Tried, to_json
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure
@@ -91,9 +90,8 @@ class _Taken:
         self.folder = folder
         self._trial, self._base, self._recording = trial, base, recording
         trace, model = checked(recording, base), trial.request.model
-        self.whole = self.asked = Plan(trace, base, model)
-        if trial.at is At.END:
-            self.asked = Plan(after_return(trace, len(trial.workload.operations)), base, model)
+        self.whole = Plan(trace, base, model)
+        self.asked = self.whole.asked(trial.at, len(trial.workload.operations))
         self._complete = self.whole.controls[-1]
 
     def observe(self, hypervisor: Hypervisor, image: Image, progress: Progress) -> Observed:
@@ -114,11 +112,7 @@ class _Taken:
             progress.observed(title, -sum(told))
             earlier_loss = observed.lost
         progress.finished(title, budget - sum(told))
-        earlier = len(self.whole.points) - len(self.asked.points)
-        states = (
-            seen._replace(state=replace(seen.state, point=seen.state.point + earlier)) for seen in observed.states
-        )
-        return replace(observed, states=tuple(states))
+        return observed
 
     def _explore(self, hypervisor: Hypervisor, image: Image, tell: Callable[[int], None]) -> Observed:
         request = self._trial.request

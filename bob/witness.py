@@ -141,7 +141,7 @@ def write(
         "property": None if prop is None else prop.name,
         "probe": None if prop is None else declaration(prop),
         "evidence": showing.evidence,
-        "question": None if question is None else {"required": list(question.required), "later": question.later},
+        "question": None if question is None else _question_to_json(question),
         **({} if showing.expectation is None else {"expectation": showing.expectation}),
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
@@ -234,8 +234,8 @@ def _read(document: Mapping[str, Any]) -> Witness:
         if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
             raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
     workload = workload_from_json(document["workload"])
-    numbers = [] if asked is None else [*asked["required"], *([] if asked["later"] is None else [asked["later"]])]
-    if not all(0 < number <= len(workload.operations) for number in numbers):
+    question = None if asked is None else Question(tuple(asked["required"]), asked["later"], asked.get("returned"))
+    if question and not all(0 < number <= len(workload.operations) for number in question.operations):
         raise ValueError("it asks about operations that its workload does not have")
     if (expected := document.get("expectation")) is not None:
         check(parse(expected), simulate(workload)[0])
@@ -250,7 +250,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
             WriteCache(document["device_model"]["write_cache"]), document["device_model"]["atomic_write_bytes"]
         ),
         workload=workload,
-        question=None if asked is None else Question(tuple(asked["required"]), asked["later"]),
+        question=question,
         base=base_from_json(base),
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
@@ -261,6 +261,11 @@ def _read(document: Mapping[str, Any]) -> Witness:
         declared=_declared(document.get("probe"), name),
         expectation=expected,
     )
+
+
+def _question_to_json(question: Question) -> dict[str, Any]:
+    returned = {} if question.returned is None else {"returned": question.returned}
+    return {"required": list(question.required), "later": question.later, **returned}
 
 
 def _declared(document: Mapping[str, Any] | None, name: str | None) -> Property | None:

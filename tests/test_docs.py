@@ -41,6 +41,7 @@ from bob.expect.language import FORMS
 from bob.expect.syntax import write as write_expectation
 from bob.guest.agent import look, observer, recorder
 from bob.guest.agent import main as agent
+from bob.judge.calls import Call
 from bob.judge.rules import Later, Rule
 from bob.judge.subjects import Effect, Span
 from bob.observe.rounds import AUDIT_EVERY
@@ -48,8 +49,9 @@ from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
 from bob.workload.history import simulate
+from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
-from bob.workload.operations import How, Workload
+from bob.workload.operations import At, How, Workload
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -315,7 +317,7 @@ def test_every_key_of_a_probe_file_is_described() -> None:
 
 def test_every_value_of_a_probe_file_is_described() -> None:
     described = words(text("docs/write-a-probe.md"))
-    for values in (Rule, Later, Effect, Span, set(How) - {How.PLAIN}):
+    for values in (Rule, Later, Effect, Span, ChangeKind, Relation, Call, At, set(How) - {How.PLAIN}):
         assert {value.value for value in values} <= described
 
 

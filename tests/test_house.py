@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PURE = ("trace", "crash", "judge", "report", "workload", "blocks", "story", "expect", "apm")
+PURE = ("trace", "crash", "judge", "rows", "report", "workload", "blocks", "story", "expect", "apm")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

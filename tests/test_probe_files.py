@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bob.errors import UsageError
+from bob.judge.calls import Call
 from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Rule, questions
 from bob.probe_files import (
-    asked_probes,
     check_own,
     declaration,
     declared,
@@ -21,9 +21,12 @@ from bob.probe_files import (
     probe_names,
     shipped_probes,
 )
+from bob.rows.sets import asked_probes
 from bob.workload import operations as ops
 from bob.workload.history import simulate
+from bob.workload.kinds import ChangeKind
 from bob.workload.language import parse
+from bob.workload.operations import At
 
 TABLE_1 = (
     "single-sector-overwrite",
@@ -148,6 +151,19 @@ def working(**more: object) -> dict[str, object]:
         ({**GOOD, "name": "../one"}, "'../one' is no name of a property"),
         ({**GOOD, "name": "unmountable"}, "'unmountable' means something else"),
         (judged(then_renamed=True), "for the rule 'ordered' only"),
+        (judged(kinds=["appends"]), "'appends' is none of overwrite, append, truncate-down, "),
+        (judged(kinds="append"), "'append' is not an array"),
+        (judged(later_kinds=["append"]), "for the rule 'ordered' only"),
+        (judged(relations=["same-file"]), "for the rules 'ordered' and 'durable' only"),
+        (judged(rule="ordered", relations=["file"]), "'file' is none of same-file, "),
+        (judged(call="fsync-file"), "the rule 'durable' needs a 'call', and no other rule has one"),
+        (judged(rule="durable"), "the rule 'durable' needs a 'call'"),
+        (judged(rule="durable", call="fsync"), "'fsync' is none of fsync-file, "),
+        (judged(rule="durable", call="sync", kinds=["append"]), "has neither 'subject' nor 'spans'"),
+        ({**GOOD, "judge": {"rule": "durable", "call": "sync", "kinds": ["append"]}}, "no workload has an operation"),
+        (working(at="later"), "'later' is none of end, any"),
+        (working(first="mkdir /x"), "'mkdir /x' is not an array"),
+        (working(first=["mkdir"]), "'mkdir' does not have the form"),
         (judged(rule="ordered", then_renamed="yes"), "'yes' is neither true nor false"),
         (working(tree="tiny"), "unknown tree 'tiny'"),
         (working(setup=["mkdir /d"]), "a tree or a setup, not both"),
@@ -176,6 +192,28 @@ def test_mistakes_name_the_file(tmp_path: Path, document: dict[str, object], say
     assert says in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint
+
+
+def test_a_durable_property_and_all_combinations(tmp_path: Path) -> None:
+    judge = {"rule": "durable", "call": "fsync-file", "kinds": ["append"], "relations": ["same-file"]}
+    workload = {
+        "name": "any",
+        "setup": ["mkdir /d", "create /d/f"],
+        "first": ["append /d/f 10", "append /d/f 20; mkdir /d/x"],
+        "operations": ["setxattr /d/f user.x 4"],
+        "later": ["fsync /d/f", "sync"],
+        "finish": ["natural", "natural 2.5"],
+        "at": "end",
+    }
+    made = load(written(tmp_path, {**GOOD, "judge": judge, "workloads": [workload]}))
+    assert (made.property.call, made.property.kinds) == (Call.FSYNC_FILE, (ChangeKind.APPEND,))
+    assert [workload.title for workload in made.workloads[3:5]] == [
+        "any: append /d/f 10: sync (natural 2.5)",
+        "any: append /d/f 20; mkdir /d/x: fsync /d/f (natural)",
+    ]
+    assert len(made.workloads) == 8
+    assert {workload.at for workload in made.workloads} == {At.END}
+    assert made.workloads[4].operations == parse("append /d/f 20; mkdir /d/x; setxattr /d/f user.x 4; fsync /d/f")
 
 
 @NAMES

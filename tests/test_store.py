@@ -15,7 +15,7 @@ from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.store import RunDirectory, base_from_json, base_to_json, workload_from_json, workload_to_json
 from bob.workload.language import parse
-from bob.workload.operations import Finish, Workload
+from bob.workload.operations import At, Finish, Workload
 
 STATES = (
     (samples.FIRST, 0),
@@ -54,10 +54,11 @@ def test_workloads_read_back_the_same(seed: int) -> None:
     workload = random_workload(Random(seed))
     for finish in (
         Finish("natural 2.5", natural=True, phase=2.5),
-        Finish("x", parse("fsync /d; sync_file_range /a 0 7; syncfs; fdatasync /a")),
+        Finish("x", parse("fsync /d; sync_file_range /a 0 7; msync /a; syncfs; fdatasync /a")),
     ):
-        workload = Workload(f"a name; {seed}", workload.setup, workload.operations, finish)
-        assert workload_from_json(json.loads(json.dumps(workload_to_json(workload)))) == workload
+        for at in At:
+            workload = Workload(f"a name; {seed}", workload.setup, workload.operations, finish, at)
+            assert workload_from_json(json.loads(json.dumps(workload_to_json(workload)))) == workload
 
 
 def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:

@@ -16,12 +16,15 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
+from bob.judge.rules import Question
 from bob.probe_files import shipped_probes
 from bob.replay import broken, lines
 from bob.result import Verdict
+from bob.rows.sets import Rows, asked_probes
 from bob.story.timeline import Fate, from_json
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Showing
+from bob.workload.operations import At
 
 LOST = CrashState(1, (3,))
 """The overwrite's data is durable here; the made-up outcomes below do not care."""
@@ -120,6 +123,27 @@ def stored(path: Path, content: Any) -> Path:
     file = path / "witness.json"
     file.write_text(json.dumps(content))
     return file
+
+
+def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -> None:
+    [probe] = asked_probes(("returned.new-entry",), (), Rows.DURABILITY)
+    workload = replace(samples.WORKLOAD, at=At.END)
+    question = Question((2,), returned=2)
+    showing = witness.Showing(workload, samples.BASE, samples.RECORDING, samples.plan(), LOST, question, "it is gone")
+    written = witness.write(
+        probe.property,
+        showing,
+        environment=samples.ENVIRONMENT,
+        configuration=samples.CONFIGURATION,
+        model=DeviceModel(),
+    )
+    read = witness.read(stored(tmp_path, written))
+    assert (read.question, read.workload, read.declared) == (question, workload, probe.property)
+    gone, there = samples.observed(found=[samples.NOTHING, samples.ALL]).findings.observations()
+    assert broken(read, gone) is not None
+    assert broken(read, there) is None
+    with pytest.raises(MalformedError, match="operations that its workload does not have"):
+        witness.read(stored(tmp_path, {**written, "question": {**written["question"], "returned": 3}}))
 
 
 def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:

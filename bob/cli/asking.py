@@ -26,9 +26,10 @@ from bob.cli.options import (
     quiet_option,
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
-from bob.errors import UsageError
-from bob.probe_files import Probe, check_own, load, probe_names
+from bob.errors import UsageError, meant
+from bob.probe_files import Probe, check_own, load
 from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
+from bob.rows.sets import Rows, probes_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,9 +44,23 @@ ALL = "all"
 """In place of a property's name: every one that is shipped."""
 
 
-def property_names() -> Iterable[str]:
-    """The persistence properties that there are shipped probes for, and the word for all of them."""
-    return (*probe_names(), ALL)
+class PropertyName(ParamType):
+    """A property among the rows that are asked for, or the word for all of them; it is looked up with these."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name itself."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so."""
+        names = (*_names(Rows(ctx.params.get("rows") or Rows.TABLE1)), ALL)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _names(rows: Rows) -> tuple[str, ...]:
+    return tuple(probe.property.name for probe in probes_of(rows))
 
 
 class OwnProbe(ParamType):
@@ -65,9 +80,17 @@ class OwnProbe(ParamType):
 property_option = click.option(
     "--property",
     "properties",
-    type=Known("property", property_names),
+    type=PropertyName(),
     multiple=True,
     help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
+)
+rows_option = click.option(
+    "--rows",
+    type=click.Choice([rows.value for rows in Rows]),
+    default=Rows.TABLE1.value,
+    show_default=True,
+    help="The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call makes"
+    " durable (durability), up to which size changes are whole (units).",
 )
 probe_option = click.option(
     "--probe",
@@ -180,6 +203,7 @@ _DEVICE = (
     ),
 )
 _PROBING = (
+    rows_option,
     property_option,
     probe_option,
     images_option,
@@ -232,9 +256,13 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name."""
+    """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name, and for
+    properties that are not among the rows."""
     check_own(asked.get("probes", ()))
-    names = (name for one in asked.get("properties", ()) for name in (probe_names() if one == ALL else (one,)))
+    rows = Rows(asked.get("rows", Rows.TABLE1))
+    names = [name for one in asked.get("properties", ()) for name in (_names(rows) if one == ALL else (one,))]
+    if unknown := [name for name in names if name not in _names(rows)]:
+        raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], [*_names(rows), ALL]))
     return ProbeRequest(
         configuration=configuration,
         properties=tuple(dict.fromkeys(names)),
@@ -247,6 +275,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         atomic_write_bytes=int(asked["atomic_write"]),
         audit=asked["audit"],
         recovery_crashes=asked.get("recovery_crashes", 0),
+        rows=rows,
     )
 
 

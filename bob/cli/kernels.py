@@ -18,7 +18,8 @@ from bob.progress import Progress
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import run_side
 from bob.report.comparison.terminal import print_comparison
-from bob.report.table import nearby, print_result
+from bob.report.nearby import nearby
+from bob.report.table import print_result
 from bob.request import DEFAULT_IMAGE
 from bob.result import Result, to_json
 

@@ -54,6 +54,9 @@ def matrix(
     the kernel refuse is skipped, and the table says why. The run directory has a folder for each configuration, which
     is a run directory of its own.
 
+    --rows asks other properties than those of Table 1: which kinds of change are persisted before which, what each call
+    makes durable, or up to which size changes are whole (docs/finer-tables.md).
+
     With several --image, each has such a run directory, named after it, in the one that --out names; below their
     tables stands what changed from one kernel to the next.
 
@@ -62,6 +65,7 @@ def matrix(
       bob matrix --set osdi14
       bob matrix --set my-kernels-options.toml --out overnight --budget 1000
       bob matrix --set modern --image debian-bookworm --image debian-trixie
+      bob matrix --set osdi14 --rows durability
       bob matrix --resume overnight
       bob show overnight/ext4-ordered
 

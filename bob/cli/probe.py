@@ -53,7 +53,8 @@ def probe(
     `bob replay` shows again.
 
     It asks the thirteen shipped properties, some of them (--property), or one of your own, with workloads of your
-    own, from a probe file (--probe). `bob probe new NAME` writes one to begin with.
+    own, from a probe file (--probe). `bob probe new NAME` writes one to begin with. --rows asks finer ones
+    (docs/finer-tables.md).
 
     With several --image, each kernel has a run directory, named after the image, in the one that --out names; the
     tables stand side by side, and below them what changed from one kernel to the next.
@@ -62,6 +63,7 @@ def probe(
     Examples:
       bob probe --fs ext4 --mount-opts data=ordered
       bob probe --fs xfs --property append-any --property directory-op --budget 2000
+      bob probe --fs ext4 --rows durability --property fsync-file.new-entry
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
       bob probe --fs ext4 --image debian-bookworm --image debian-trixie --out two-kernels
       bob probe --resume no-journal

@@ -14,8 +14,9 @@ from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_opt
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import Exit, UsageError
 from bob.report.columns import Column, columns_of
+from bob.report.nearby import nearby
 from bob.report.saved import Saved, load
-from bob.report.table import nearby, print_result
+from bob.report.table import print_result
 from bob.result import to_json
 
 STDOUT = Path("-")

@@ -16,7 +16,7 @@ from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
 from bob.config import configuration, file_systems
 from bob.errors import Exit, PointedError, UsageError
-from bob.expect.document import At, Trial, to_json
+from bob.expect.document import Trial, to_json
 from bob.expect.evaluate import check
 from bob.expect.language import parse as parse_expectation
 from bob.expect.syntax import Expectation
@@ -25,7 +25,7 @@ from bob.report.answers import print_answers
 from bob.result import Verdict
 from bob.workload.history import History, RefusedError, simulate
 from bob.workload.language import parse, places
-from bob.workload.operations import Workload
+from bob.workload.operations import At, Workload
 
 STDIN = "-"
 _THERE = "what --setup makes is there when the first operation begins"

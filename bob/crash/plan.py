@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
@@ -9,17 +11,24 @@ from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import Search, search
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
+from bob.crash.window import after_return
 from bob.result import States
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
+from bob.workload.operations import At
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
     """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` has the torn ones among them, and
-    :meth:`search` the order in which single ones are tried."""
+    :meth:`search` the order in which single ones are tried.
+
+    ``earlier`` is how many growth points of the whole trace come before those of the plan (see :meth:`asked`).
+    """
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
+        self.earlier = 0
+        self._base, self._model = base, model
         self.trace = trace
         self.points = growth_points(trace, model)
         views = [view(number, point) for number, point in enumerate(self.points)]
@@ -31,6 +40,18 @@ class Plan:
     def controls(self) -> tuple[CrashState, ...]:
         """The state in which nothing was written that the window has not made durable, and the one with every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
+
+    def asked(self, at: At, operations: int) -> Plan:
+        """The plan of those states that a crash can leave ``at`` that time, of a workload of so many operations."""
+        if at is At.ANY:
+            return self
+        part = Plan(after_return(self.trace, operations), self._base, self._model)
+        part.earlier = len(self.points) - len(part.points)
+        return part
+
+    def in_whole(self, state: CrashState) -> CrashState:
+        """A state of this plan as one of the whole trace's."""
+        return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:
         """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
 from bob.config import Configuration
@@ -13,16 +12,9 @@ from bob.expect.syntax import Expectation
 from bob.request import ProbeRequest, configuration_to_json
 from bob.result import Environment, Run, States, Unmountable, plain
 from bob.store import workload_to_json
-from bob.workload.operations import Workload
+from bob.workload.operations import At, Workload
 
 SCHEMA = "bob.try/1"
-
-
-class At(StrEnum):
-    """When the crash comes: after the last operation has returned (``END``), or anywhere after the first was called."""
-
-    END = "end"
-    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)

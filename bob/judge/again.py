@@ -10,7 +10,6 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import StoreError, UsageError
 from bob.judge.column import Column
-from bob.probe_files import asked_probes
 from bob.record.check import checked
 from bob.recovery.kept import add_recoveries
 from bob.request import request_from_json
@@ -47,7 +46,7 @@ def _judge_again(path: Path) -> Result:
     environment = Environment(**about["environment"])
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
-    properties = [probe.property for probe in asked_probes(request.properties, request.probes)]
+    properties = [probe.property for probe in request.asked]
     column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
         if run.is_done(run.folder(number, planned)):

@@ -2,7 +2,8 @@
 
 - atomicity of k: the effect of k is never partial;
 - prefix: an append leaves nothing, or a block-granular prefix of it, in order;
-- ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full.
+- ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full;
+- durability of k after a call: whenever that has returned before the crash, k's effect is there in full.
 
 What is asked of recovery itself is in :mod:`bob.judge.idempotence`.
 """
@@ -13,12 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bob.judge.calls import Call, covered
 from bob.judge.contents import Fact
 from bob.judge.presence import Damage, Oracle, Presence, Reading
 from bob.judge.subjects import Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
 from bob.workload.history import History
+from bob.workload.kinds import ChangeKind, Relation, relation, single_changes
 from bob.workload.language import write_one
 
 
@@ -28,6 +31,7 @@ class Rule(StrEnum):
     ATOMIC = "atomic"
     PREFIX = "prefix"
     ORDERED = "ordered"
+    DURABLE = "durable"
 
 
 class Later(StrEnum):
@@ -39,30 +43,46 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table: its name, what it means, and how it is judged."""
+    """One row of the table: its name, what it means, and how it is judged.
+
+    Its operations are those of ``subjects``, ``spans`` and ``kinds``, where these are not empty: of kinds, operations
+    that are one change only. For an ordering, ``later_kinds`` says the same of the later one, and ``relations`` how the
+    two are related; for durability, ``relations`` says how the change is related to what ``call`` is made on.
+    """
 
     name: str
     family: str
     meaning: str
     rule: Rule
-    subjects: tuple[Effect, ...]
+    subjects: tuple[Effect, ...] = ()
     spans: tuple[Span, ...] = ()
     then_renamed: bool = False
     """The subject is the write together with a later rename of its file."""
     later: Later = Later.ANY
+    kinds: tuple[ChangeKind, ...] = ()
+    later_kinds: tuple[ChangeKind, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A property asked of particular operations of one workload.
 
-    ``required`` must be there in full (ordering), or must not be partial (atomicity); ``later`` is the operation whose
-    presence asks for it, None for atomicity. One that requires nothing is asked of recovery
-    (:mod:`bob.judge.idempotence`).
+    ``required`` must be there in full (ordering, durability), or must not be partial (atomicity); ``later`` is the
+    operation whose presence asks for it (ordering only), ``returned`` that which had returned before the crash
+    (durability only). One that requires nothing is asked of recovery (:mod:`bob.judge.idempotence`).
     """
 
     required: tuple[int, ...]
     later: int | None = None
+    returned: int | None = None
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """The numbers of all operations that it is about."""
+        others = (number for number in (self.later, self.returned) if number is not None)
+        return tuple(dict.fromkeys((*self.required, *others)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +95,32 @@ class Violation:
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
     """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
-    everything = subjects(history)
-    chosen = _chosen(prop, everything)
+    if prop.call is not None:
+        numbers = covered(prop.call, prop.kinds, prop.relations, history)
+        return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
+    chosen = _chosen(prop, history)
     if prop.rule is not Rule.ORDERED:
         return tuple(Question((subject.number,)) for subject in chosen)
-    return tuple(question for subject in chosen for question in _ordered(prop, history, subject, everything))
+    return tuple(question for subject in chosen for question in _ordered(prop, history, subject))
 
 
-def _chosen(prop: Property, everything: tuple[Subject, ...]) -> list[Subject]:
-    return [s for s in everything if s.effect in prop.subjects and (not prop.spans or s.span in prop.spans)]
+def _chosen(prop: Property, history: History) -> list[Subject]:
+    return [
+        subject
+        for subject in subjects(history)
+        if (not prop.subjects or subject.effect in prop.subjects)
+        and (not prop.spans or subject.span in prop.spans)
+        and _is_of(prop.kinds, history, subject.number)
+    ]
 
 
-def _ordered(prop: Property, history: History, subject: Subject, everything: tuple[Subject, ...]) -> Iterator[Question]:
+def _is_of(kinds: tuple[ChangeKind, ...], history: History, number: int) -> bool:
+    """Whether operation ``number`` is one change of these kinds; of no kinds, any operation is."""
+    change = single_changes(history).get(number)
+    return not kinds or (change is not None and change.kind in kinds)
+
+
+def _ordered(prop: Property, history: History, subject: Subject) -> Iterator[Question]:
     required: tuple[int, ...] = (subject.number,)
     if prop.then_renamed:
         numbers = range(subject.number + 1, len(history.operations) + 1)
@@ -94,12 +128,22 @@ def _ordered(prop: Property, history: History, subject: Subject, everything: tup
         if not renames:
             return
         required = (subject.number, renames[0])
-    for later in everything:
+    for later in subjects(history):
         if later.number <= required[-1]:
             continue
         same_append = later.effect is Effect.APPEND and later.thing == subject.thing
-        if prop.later is Later.ANY or same_append:
+        if (prop.later is Later.ANY or same_append) and _is_paired(prop, history, subject.number, later.number):
             yield Question(required, later.number)
+
+
+def _is_paired(prop: Property, history: History, first: int, later: int) -> bool:
+    """Whether an ordering that is about kinds or relations is about these two operations."""
+    single = single_changes(history)
+    if not _is_of(prop.later_kinds, history, later):
+        return False
+    if not prop.relations:
+        return True
+    return first in single and later in single and relation(single[first], single[later]) in prop.relations
 
 
 def _renames(history: History, number: int, subject: Subject) -> bool:
@@ -113,6 +157,8 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
         there = reading.of(question.later) in (Presence.PARTIAL, Presence.FULL)
         return there and any(reading.of(number) in _LOST for number in question.required)
     (number,) = question.required
+    if question.returned is not None:
+        return reading.of(number) in _LOST
     if reading.of(number) is Presence.PARTIAL:
         return prop.rule is not Rule.PREFIX or number not in reading.prefixes
     return _damage(prop, number, history, reading) is not None
@@ -126,8 +172,12 @@ def violation(
         return None
     number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
     detail = _detail(number, oracle, observation)
+    lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
+    if question.returned is not None:
+        of = "it" if question.returned == number else quoted(history, number)
+        returned = quoted(history, question.returned)
+        return Violation(question, f"{returned} had returned, but {lost} of {of} is there ({detail})")
     if question.later is not None:
-        lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
         there = quoted(history, question.later)
         return Violation(question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})")
     damage = _damage(prop, number, history, reading)
@@ -143,7 +193,7 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
     """Damage that this operation may have done. Nobody knows which suspect did, but ``prop`` speaks of all of them."""
     for damage in reading.damage:
-        if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, subjects(history))}:
+        if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
@@ -41,6 +42,7 @@ class Subject:
     thing: int | None = None
 
 
+@lru_cache(maxsize=8)
 def subjects(history: History) -> tuple[Subject, ...]:
     """Every operation of ``history`` that changes the file system, classified, in program order."""
     found = []

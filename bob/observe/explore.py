@@ -37,7 +37,8 @@ def explore(
     audit: float = DEFAULT_AUDIT,
     predicting: bool = True,
 ) -> Observed:
-    """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow.
+    """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow; where the
+    plan is of a part of its trace, they are told as states of the whole.
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and if they are
     not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
@@ -79,7 +80,8 @@ def explore(
     # A state speaks for others by predictions, and after a loss the last of these had no control.
     counts = rounds.counts if lost is None else {}
     known = tuple(
-        Seen(state, rounds.outcomes.get(number), counts.get(number, 1)) for number, state in enumerate(rounds.states)
+        Seen(plan.in_whole(state), rounds.outcomes.get(number), counts.get(number, 1))
+        for number, state in enumerate(rounds.states)
     )
     coverage = plan.nothing_explored()
     explored = sum(seen.states for seen in known if seen.outcome is not None)

@@ -49,5 +49,5 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "sleep", [seconds]
         case ops.Acknowledge(text):
             return "acknowledge", [text]
-        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path):
+        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):
             return type(done.operation).__name__.lower(), [path]

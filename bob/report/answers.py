@@ -12,14 +12,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.expect.answers import Answer
-from bob.expect.document import At, Tried
+from bob.expect.document import Tried
 from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
+from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.table import ALL_WHOLE_MEANS, nearby, witness_command
+from bob.report.table import ALL_WHOLE_MEANS
 from bob.report.trimmed import Trimmed
 from bob.result import States, Verdict
 from bob.workload.language import write_one
+from bob.workload.operations import At
 
 WHEN = {
     At.END: "the crash comes after the last operation has returned",

@@ -13,8 +13,9 @@ from bob.report.counts import looked_at, plural
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
+from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, cells, title
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally, witness_command
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally
 from bob.report.templating import environment
 from bob.result import Result, Verdict
 

@@ -38,20 +38,24 @@ def print_overview(console: Console, results: Sequence[Result]) -> None:
     for family, rows in marks.groupby(level=0, sort=False):
         table.add_row(Text(str(family), "bob.heading"))
         for (_family, name), values in zip(rows.index, rows.to_numpy().tolist(), strict=True):
-            table.add_row(f"  {name}", *map(_mark, values))
+            table.add_row(f"  {name}", *map(mark, values))
     console.print(Trimmed(table))
     console.print()
     if not fits:
         console.print(Trimmed(key(heads, names)))
         console.print()
-    legend = Text("   ").join(Text.assemble((mark, _style(mark)), f" {what}") for mark, what in _LEGEND)
-    console.print(Trimmed(legend))
+    console.print(Trimmed(LEGEND))
 
 
-def _mark(value: str) -> Text:
-    mark = _HOLDS if value == MARKS[Verdict.HOLDS] else value
-    return Text(mark, _style(mark))
+def mark(value: str) -> Text:
+    """A mark of :data:`bob.report.rows.MARKS` as it stands in a narrow column."""
+    shown = _HOLDS if value == MARKS[Verdict.HOLDS] else value
+    return Text(shown, _style(shown))
 
 
-def _style(mark: str) -> str:
-    return _STYLES.get(MARKS[Verdict.HOLDS] if mark == _HOLDS else mark, "")
+def _style(shown: str) -> str:
+    return _STYLES.get(MARKS[Verdict.HOLDS] if shown == _HOLDS else shown, "")
+
+
+LEGEND = Text("   ").join(Text.assemble((shown, _style(shown)), f" {what}") for shown, what in _LEGEND)
+"""What the marks mean, in one line."""

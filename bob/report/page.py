@@ -24,11 +24,14 @@ from bob.report.columns import Column, grouped
 from bob.report.counts import looked_at, plural
 from bob.report.documents import results_of
 from bob.report.drawing import svg
+from bob.report.grids import Grid, finishes, grids, listed
 from bob.report.meanings import meanings
+from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, witness_command
+from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Verdict, WorkloadResult
+from bob.rows.places import place_of
 from bob.story.sentence import sentence
 from bob.witness import Witness, read
 
@@ -97,6 +100,16 @@ class PageCell:
         return f"{failed:,} of {len(self.cell.workloads):,}" if self.cell.workloads else ""
 
     @property
+    def finishes(self) -> str:
+        """With which finishes it fails, where it stands in a grid, which has no room for that."""
+        return finishes(self.cell) if self.is_in_grid else ""
+
+    @property
+    def is_in_grid(self) -> bool:
+        """Whether it is one of hundreds, so that less is said of it."""
+        return place_of(self.cell.name) is not None
+
+    @property
     def by_workload(self) -> list[tuple[str, list[WorkloadResult]]]:
         """The variants, those of one workload (which differ in how they finish) together."""
         return [(name, list(group)) for name, group in groupby(self.cell.workloads, lambda workload: workload.name)]
@@ -105,18 +118,27 @@ class PageCell:
     def summary(self) -> str:
         """The cell in a line, for those who cannot see where it stands."""
         said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
-        return f"{said}; {self.variants}" if self.cell.workloads else said
+        return f"{said}; {self.finishes or self.variants}" if self.cell.workloads else said
+
+
+@dataclass(frozen=True, slots=True)
+class PageGrid:
+    """A grid of a configuration, with what is down, each with its cells (None: it was not asked)."""
+
+    grid: Grid
+    rows: Sequence[tuple[str, Sequence[PageCell | None]]]
 
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page, and its cells by the property's name; and where it is said, with
-    which story, that crash states could not be mounted."""
+    """A configuration with its place on the page, its cells by the property's name, and those of them that stand in
+    grids; and where it is said, with which story, that crash states could not be mounted."""
 
     anchor: str
     column: Column
     cells: Mapping[str, PageCell]
     families: Mapping[str, Sequence[PageCell]]
+    grids: Sequence[PageGrid]
     explored: int
     unmountable_anchor: str
     unmountable_command: str | None
@@ -172,7 +194,7 @@ def render(
         columns=shown,
         apart=any(cell.story and cell.story.page for cell in every),
         groups=groups,
-        families=by_family(column.configuration for column in columns),
+        families=by_family(listed(column.configuration) for column in columns),
         results=results,
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
         mounted=sum(looked_at(column.column.configuration).mounted for column in shown),
@@ -209,7 +231,14 @@ def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn
         families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
         command = witness_command(run, witness) if witness else None
         place = anchors.new(column.label, "unmountable")
-        yield PageColumn(anchor, column, known, families, looked_at(found).explored, place, command, unmountable)
+        on_page = [_grid(grid, known) for grid in grids(found)]
+        explored = looked_at(found).explored
+        yield PageColumn(anchor, column, known, families, on_page, explored, place, command, unmountable)
+
+
+def _grid(grid: Grid, known: Mapping[str, PageCell]) -> PageGrid:
+    rows = [(down, [known[cell.name] if cell else None for cell in cells]) for down, cells in grid.rows()]
+    return PageGrid(grid, rows)
 
 
 def _story(run: Path, witness: str | None, page: str) -> Story | None:

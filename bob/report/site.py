@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 from bob.report.columns import Column
 from bob.report.meanings import meaning_of
+from bob.report.nearby import nearby
 from bob.report.page import Story, laid_out, render
-from bob.report.table import nearby
 from bob.report.witness_page import to_html
 
 INDEX = PurePosixPath("index.html")

@@ -94,8 +94,11 @@ def _print_event(console: Console, event: Event) -> None:
 
 def role(question: Question | None, number: int) -> str:
     """What ``question``, which is answered wrongly, says of operation ``number``; nothing where it is not about it."""
-    if question is None or number not in (*question.required, question.later):
+    if question is None or number not in question.operations:
         return ""
+    if question.returned is not None:
+        is_call = number == question.returned
+        return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
     if question.later is None:
         return "is there only in part"
     return "is there too early" if number == question.later else f"must come before operation {question.later}"

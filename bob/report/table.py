@@ -5,9 +5,8 @@ Everything is printed to a rich Console whose owner says how wide it is and whic
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from rich.text import Text
 
 from bob.report.broken import broken
 from bob.report.counts import explored, looked_at, plural
+from bob.report.grids import grids, listed
+from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict, total
@@ -42,8 +43,13 @@ def print_result(console: Console, result: Result, run: Path) -> None:
 def _print_several(console: Console, result: Result, run: Path) -> None:
     from bob.report.overview import print_overview  # pandas takes a while to load
 
-    print_overview(console, [result])
-    console.print()
+    for column in result.configurations:
+        if _print_grids(console, column, run):
+            console.print()
+    flat = replace(result, configurations=tuple(map(listed, result.configurations)))
+    if any(column.properties for column in flat.configurations):
+        print_overview(console, [flat])
+        console.print()
     for column in result.configurations:
         unsaid = [cell for cell in column.properties if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED)]
         for (verdict, reason), names in _by_reason(unsaid).items():
@@ -74,20 +80,25 @@ def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], lis
 
 def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:
     """Print one configuration: its table, the evidence for each ×, the reason for each ? and –, and the notes."""
-    console.print(Trimmed(broken(_title(column), console.width)))
-    console.print()
-    console.print(Trimmed(_table(column)))
-    found = [cell for cell in cells(column).values() if cell.verdict is not Verdict.HOLDS]
+    flat = listed(column)
+    if _print_grids(console, column, run) and flat.properties:
+        console.print()
+    if flat.properties:
+        console.print(Trimmed(broken(_title(column), console.width)))
+        console.print()
+        console.print(Trimmed(_table(flat)))
+    found = [cell for cell in cells(flat).values() if cell.verdict is not Verdict.HOLDS]
+    every = cells(column).values()
+    unsaid = [cell for cell in every if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED) and cell.reason]
     violated = [cell for cell in found if cell.verdict is Verdict.FAILS]
     if violated:
         console.print()
     for cell in violated:
         _print_violation(console, cell, run)
-    reasons = [cell for cell in found if cell.verdict is not Verdict.FAILS and cell.reason]
-    if reasons:
+    if unsaid:
         console.print()
-    for cell in reasons:
-        _print_hanging(console, MARKS[cell.verdict], f"{cell.name}: {cell.reason}", style(cell.verdict))
+    for (verdict, reason), names in _by_reason(unsaid).items():
+        _print_hanging(console, MARKS[verdict], f"{', '.join(names)}: {reason}", style(verdict))
     if column.unmountable.states:
         console.print()
         _print_unmountable(console, column, run)
@@ -97,15 +108,15 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
         _print_hanging(console, "note:", note, "bob.dim")
 
 
-def witness_command(run: Path, witness: str) -> str:
-    """The command that shows a witness again, to be pasted into a shell in this directory."""
-    return f"bob replay {shlex.quote(str(nearby(run / witness)))}"
+def _print_grids(console: Console, column: ConfigurationResult, run: Path) -> bool:
+    """Print the grids of a configuration; whether it has any."""
+    from bob.report.grid_table import print_grids  # pandas takes a while to load
 
-
-def nearby(path: Path) -> Path:
-    """``path`` as it is best written here: from this directory on where it is inside, else in full."""
-    path, here = Path(os.path.normpath(Path.cwd() / path)), Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    if found := grids(column):
+        console.print(Trimmed(broken(_title(column), console.width)))
+        console.print()
+        print_grids(console, found, run)
+    return bool(found)
 
 
 def _title(column: ConfigurationResult) -> Text:

@@ -23,7 +23,7 @@ def operations_of(question: Question | None) -> tuple[int, ...]:
     """The numbers of the operations that a question is about; none where nothing mounts."""
     if question is None:
         return ()
-    return (*question.required, *(() if question.later is None else (question.later,)))
+    return question.operations
 
 
 def needed(workload: Workload) -> Workload:

@@ -81,9 +81,10 @@ class Shrinker:
             plan = Plan(checked(recording, base), base, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None
-        candidates = (candidate.state for candidate in plan.search(self._budget, seed=1))
+        asked = plan.asked(workload.at, len(workload.operations))
+        candidates = (asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
         looking = _Looking(self._session(base, plan), plan)
-        looking.at(plan.controls)
+        looking.at(list(map(asked.in_whole, asked.controls)))
         while states := list(islice(candidates, BATCH)):
             looking.at(states)
             if found := self._judged(workload, base, recording, looking):

@@ -28,6 +28,12 @@ def sentence(
         return f"{_fates(line)}, and the file system could not be mounted."
     if not question.required:
         return f"{_fates(line)} as recovery was under way, and the next recovery did not come to the same."
+    if question.returned is not None:
+        (number,) = question.required
+        if number == question.returned:
+            return f"{_name(operations, number)} had returned, but it {_still(line, operations, number)}."
+        returned, missing = _name(operations, question.returned), f"{_name(operations, number)}, issued before it,"
+        return f"{returned} had returned while {missing} {_still(line, operations, number)}."
     if question.later is None:
         (number,) = question.required
         where = _where(line, operations, number)

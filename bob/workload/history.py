@@ -16,7 +16,7 @@ from enum import StrEnum
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.language import write_one
-from bob.workload.operations import How, Operation, Workload
+from bob.workload.operations import At, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, contents
 
 DIRECT_BYTES = 512
@@ -71,7 +71,7 @@ class Step:
     inodes: Mapping[int, Inode]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class History:
     """All steps of a workload: ``steps[0]`` is the initial tree, ``steps[k]`` the tree after operation k.
 
@@ -83,6 +83,8 @@ class History:
     things: tuple[Thing, ...]
     data: Mapping[int, tuple[int, int, int]]
     """Operation number -> (thing, offset, length in bytes) for operations that write data."""
+    at: At = At.ANY
+    """When the crash may come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
             data[number] = wrote
         steps.append(system.snapshot())
     _run(system, workload.finish.operations, 0, 0, workload.name)
-    history = History(workload.operations, tuple(steps), tuple(system.things), data)
+    history = History(workload.operations, tuple(steps), tuple(system.things), data, workload.at)
     return history, tuple(setup), tuple(performed)
 
 
@@ -258,6 +260,9 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             system.find(path, Kind.FILE, Kind.DIRECTORY)
         case ops.SyncFileRange(path):
             system.find(path, Kind.FILE)
+        case ops.Msync(path):
+            if not system.inodes[system.find(path, Kind.FILE)].content:
+                raise ValueError(f"{path} is empty, and nothing of it can be mapped")
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             pass
     return 0, b""

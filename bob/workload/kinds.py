@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -43,19 +44,26 @@ class Relation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One change by operation ``number`` (from 1).
+class Extent:
+    """What an operation has to do with.
 
     ``things`` are what it is about: the file written to, the file or directory that is made, removed, named, moved or
     replaced. ``directories`` are those whose names it changes, or in which its file has a name.
     """
 
-    number: int
-    kind: ChangeKind
     things: frozenset[int]
     directories: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Change(Extent):
+    """One change by operation ``number`` (from 1)."""
+
+    number: int
+    kind: ChangeKind
+
+
+@lru_cache(maxsize=8)
 def changes(history: History) -> tuple[Change, ...]:
     """Every change of a workload, in program order; operations that only sync, wait or tell make none."""
     return tuple(
@@ -65,7 +73,28 @@ def changes(history: History) -> tuple[Change, ...]:
     )
 
 
-def relation(one: Change, other: Change) -> Relation:
+@lru_cache(maxsize=8)
+def single_changes(history: History) -> dict[int, Change]:
+    """The operations that are one change only, by number: as much as is there of the one is there of the other."""
+    found: dict[int, list[Change]] = {}
+    for change in changes(history):
+        found.setdefault(change.number, []).append(change)
+    return {number: several[0] for number, several in found.items() if len(several) == 1}
+
+
+def extent(history: History, number: int, *things: int) -> Extent:
+    """What operation ``number``, which is about ``things``, has to do with."""
+    steps = history.steps[number - 1], history.steps[number]
+    folders = {
+        step.names[path.rsplit("/", 1)[0] or "/"]
+        for step in steps
+        for path, thing in step.names.items()
+        if thing in things and path != "/"
+    }
+    return Extent(frozenset(things), frozenset(folders))
+
+
+def relation(one: Extent, other: Extent) -> Relation:
     """How two changes are related. What is in a directory is in the same directory as what is done to that itself."""
     if one.things & other.things:
         return Relation.SAME_FILE
@@ -78,13 +107,8 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
     before, after = history.steps[number - 1], history.steps[number]
 
     def change(kind: ChangeKind, *things: int) -> Change:
-        folders = {
-            step.names[path.rsplit("/", 1)[0] or "/"]
-            for step in (before, after)
-            for path, thing in step.names.items()
-            if thing in things and path != "/"
-        }
-        return Change(number, kind, frozenset(things), frozenset(folders))
+        about = extent(history, number, *things)
+        return Change(about.things, about.directories, number, kind)
 
     match operation:
         case ops.Create(path):

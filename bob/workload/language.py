@@ -119,6 +119,7 @@ GRAMMAR: dict[str, Form] = {
         "write a range out and wait",
         lambda w: ops.SyncFileRange(path_in(w[0]), bytes_in(w[1]), _length(w[2])),
     ),
+    "msync": Form("msync PATH", "map a file, and msync all of it", lambda w: ops.Msync(path_in(w[0]))),
     "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
     "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
     "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(_seconds(w[0]))),
@@ -192,7 +193,7 @@ def write_one(operation: Operation) -> str:
             words = ["sleep", f"{seconds:g}" if float(f"{seconds:g}") == seconds else repr(seconds)]
         case ops.Acknowledge(text):
             words = ["acknowledge", text]
-        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path):
+        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):
             words = [type(operation).__name__.lower(), path]
     return shlex.join(words)
 

@@ -107,6 +107,13 @@ class SyncFileRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Msync:
+    """msync(2) with MS_SYNC of a shared mapping of the whole file, which is not empty."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sync:
     """sync(2); ``this_only`` makes it syncfs(2) of the probed file system."""
 
@@ -141,13 +148,21 @@ Operation = (
     | Setxattr
     | Fsync
     | SyncFileRange
+    | Msync
     | Sync
     | Sleep
     | Acknowledge
 )
 
 DIRECTORY_OPERATIONS = (Create, Rename, Link, Symlink, Unlink, Mkdir, Rmdir)
-SYNC_OPERATIONS = (Fsync, SyncFileRange, Sync)
+SYNC_OPERATIONS = (Fsync, SyncFileRange, Msync, Sync)
+
+
+class At(StrEnum):
+    """When the crash comes: after the last operation has returned (``END``), or anywhere after the first was called."""
+
+    END = "end"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +183,13 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Initial tree (made durable before recording), operations, and how it finishes."""
+    """Initial tree (made durable before recording), operations, how it finishes, and when the crash may come."""
 
     name: str
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
     finish: Finish = field(default_factory=lambda: Finish("natural", natural=True))
+    at: At = At.ANY
 
     @property
     def title(self) -> str:

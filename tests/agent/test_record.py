@@ -25,6 +25,7 @@ create /d/new; write /d/a 100 5000; append /d/a 3000; append /d/a 10000 trunc; a
 write /d/a 4096 4096 direct; write /d/a 8192 100 sync; write /d/a 300 100 dsync; write /d/a 1000 9000 mmap
 append /d/new 4096 direct; append /d/new 100 dsync
 truncate /d/a 7000; truncate /d/a 9000; fallocate /d/new 0 20000; write /d/new 15000 100; sync_file_range /d/new 0 16K
+msync /d/new
 link /b /d/b; rename /b /c; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
 rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; acknowledge said
 fsync /c; fsync /f; fdatasync /d/a; sync; syncfs; sleep 1.5; create /last

@@ -11,6 +11,7 @@ from bob.config import configuration
 from bob.errors import GuestError, MissingProgramError
 from bob.request import Host, ProbeRequest
 from bob.result import from_json
+from bob.rows.sets import Rows, probes_of
 
 from .stand_in import Bob, Work, result
 
@@ -70,6 +71,14 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
             Path("here"),
         )
     ]
+
+
+def test_other_rows(bob: Bob, work: Work) -> None:
+    bob(*PROBE, "--rows", "units", "--property", "append.block")
+    bob(*PROBE, "--rows", "units", "--property", "all")
+    [[some, _], [every, _]] = work.asked
+    assert (some.rows, some.properties) == (Rows.UNITS, ("append.block",))
+    assert every.properties == tuple(probe.property.name for probe in probes_of(Rows.UNITS))
 
 
 def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import GuestError
-from bob.expect.document import At, Trial
+from bob.expect.document import Trial
 from bob.expect.language import parse as expectation
 from bob.request import ProbeRequest
 from bob.workload.language import parse
-from bob.workload.operations import Finish, Workload
+from bob.workload.operations import At, Finish, Workload
 
 from .stand_in import Bob, Work
 

@@ -31,6 +31,13 @@ PROBE = ("probe", "--fs", "ext4")
         ([*PROBE, "--seed", "x"], "invalid value for '--seed': 'x' is not", "bob probe --help"),
         ([*PROBE, "--property", "append-al"], "unknown property 'append-al'", "did you mean 'append-any'?"),
         ([*PROBE, "--property", "xyzzy"], "unknown property 'xyzzy'", "bob knows: single-sector-overwrite, "),
+        ([*PROBE, "--property", "sync.data"], "unknown property 'sync.data'", "bob knows: single-sector-overwrite, "),
+        (
+            [*PROBE, "--rows", "durability", "--property", "sync.dta"],
+            "unknown property 'sync.dta'",
+            "did you mean 'sync.",
+        ),
+        ([*PROBE, "--rows", "all"], "invalid value for '--rows': 'all' is not", "bob probe --help"),
         ([*PROBE, "--probe", "nowhere.toml"], "nowhere.toml: No such file or directory", "is this the probe file?"),
         ([*PROBE, "--probe", "file"], "file: 'name' is missing", "see docs/write-a-probe.md"),
         ([*PROBE, "new", "mine"], "--fs says nothing to 'bob probe new'", "bob probe new NAME"),

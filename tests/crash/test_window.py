@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -10,9 +12,13 @@ from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_sectors, count_writes, growth_points
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState
 from bob.crash.window import after_return
 from bob.errors import RecordingError
+from bob.trace.base import Base
 from bob.trace.model import Mark, Trace
+from bob.workload.operations import At
 
 from . import brute
 from .traces import Case, at, cases, journal
@@ -49,6 +55,29 @@ def test_the_states_after_the_return_are_those_that_the_rules_allow_then(found: 
     assert states == legal
     assert count_writes(points) == len(legal)
     assert count_sectors(points) == len(brute.legal_units(after, case.model))
+
+
+def image(plan: Plan, case: Case, state: CrashState) -> bytes:
+    """What a device of zeros holds in ``state``."""
+    device = bytearray(sum(case.trace.device_sectors) * 512)
+    for sector, data in plan.runs(state):
+        device[sector * 512 : sector * 512 + len(data)] = data
+    return bytes(device)
+
+
+@settings(max_examples=100)
+@given(marked())
+def test_a_plan_of_what_was_asked_tells_its_states_as_those_of_the_whole(found: tuple[Case, int]) -> None:
+    case, last = found
+    length = sum(case.trace.device_sectors) * 512
+    zeros = struct.pack(">QI", 0, length // 512) + bytes(length)
+    whole = Plan(case.trace, Base("zeros", length, zlib.compress(zeros), "", ""), case.model)
+    assert whole.asked(At.ANY, last) is whole
+    asked = whole.asked(At.END, last)
+    for candidate in asked.search(20, 1):
+        state = asked.in_whole(candidate.state)
+        assert asked.points[candidate.state.point] == whole.points[state.point]
+        assert image(asked, case, candidate.state) == image(whole, case, state)
 
 
 @settings(max_examples=400)

@@ -8,7 +8,7 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import StoreError
-from bob.expect.document import At, Trial, Tried
+from bob.expect.document import Trial, Tried
 from bob.expect.language import parse as expectation
 from bob.judge.again import judge_again
 from bob.progress import Silent
@@ -18,7 +18,7 @@ from bob.result import Verdict
 from bob.trial import try_out
 from bob.witness import read
 from bob.workload.language import parse
-from bob.workload.operations import Workload
+from bob.workload.operations import At, Workload
 
 pytestmark = pytest.mark.vm
 

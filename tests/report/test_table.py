@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bob.report.table import nearby, print_result, witness_command
+from bob.report.nearby import nearby, witness_command
+from bob.report.table import print_result
 from bob.result import ConfigurationResult, Result, States, Unmountable, Verdict
 
 from .samples import cell, result, sixteen

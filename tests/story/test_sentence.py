@@ -6,6 +6,7 @@ import pytest
 
 from bob.judge.idempotence import OF_RECOVERY
 from bob.judge.rules import Question
+from bob.report.story import role
 from bob.story.sentence import sentence
 from bob.story.timeline import Called, Event, Fate, Timeline, Written
 from bob.workload.language import parse
@@ -63,6 +64,20 @@ def test_what_is_there_in_part() -> None:
     assert "the sectors of its data, sent at 500 ms, were only in the disk's cache" in told(
         data(0.5, Fate.LOST), question=one
     )
+
+
+def test_what_had_returned() -> None:
+    after, itself = Question((1,), returned=2), Question((1,), returned=1)
+    lost = data(0.005, Fate.LOST)
+    still = "was still only in the disk's cache, sent at 5 ms."
+    assert told(lost, question=after) == f"«create /d/n» had returned while {FIRST} {still}"
+    assert told(lost, question=itself) == f"«write /a 0 512» had returned, but it {still}"
+    assert [role(after, number) for number in (1, 2, 3)] == [
+        "must be there once operation 2 had returned",
+        "had returned",
+        "",
+    ]
+    assert role(itself, 1) == "had returned"
 
 
 def test_what_does_not_mount_and_what_recovery_does() -> None:

@@ -98,6 +98,10 @@ class Operations:
             if libc.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(length), 7):
                 raise OSError(ctypes.get_errno(), "sync_file_range")
 
+    def do_msync(self, path: str) -> None:
+        with self._opened(path, os.O_RDWR) as fd, mmap.mmap(fd, 0) as mapped:
+            mapped.flush()  # msync(2) with MS_SYNC
+
     def do_sync(self) -> None:
         os.sync()
 

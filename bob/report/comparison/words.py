@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Answer, Said, Side
 from bob.report.counts import compact, explored, plural
-from bob.report.table import witness_command
+from bob.report.nearby import witness_command
 from bob.result import PropertyResult, Result
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"

@@ -1,0 +1,55 @@
+"""Finer rows on a real guest: what an fsync makes durable, what merely returned does not, and one pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bob.config import configuration
+from bob.judge.again import judge_again
+from bob.prober import probe
+from bob.progress import Silent
+from bob.replay import replay
+from bob.report.grids import grids
+from bob.request import ProbeRequest
+from bob.result import PropertyResult, Verdict
+from bob.rows.sets import Rows
+from bob.shrink.files import shrink
+from bob.witness import read
+
+pytestmark = pytest.mark.vm
+
+
+def ask(out: Path, rows: Rows, *properties: str) -> list[PropertyResult]:
+    """The cells of ext4 for these properties, judged twice."""
+    request = ProbeRequest(configuration("ext4", "", "data=ordered"), properties, budget=30, rows=rows)
+    result, _path = probe(request, out, Silent())
+    [column] = result.configurations
+    assert judge_again(out).configurations == result.configurations
+    assert sum(len(grid.cells) for grid in grids(column)) == len(properties)
+    return list(column.properties)
+
+
+def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path) -> None:
+    synced, returned = ask(tmp_path / "run", Rows.DURABILITY, "fsync-file.data", "returned.data")
+    assert (synced.verdict, returned.verdict) == (Verdict.HOLDS, Verdict.FAILS)
+    assert synced.states.explored > len(synced.workloads)
+    assert "operation 1 (write /d/a 0 4096) had returned, but nothing of it is there" in (returned.evidence or "")
+    assert returned.witness is not None
+    witness = tmp_path / "run" / returned.witness
+    [again] = replay([witness], image=None, connect=None, times=1, progress=Silent())
+    assert again.confirmed == 1
+    found = read(witness)
+    assert found.question is not None and found.question.returned == 1
+    [shrunk] = shrink([witness], image=None, connect=None, budget=20, progress=Silent())
+    assert shrunk.document is not None
+    assert (shrunk.after.operations, shrunk.after.setup) == (1, 2)
+    assert shrunk.document["workload"]["at"] == "end"
+
+
+def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: Path) -> None:
+    [cell] = ask(tmp_path / "run", Rows.PAIRS, "append-then-rename.same-file")
+    assert cell.verdict is Verdict.FAILS
+    assert {workload.finish for workload in cell.workloads} == {"natural", "natural 2.5"}
+    assert "is there, but nothing of the earlier operation 1 (append /d/f 4096)" in (cell.evidence or "")
