@@ -48,6 +48,27 @@ def test_a_hypervisor_can_be_opened_many_times(hypervisor: Hypervisor) -> None:
             assert another.versions == hypervisor.versions
 
 
+def state_of(pid: int) -> str:
+    """What a process does, as /proc says it: T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_guest_that_nobody_waits_for_stands_still(guest: Guest) -> None:
+    with guest.awake():
+        assert state_of(guest.qemu_pid) != "T"
+    assert state_of(guest.qemu_pid) == "T"
+    with guest.awake():
+        assert guest.shell.run("echo still there", 60).stdout == b"still there\n"
+    with pytest.raises(ZeroDivisionError), guest.awake():
+        raise ZeroDivisionError
+    assert state_of(guest.qemu_pid) == "T"
+    assert guest.running
+    guest.kill()
+    assert not guest.running
+    with guest.awake():  # there is nobody to wake
+        pass
+
+
 def test_two_guests_of_one_state_side_by_side(hypervisor: Hypervisor, spec: GuestSpec, guest: Guest) -> None:
     with hypervisor.guest(spec) as other:
         assert guest.identity != other.identity
