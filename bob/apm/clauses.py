@@ -35,6 +35,7 @@ class Call(StrEnum):
     FDATASYNC_FILE = "fdatasync-file"
     FSYNC_DIRECTORY = "fsync-directory"
     FDATASYNC_DIRECTORY = "fdatasync-directory"
+    MSYNC = "msync"
     SYNC = "sync"
     SYNCFS = "syncfs"
     SYNC_WRITE = "o-sync-write"
@@ -214,6 +215,7 @@ _CALLS = {
     Call.FDATASYNC_FILE: "fdatasync of a file",
     Call.FSYNC_DIRECTORY: "fsync of a directory",
     Call.FDATASYNC_DIRECTORY: "fdatasync of a directory",
+    Call.MSYNC: "msync of a file",
     Call.SYNC: "sync",
     Call.SYNCFS: "syncfs",
     Call.SYNC_WRITE: "an O_SYNC write",

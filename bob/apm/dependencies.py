@@ -192,6 +192,8 @@ class _Builder:
                 thing = step.names[path]
                 is_file = self._taken.history.things[thing].kind == "file"
                 yield _FSYNCS[is_file, data_only], self._what(earlier, thing, step)
+            case ops.Msync(path):
+                yield Call.MSYNC, self._what(earlier, step.names[path], step)
             case ops.Write(path, _offset, _length, how) if how in _SYNC_WRITES:
                 # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
                 is_other = earlier.number < number and earlier.block is not None

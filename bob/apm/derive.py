@@ -27,6 +27,7 @@ from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
 from bob.store import RunDirectory
 from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.operations import At
 
 
 class Trust(StrEnum):
@@ -180,8 +181,10 @@ class _Counts:
     def __init__(self, workloads: Iterable[Witnessed]) -> None:
         self._counts: dict[Clause, _Count] = {}
         for workload in workloads:
-            orders = how_tried(workload.workload, workload.graph.workings)
-            for clause in workload.graph.clauses:
+            orders, clauses = how_tried(workload.workload, workload.graph.workings), workload.graph.clauses
+            if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
+                clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
+            for clause in clauses:
                 was, tried = self._counts.get(clause, _Count()), orders.get(clause, frozenset())
                 self._counts[clause] = _Count(
                     was.workloads + 1,

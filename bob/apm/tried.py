@@ -12,7 +12,7 @@ from enum import StrEnum
 from bob.apm.clauses import Clause, Ordered
 from bob.apm.micro import Workings
 from bob.workload.kinds import Change, relation
-from bob.workload.operations import Fsync, How, Operation, Workload, Write
+from bob.workload.operations import Fsync, How, Msync, Operation, Workload, Write
 
 
 class Tried(StrEnum):
@@ -47,7 +47,7 @@ def _circumstances(workload: Workload, taken: Workings, later: Change) -> frozen
 def _synced(operation: Operation) -> str:
     """What an operation syncs by itself."""
     match operation:
-        case Fsync(path):
+        case Fsync(path) | Msync(path):
             return path
         case Write(path, _offset, _length, how) if how in (How.SYNC, How.DSYNC):
             return path
