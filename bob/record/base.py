@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
@@ -43,7 +42,7 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
         fs=configuration.fs.driver,
         options=configuration.mount_options,
         setup=encoded,
-        blob=zlib.compress(blob, 1),
+        blob=blob,
     )
     return Base(name, configuration.device_bytes, packed, header["effective_options"], header["mkfs"])
 
