@@ -198,6 +198,12 @@ class _Counts:
         """How often ``clause`` was."""
         return self._counts.get(clause, _Count())
 
+    def circumstances(self, clause: Clause) -> tuple[frozenset[Tried], frozenset[Tried]]:
+        """Under which circumstances an order was tried, or one that is given by the same means: at all, and surely."""
+        like = [self.of(other) for other in (clause, *_alike(clause))]
+        nothing: frozenset[Tried] = frozenset()
+        return nothing.union(*(one.tried for one in like)), nothing.union(*(one.surely for one in like))
+
 
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
     count = counts.of(clause)
@@ -207,11 +213,12 @@ def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutati
     if not count.workloads:
         return Finding(clause, Status.ASSUMED, promised=False, reason="no workload puts it to the test")
     needed = frozenset(Tried) if isinstance(clause, Ordered) else frozenset()
-    status = Status.EXHAUSTIVE if count.exhaustive and needed <= count.surely else Status.SAMPLED
+    tried, surely = counts.circumstances(clause)
+    status = Status.EXHAUSTIVE if count.exhaustive and needed <= surely else Status.SAMPLED
     reason = None
     if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
-    elif untried := sorted(needed - count.tried):
+    elif untried := sorted(needed - tried):
         reason = f"it was not tried {' or '.join(untried)}"
     elif status is Status.SAMPLED and trust is Trust.EXHAUSTIVE:
         reason = "no workload that tries it so was explored exhaustively"
@@ -248,6 +255,11 @@ def _with(clause: Clause) -> tuple[Clause, ...]:
 
 
 def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:
+    """The kinds that are written as this one is. A file that is cut has zeros written behind its end, as data is."""
     if kind in DATA_KINDS:
         return (kind,)
-    return tuple(other for other in ChangeKind if other not in DATA_KINDS)
+    is_sized = kind in _SIZING
+    return tuple(other for other in ChangeKind if other not in DATA_KINDS and (other in _SIZING) == is_sized)
+
+
+_SIZING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
