@@ -73,12 +73,18 @@ class Apart:
 
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
-    """Every clause that just one of two models promises, each with the smallest workload that shows what of it."""
+    """Every clause that just one of two models promises, each with the smallest workload that shows what of it.
+
+    Left out are those that no small workload shows, and no crash state refuted: most are about what cannot be, such as
+    a change of a file before it is made, or follow from other clauses.
+    """
     for stronger, weaker in ((one, other), (other, one)):
         for finding in stronger.findings:
             clause = finding.clause
             if clause in stronger.promised - weaker.promised:
-                yield _apart(clause, stronger, weaker)
+                apart = _apart(clause, stronger, weaker)
+                if apart.tree is not None or apart.finding.refutation is not None:
+                    yield apart
 
 
 def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:

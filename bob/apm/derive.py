@@ -205,6 +205,13 @@ class _Counts:
         return nothing.union(*(one.tried for one in like)), nothing.union(*(one.surely for one in like))
 
 
+def _needed(clause: Clause) -> frozenset[Tried]:
+    """Under which circumstances a clause must have been tried. Who syncs a file alone asks for all of that file."""
+    if not isinstance(clause, Ordered):
+        return frozenset()
+    return frozenset({Tried.NATURAL}) if clause.relation is Relation.SAME_FILE else frozenset(Tried)
+
+
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
     count = counts.of(clause)
     numbers = (count.workloads, count.exhaustive, count.states)
@@ -212,15 +219,15 @@ def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutati
         return Finding(clause, Status.REFUTED, False, *numbers, refutations[clause])
     if not count.workloads:
         return Finding(clause, Status.ASSUMED, promised=False, reason="no workload puts it to the test")
-    needed = frozenset(Tried) if isinstance(clause, Ordered) else frozenset()
+    needed = _needed(clause)
     tried, surely = counts.circumstances(clause)
     status = Status.EXHAUSTIVE if count.exhaustive and needed <= surely else Status.SAMPLED
     reason = None
     if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
-    elif untried := sorted(needed - tried):
+    elif trust is Trust.EXHAUSTIVE and (untried := sorted(needed - tried)):
         reason = f"it was not tried {' or '.join(untried)}"
-    elif status is Status.SAMPLED and trust is Trust.EXHAUSTIVE:
+    elif trust is Trust.EXHAUSTIVE and status is Status.SAMPLED:
         reason = "no workload that tries it so was explored exhaustively"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
         reason = f"«{lucky.name}», which is given by the same means, is refuted"
