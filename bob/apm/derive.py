@@ -21,7 +21,7 @@ from bob.apm.allowed import Conflict, Implications, forbidding, refuted
 from bob.apm.clauses import DATA_KINDS, Clause, Durable, Ordered, Unit, What, Whole, every_clause
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
-from bob.apm.tried import Tried, how_tried
+from bob.apm.tried import Tried, how_tried, needed
 from bob.apm.words import what_shows
 from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
@@ -181,7 +181,7 @@ class _Counts:
     def __init__(self, workloads: Iterable[Witnessed]) -> None:
         self._counts: dict[Clause, _Count] = {}
         for workload in workloads:
-            orders, clauses = how_tried(workload.workload, workload.graph.workings), workload.graph.clauses
+            orders, clauses = how_tried(workload.workload, workload.graph), workload.graph.clauses
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
                 clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
             for clause in clauses:
@@ -205,13 +205,6 @@ class _Counts:
         return nothing.union(*(one.tried for one in like)), nothing.union(*(one.surely for one in like))
 
 
-def _needed(clause: Clause) -> frozenset[Tried]:
-    """Under which circumstances a clause must have been tried. Who syncs a file alone asks for all of that file."""
-    if not isinstance(clause, Ordered):
-        return frozenset()
-    return frozenset({Tried.NATURAL}) if clause.relation is Relation.SAME_FILE else frozenset(Tried)
-
-
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
     count = counts.of(clause)
     numbers = (count.workloads, count.exhaustive, count.states)
@@ -219,13 +212,13 @@ def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutati
         return Finding(clause, Status.REFUTED, False, *numbers, refutations[clause])
     if not count.workloads:
         return Finding(clause, Status.ASSUMED, promised=False, reason="no workload puts it to the test")
-    needed = _needed(clause)
+    asked = needed(clause)
     tried, surely = counts.circumstances(clause)
-    status = Status.EXHAUSTIVE if count.exhaustive and needed <= surely else Status.SAMPLED
+    status = Status.EXHAUSTIVE if count.exhaustive and asked <= surely else Status.SAMPLED
     reason = None
     if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
-    elif trust is Trust.EXHAUSTIVE and (untried := sorted(needed - tried)):
+    elif trust is Trust.EXHAUSTIVE and (untried := sorted(asked - tried)):
         reason = f"it was not tried {' or '.join(untried)}"
     elif trust is Trust.EXHAUSTIVE and status is Status.SAMPLED:
         reason = "no workload that tries it so was explored exhaustively"

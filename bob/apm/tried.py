@@ -1,7 +1,8 @@
-"""Under which circumstances a workload tries an order of two changes.
+"""Under which circumstances a workload tries a clause.
 
 Most orders are broken by what the kernel writes when nobody asks, or when one file is asked for
-(docs/design.md, section 4). An order that was not tried under both has hardly been tried.
+(docs/design.md, section 4). An order that was not tried under both has hardly been tried. And a sync that takes the
+overwrites of other files along may do so since they are in its transaction; those through a mapping are in none.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from bob.apm.clauses import Clause, Ordered
+from bob.apm.clauses import Clause, Durable, Ordered, What
+from bob.apm.dependencies import Graph
 from bob.apm.micro import Workings
-from bob.workload.kinds import Change, relation
+from bob.workload.kinds import Change, Relation, relation
 from bob.workload.operations import Fsync, How, Msync, Operation, Workload, Write
 
 
@@ -20,17 +22,45 @@ class Tried(StrEnum):
 
     NATURAL = "with natural writeback"
     SYNCED = "with a sync of the later one alone"
+    MAPPED = "with a write through a mapping"
 
 
-def how_tried(workload: Workload, taken: Workings) -> Mapping[Clause, frozenset[Tried]]:
-    """For each order that ``workload`` has, under which circumstances it tries it."""
-    found: dict[Clause, frozenset[Tried]] = {}
+def needed(clause: Clause) -> frozenset[Tried]:
+    """Under which circumstances a clause must have been tried. Who syncs a file alone asks for all of that file."""
+    match clause:
+        case Ordered(_before, _after, Relation.SAME_FILE):
+            return frozenset({Tried.NATURAL})
+        case Ordered():
+            return frozenset({Tried.NATURAL, Tried.SYNCED})
+        case Durable(_call, What.OTHER_OVERWRITES):
+            return frozenset({Tried.MAPPED})
+    return frozenset()
+
+
+def how_tried(workload: Workload, graph: Graph) -> Mapping[Clause, frozenset[Tried]]:
+    """For each clause that depends on them, under which circumstances ``workload`` tries it."""
+    taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, after)
         for before in taken.changes[:at]:
             clause = Ordered(before.kind, after.kind, relation(before, after))
             found[clause] = found.get(clause, frozenset()) | tried
     return found
+
+
+def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Tried]]:
+    """The clauses of durability that a write through a mapping puts to the test."""
+    mapped = {
+        number
+        for number, operation in enumerate(workload.operations, start=1)
+        if isinstance(operation, Write) and operation.how is How.MMAP
+    }
+    return {
+        clause: frozenset({Tried.MAPPED})
+        for edge in graph.edges
+        for clause in edge.clauses
+        if isinstance(clause, Durable) and graph.workings.operations[edge.needs].number in mapped
+    }
 
 
 def _circumstances(workload: Workload, taken: Workings, later: Change) -> frozenset[Tried]:
