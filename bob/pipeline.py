@@ -131,7 +131,7 @@ def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Age
     with hypervisor.guest(GuestSpec(image, clock)) as guest:
         guest.shell.push(agent_file(), REMOTE_FILE)
         with guest.shell.open_channel(START) as stream:
-            yield Agent(stream)
+            yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 
 class _Stopped(Exception):

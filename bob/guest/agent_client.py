@@ -7,6 +7,8 @@ import io
 import json
 import marshal
 import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,10 +61,14 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time."""
+    """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time.
 
-    def __init__(self, stream: Stream) -> None:
+    While it is asked, its guest is ``awake``.
+    """
+
+    def __init__(self, stream: Stream, awake: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._stream = stream
+        self._awake = awake
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
@@ -71,10 +77,12 @@ class Agent:
         Raises UsageError with the machine's own words where it refused, AgentBroken where the agent failed, and
         whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
         """
-        self._stream.write(encode({"do": do, **arguments}, blob))
-        header_length, blob_length = PREFIX.unpack(self._stream.read_exactly(PREFIX.size, timeout))
-        header = json.loads(self._stream.read_exactly(header_length, timeout))
-        payload = self._stream.read_exactly(blob_length, timeout) if blob_length else b""
+        with self._awake():
+            self._stream.write(encode({"do": do, **arguments}, blob))
+            header_length, blob_length = PREFIX.unpack(self._stream.read_exactly(PREFIX.size, timeout))
+            encoded = self._stream.read_exactly(header_length, timeout)
+            payload = self._stream.read_exactly(blob_length, timeout) if blob_length else b""
+        header = json.loads(encoded)
         if not header.pop("ok"):
             if header.get("broken"):
                 raise AgentBroken(f"the agent failed at {do}: {header['error']}")

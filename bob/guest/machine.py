@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,18 @@ class Guest:
         """The error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
         return GuestLost(diagnose(self, disconnected=disconnected), message)
 
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Let it run while the block lasts, and stop it in the end.
+
+        In virtual time a guest that waits for bob does not sleep: it races from timer to timer, on a whole processor.
+        """
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGSTOP)
+
     def save(self, path: Path) -> None:
         """Write its whole state to ``path``, which ends it. Raises libvirt's error; then it goes on."""
         if self._shell is not None:
@@ -113,6 +127,10 @@ class Guest:
             self._watch.join()
             os.close(self._pidfd)
             self._pidfd = -1
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(OSError):  # it is gone; or it is a QEMU of qemu:///system, which then just goes on
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def _hang_up_when_gone(self) -> None:
         poll = select.poll()

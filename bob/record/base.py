@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 
 from bob.config import Configuration
 from bob.guest.agent_client import Agent
@@ -42,7 +43,7 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
         fs=configuration.fs.driver,
         options=configuration.mount_options,
         setup=encoded,
-        blob=blob,
+        blob=zlib.compress(blob, 1),
     )
     return Base(name, configuration.device_bytes, packed, header["effective_options"], header["mkfs"])
 

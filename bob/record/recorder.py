@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from bob.config import Configuration
+from bob.guest.agent.sectors import found, with_zeros
 from bob.guest.agent_client import Agent
 from bob.record.encode import encode
+from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.history import Performed, simulate
@@ -43,7 +46,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         enough=fs.enough,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
-        blob=blob,
+        blob=zlib.compress(blob, 1),
     )
     return _recording(header, pieces)
 
@@ -66,11 +69,12 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
-    log_length, timeline_length, _final_length = header["lengths"]
+    log_length, timeline_length, _rest_length = header["lengths"]
+    log, rest = with_zeros(pieces[:log_length]), pieces[log_length + timeline_length :]
     return Recording(
-        log=pieces[:log_length],
+        log=log,
         timeline=pieces[log_length : log_length + timeline_length].decode(),
-        final=pieces[log_length + timeline_length :],
+        final=differences.packed(found(header["places"], rest, log)),
         device=(header["device"][0], header["device"][1]),
         effective_options=header["effective_options"],
         inodes_before=header["inodes_before"],

@@ -44,6 +44,11 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
         yield sector, bytes(length) if position is None else data[position : position + length]
 
 
+def packed(runs: Iterable[tuple[int, bytes]]) -> bytes:
+    """The packed difference that has these runs, none of which covers another."""
+    return zlib.compress(b"".join(RUN.pack(sector, len(data) // SECTOR_BYTES) + data for sector, data in runs), 1)
+
+
 def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
     """The 512 bytes of each sector that ``runs`` (first sector, data) cover; the last of several runs counts."""
     return {

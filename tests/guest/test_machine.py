@@ -48,6 +48,31 @@ def test_a_hypervisor_can_be_opened_many_times(hypervisor: Hypervisor) -> None:
             assert another.versions == hypervisor.versions
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, as /proc says it; a signal takes a moment."""
+    for _ in range(100):
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_guest_that_nobody_waits_for_stands_still(guest: Guest) -> None:
+    with guest.awake():
+        assert not is_stopped(guest.qemu_pid)
+    assert is_stopped(guest.qemu_pid)
+    with guest.awake():
+        assert guest.shell.run("echo still there", 60).stdout == b"still there\n"
+    with pytest.raises(ZeroDivisionError), guest.awake():
+        raise ZeroDivisionError
+    assert is_stopped(guest.qemu_pid)
+    assert guest.running
+    guest.kill()
+    assert not guest.running
+    with guest.awake():  # there is nobody to wake
+        pass
+
+
 def test_two_guests_of_one_state_side_by_side(hypervisor: Hypervisor, spec: GuestSpec, guest: Guest) -> None:
     with hypervisor.guest(spec) as other:
         assert guest.identity != other.identity

@@ -1,12 +1,14 @@
-"""The part of a dm-log-writes log that was written, read from the log device's file."""
+"""The part of a dm-log-writes log that was written, read from the log device's file, and what it says was written."""
 
 from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 
 from bob.guest.agent.frames import Refused
 
+SECTOR = 512
 SUPER = struct.Struct("<QQQI")
 ENTRY = struct.Struct("<QQQQ")
 MAGIC = 0x6A736677736872
@@ -42,3 +44,17 @@ def read_log(path: str) -> bytes:
         return b"".join(pieces)
     finally:
         os.close(fd)
+
+
+def writes(log: bytes) -> Iterator[tuple[int, int, int]]:
+    """The writes in ``log``, in its order: first sector, sectors, and where in ``log`` their data begins."""
+    _magic, _version, entries, sectorsize = SUPER.unpack_from(log)
+    factor = sectorsize // SECTOR
+    end = sectorsize
+    for _ in range(entries):
+        sector, sectors, flags, _length = ENTRY.unpack_from(log, end)
+        end += sectorsize
+        if not flags & DISCARD:
+            if sectors:
+                yield sector * factor, sectors * factor, end
+            end += sectorsize * sectors

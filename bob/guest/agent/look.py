@@ -1,8 +1,8 @@
 """What is in a mounted file system: the whole tree, each file's content by chunks.
 
 This runs once for every crash state, and emulation makes each line of it dear. So what is found is kept as tuples,
-which hash at the speed of C, until it turns out to be new; and a file that says what it said last time is not hashed
-again.
+which hash at the speed of C, until it turns out to be new; a file that says what it said last time is not hashed
+again; and paths are short, since the kernel walks all of a path for each call: the agent goes into the tree.
 """
 
 from __future__ import annotations
@@ -40,13 +40,26 @@ class Look:
 
     def tree(self) -> Tree:
         """Every name below the root."""
+        outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
+        try:
+            os.chdir(self.root)
+        except OSError as error:
+            return (("/", ("directory", 0, 1, 0, (), "", (), f"cannot be listed: {error.strerror}")),)
+        else:
+            found = self._found()
+        finally:  # who stays inside keeps it from being unmounted
+            os.fchdir(outside)
+            os.close(outside)
+        return tuple(sorted(found.items()))
+
+    def _found(self) -> dict[str, Entry]:
+        """Every name below the working directory."""
         found: dict[str, Entry] = {}
         folders = [""]
-        root = self.root
         while folders:
             folder = folders.pop()
             try:
-                names = os.listdir(f"{root}{folder}/")
+                names = os.listdir(folder[1:] or ".")
             except OSError as error:
                 fault = f"cannot be listed: {error.strerror}"
                 path = folder or "/"
@@ -57,10 +70,10 @@ class Look:
                 if not folder and (name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX)):
                     continue
                 path = f"{folder}/{name}"
-                found[path] = entry = self._entry(root + path)
+                found[path] = entry = self._entry(path[1:])
                 if entry[0] == "directory":
                     folders.append(path)
-        return tuple(sorted(found.items()))
+        return found
 
     def _entry(self, path: str) -> Entry:
         try:

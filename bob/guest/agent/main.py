@@ -32,6 +32,8 @@ def start_afresh() -> None:
     """Take away what an agent before this one left, and make the place to work in."""
     with suppress(OSError):
         write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
+    with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
+        write_text("/proc/sys/vm/compaction_proactiveness", "0")
     clear_mounts()
     clear_devices()
     clear_instances()

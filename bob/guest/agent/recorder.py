@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import zlib
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +26,7 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, pack
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
+from bob.guest.agent.sectors import placed, without_zeros
 from bob.guest.agent.tracing import Instance, kernel_device
 
 CLOCK_FILE = "/.bob-clock"
@@ -56,7 +58,7 @@ def make_base(
         mount_or_refuse(loop.path, fs, options)
         effective = effective_options()
         os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-        perform_all(setup, blob, ROOT, lambda _text: None)
+        perform_all(setup, zlib.decompress(blob), ROOT, lambda _text: None)
         os.sync()
         unmount()
     runs = device.adopt(base)
@@ -145,6 +147,9 @@ class Recorded:
 
 def dirty_kib() -> int:
     """How much is dirty or under writeback in the guest (KiB)."""
+    # Up to a dozen pages are in counts of the processor's own, which are added up once a second, but not for that does
+    # an idle guest wake (vmstat_shepherd in mm/vmstat.c). Who reads this file has them added up.
+    read_text("/proc/sys/vm/stat_refresh")
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
 
 
@@ -174,13 +179,15 @@ class Recording:
         log = self.device.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
-        pieces = [log, text, pack(self.medium.work, runs := self.medium.changed())]
+        places, rest = placed(self.medium.work, runs := self.medium.changed(), log)
+        pieces = [without_zeros(log), text, rest]
         self.medium.put_back(runs)
         header = {
             "effective_options": self.effective,
             "device": [os.major(self.device.device), os.minor(self.device.device)],
             "inodes_before": before,
             "inodes_after": after,
+            "places": places,
             "lengths": [len(piece) for piece in pieces],
         }
         return header, b"".join(pieces)
@@ -214,12 +221,14 @@ def record(
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
-    """Record ``operations`` and the finish on a copy of ``base``; times in seconds.
+    """Record ``operations``, whose data is ``blob`` when it is unpacked by zlib, and the finish on a copy of ``base``;
+    times in seconds.
 
     Replies with the effective mount options, the device's major and minor, the inode numbers of ``paths`` before and
-    after the operations, and the lengths of the three pieces of the blob: block log, timeline text, differences of the
-    device from the base.
+    after the operations, and the lengths of the three pieces of the blob: block log, timeline text, and what is not in
+    the log of the device's differences from the base (see bob/guest/agent/sectors.py); ``places`` says what is.
     """
+    data = zlib.decompress(blob)
     with Recording(base, log_bytes, timeline_kib, virtual) as recording:
         device, mark = recording.device, recording.timeline.mark
         mount_or_refuse(device.path, fs, options)
@@ -231,9 +240,9 @@ def record(
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(phase)
         mark("start")
-        perform_all(operations, blob, ROOT, mark)
+        perform_all(operations, data, ROOT, mark)
         after = inodes_of(paths)
-        perform_all(finish, blob, ROOT, mark)
+        perform_all(finish, b"", ROOT, mark)
         if natural:
             device.wait_until_quiet(quiet, enough, deadline)
         mark("end")
