@@ -73,6 +73,13 @@ def test_a_guest_that_nobody_waits_for_stands_still(guest: Guest) -> None:
         pass
 
 
+def test_nobody_asks_whether_the_host_is_still_there(guest: Guest) -> None:
+    """In virtual time two hours pass within a second, and ten minutes before the host could answer."""
+    connections = guest.shell.run("ss --tcp --numeric --options state established", 60).stdout.decode()
+    assert ":22" in connections
+    assert "keepalive" not in connections
+
+
 def test_two_guests_of_one_state_side_by_side(hypervisor: Hypervisor, spec: GuestSpec, guest: Guest) -> None:
     with hypervisor.guest(spec) as other:
         assert guest.identity != other.identity
