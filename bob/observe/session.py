@@ -15,6 +15,8 @@ from bob.observe.observation import Findings
 from bob.record.base import put_base
 from bob.trace.base import Base
 
+NO_BLOCKS = [1, 0]
+"""Where nobody reads ahead, lookups say nothing, and to look up a thousand blocks is more text than to read some."""
 PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0
 """How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
@@ -57,6 +59,7 @@ class Session:
         self.forgets = stretches is not None
         self.forgettable = None if stretches is None else stretches.covered
         self._ahead: set[int] = set()
+        self._lookups: list[int] = []
         self.findings = Findings()
         self._sent = len(payload)
         put_base(agent, base)
@@ -102,7 +105,7 @@ class Session:
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
             audit=audit,
-            lookups=[min(self._ahead), max(self._ahead)] if self._ahead else [],
+            lookups=self._lookups,
             blob=zlib.compress(new, 1) if new else b"",
         )
         contents = zlib.decompress(blob)
@@ -116,10 +119,7 @@ class Session:
                 raise AgentBroken("the trace of what recovery read is not complete")
         if self._watched is None:
             return [Mounted(outcome, ()) for outcome in header["outcomes"]]
-        for trace in traced:
-            ahead = {block for block, sectors in trace.ahead.items() if not self._watched.isdisjoint(sectors)}
-            if ahead:
-                self._ahead |= ahead | trace.wanted
+        self._choose_lookups(traced, self._watched)
         left: Sequence[Left | None] = [None] * len(traced)
         if self._stretches is not None:
             left = [
@@ -130,6 +130,22 @@ class Session:
             Mounted(outcome, trace.bios, behind)
             for outcome, trace, behind in zip(header["outcomes"], traced, left, strict=True)
         ]
+
+    def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
+        """Of which blocks lookups are to be traced from now on, by what was ``traced`` last: from the
+        first to the last that was read ahead and is watched, or that jbd2 wanted when it did so; before that, of all
+        where something was read ahead, and else of none."""
+        if not traced:
+            return
+        if self._lookups != NO_BLOCKS:  # or else what was wanted is not known
+            for trace in traced:
+                ahead = {block for block, sectors in trace.ahead.items() if not watched.isdisjoint(sectors)}
+                if ahead:
+                    self._ahead |= ahead | trace.wanted
+        if self._ahead:
+            self._lookups = [min(self._ahead), max(self._ahead)]
+        else:
+            self._lookups = [] if any(trace.ahead for trace in traced) else NO_BLOCKS
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:

@@ -19,6 +19,7 @@ from bob.observe import explore as windows
 from bob.observe import rounds
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
+from bob.observe.session import NO_BLOCKS
 from bob.result import States
 from bob.store import Observed
 from bob.trace.model import SECTOR_BYTES
@@ -26,6 +27,7 @@ from bob.trace.model import SECTOR_BYTES
 LOSS = GuestLost(Loss(Cause.VANISHED, ""), "QEMU is gone")
 
 
+AHEAD = b"ahead: (__bh_read_batch+0x0/0xd0) n=1 wait=0 size=512 b0=22 b1=0 b2=0 b3=0 b4=0 b5=0 b6=0 b7=0\n"
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8
 """What writes 3, 2 and 1 of the trace change."""
 
@@ -35,9 +37,11 @@ class FakeAgent:
 
     Its recovery reads the commit block; only if that is there also the journal; and then the data. What it read is the
     outcome. With ``forgets`` it does not tell that it read that sector, with ``lies`` its device does not count it.
+    From the request numbered ``ahead`` on it reads the commit block ahead.
     """
 
     forgets = lies = -1
+    ahead = 10**9
 
     def __init__(self, fails: int = 10**9, failure: BobError = LOSS) -> None:
         self.left = fails
@@ -47,6 +51,7 @@ class FakeAgent:
         self.outcomes: list[bytes] = []
         self.audits: list[bool] = []
         self.bases: set[str] = set()
+        self.lookups: list[list[int]] = []
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         assert timeout > 0
@@ -88,7 +93,7 @@ class FakeAgent:
     def observe(
         self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]
     ) -> tuple[dict[str, Any], bytes]:
-        assert lookups == []
+        self.lookups.append(lookups)
         self.payload += zlib.decompress(blob) if blob else b""
         self.audits.append(audit)
         numbers, known, new = [], len(self.outcomes), b""
@@ -101,7 +106,8 @@ class FakeAgent:
             seen = bytearray(32 * SECTOR_BYTES)
             read = self.recover(image, seen)
             traces.append(
-                b"".join(b"block_bio_queue: 7,0 R %d + 1 [x]\n" % sector for sector in read if sector != self.forgets)
+                AHEAD * (len(self.lookups) >= self.ahead)
+                + b"".join(b"block_bio_queue: 7,0 R %d + 1 [x]\n" % sector for sector in read if sector != self.forgets)
             )
             counts.append(sum(sector != self.lies for sector in read))
             if bytes(seen) not in self.outcomes:
@@ -163,6 +169,19 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "WINDOW", 3)
     monkeypatch.setattr(rounds, "BATCH", 3)
     monkeypatch.setattr(rounds, "AUDIT_EVERY", 3)
+
+
+def test_lookups_are_traced_where_something_is_read_ahead_only(few: None) -> None:
+    agent = FakeAgent()
+    explored(agent, predicting=True)
+    assert len(agent.lookups) > 3
+    assert agent.lookups == [[], *[NO_BLOCKS] * (len(agent.lookups) - 1)]
+
+    agent = FakeAgent()
+    agent.ahead = 2
+    explored(agent, predicting=True)
+    assert len(agent.lookups) > 3
+    assert agent.lookups == [[], NO_BLOCKS, [], *[[COMMIT, COMMIT]] * (len(agent.lookups) - 3)]
 
 
 def test_everything_is_explored() -> None:

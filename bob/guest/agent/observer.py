@@ -95,8 +95,8 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only; of all lookups,
-        if there are none.
+        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, of none if these
+        are the wrong way round; of all lookups, if there are no ``blocks``.
 
         Not twice of the same: for each change the kernel waits until nobody uses the old filter.
         """
@@ -342,12 +342,11 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
     device has counted as read. Where there are stretches, ``left`` has the numbers of those that each
     state changed, with numbers of their contents. Without
-    ``audit`` all of this is to be believed after the next good audit only. From now on lookups of other blocks than
-    ``lookups``, if there are any, (first and last) are not traced.
+    ``audit`` all of this is to be believed after the next good audit only. Lookups are traced of the blocks
+    ``lookups`` (first and last; none if that is before the first), of all if there are none.
     """
     under_way = _extended(blob)
-    if lookups:
-        under_way.scratch.look_out(lookups)
+    under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
     under_way.traces, under_way.sectors_read, under_way.left = [], [], []
     started = time.monotonic()
