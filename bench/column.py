@@ -14,13 +14,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bob.report.counts import compact
+
 
 def column(folder: Path, number: int) -> tuple[float, dict[str, Any]]:
     """Wall-clock seconds of one probe, and its result document."""
     document = folder / f"{number}.json"
     command = [sys.executable, "-m", "bob", "probe", "--fs", "ext4", "--mount-opts", "data=ordered"]
     started = time.monotonic()
-    subprocess.run([*command, "--quiet", "--out", str(folder / str(number)), "--json", str(document)], check=False)
+    command += ["--quiet", "--out", str(folder / str(number)), "--json", str(document)]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     return time.monotonic() - started, json.loads(document.read_text())
 
 
@@ -40,6 +43,12 @@ def compared(ours: list[tuple[str, str, Any]], theirs: list[tuple[str, str, Any]
     return f"same verdicts, other counts in {', '.join(differing)} (docs/limits.md says which may vary)"
 
 
+def told(cell: tuple[str, str, Any]) -> str:
+    """A cell's verdict and counts, in few words."""
+    _property, verdict, states = cell
+    return f"{verdict}, {states['mounted']} mounts, {compact(int(states['explored']))} explored"
+
+
 def main() -> None:
     """Run and print."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2
@@ -54,7 +63,7 @@ def main() -> None:
             print(f"run {number + 1}: {seconds:.0f} s, {mounts} judged mounts, {same}", flush=True)
             for ours, theirs in zip(found, first, strict=True):
                 if ours != theirs:
-                    print(f"  {ours}\n  {theirs}")
+                    print(f"  {ours[0]}: {told(ours)}, and in the first {told(theirs)}")
 
 
 if __name__ == "__main__":
