@@ -163,12 +163,18 @@ class Rounds:
             if departure(state) < self._easiest[course.outcome][0]:
                 self._predicted(state, course)
         parts, composer = self._plan.parts, self._plan.composer
-        courses = list(TornCourses(parts, composer).known(self._known))
-        for course in self._sample(courses):
-            self._checks.add(self._predicted(parts.legal.sample(course.cube, self._random), course))
         spoken_for: Counter[int] = Counter()
-        for course in courses:
+        checked: list[Course] = []
+        any_one: list[Course] = []
+        # Too many to be held: each is drawn as it comes, and one of all for when none was.
+        for number, course in enumerate(TornCourses(parts, composer).known(self._known)):
             spoken_for[course.outcome] += course.states
+            if self._random.random() < self._audit:
+                checked.append(course)
+            if not self._random.randrange(number + 1):
+                any_one = [course]
+        for course in checked or any_one:
+            self._checks.add(self._predicted(parts.legal.sample(course.cube, self._random), course))
         if self._known.forgets:  # then not all torn ones are found
             whole: Counter[int] = Counter()
             for course in self._settled:

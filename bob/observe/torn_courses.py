@@ -37,20 +37,30 @@ class TornCourses:
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
 
     def known(self, known: Known) -> Iterator[Course]:
-        """Each course that is known, with some of its states; no state is in two of them."""
-        left: list[tuple[Node, list[Cube]]] = [(known.root, [Cube()])]
+        """Each course that is known, with some of its states; no state is in two of them.
+
+        One by one as asked for: a cube of 14,000 parts is 4 KB, and there may be 60,000.
+        """
+        left: list[tuple[Node, list[Cube], Node | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
-            node, cubes = left.pop()
+            node, cubes, before, contents = left.pop()
+            if before is not None:
+                cubes = self._leading(before, cubes, contents)
             if node.outcome is not None:
                 yield from (Course(cube, node.outcome, self._parts.legal.count(cube)) for cube in cubes)
-            elif node.places is not None:
-                after: dict[int, tuple[Node, list[Cube]]] = {}
+            elif node.places is not None and cubes:
+                after: dict[int, tuple[Node, list[bytes]]] = {}
                 for content, child in node.by_content.items():
-                    if shown := self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32)):
-                        after.setdefault(id(child), (child, []))[1].extend(shown)
-                for child, several in after.values():
-                    largest = sorted(several, key=self._parts.legal.count, reverse=True) if node.forgets else several
-                    left.append((child, largest[:MOST_CUBES] if node.forgets else several))
+                    after.setdefault(id(child), (child, []))[1].append(content)
+                left.extend((child, cubes, node, several) for child, several in after.values())
+
+    def _leading(self, node: Node, cubes: Sequence[Cube], contents: Sequence[bytes]) -> list[Cube]:
+        """The states of ``cubes`` that have one of ``contents`` at what is read at ``node``."""
+        assert node.places is not None
+        found: list[Cube] = []
+        for content in contents:
+            found += self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32))
+        return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
     def _showing(self, cubes: Sequence[Cube], places: Places, contents: NDArray[np.int32]) -> list[Cube]:
         """The states of ``cubes`` that have ``contents`` at ``places``."""

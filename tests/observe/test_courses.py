@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import pytest
 from crash.brute import legal_units, legal_writes
 from crash.traces import Case, cases, journal
 from hypothesis import given, settings
@@ -142,6 +145,27 @@ def test_torn_states_are_known_by_what_was_read(
         if isinstance(outcome, int):
             wanted[outcome] += 1
     assert told == wanted
+
+
+def test_torn_courses_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once they took 200 MB, of a workload with 12,000 sectors."""
+    asked: list[int] = []
+    showing = TornCourses._showing
+
+    def counted(self: TornCourses, cubes: Sequence[Cube], *there: Any) -> list[Cube]:
+        asked.append(len(cubes))
+        return showing(self, cubes, *there)
+
+    monkeypatch.setattr(TornCourses, "_showing", counted)
+    trace = journal(3, 40)
+    explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
+    explorer.run(10**6, 50, 1000)
+    courses = TornCourses(Parts(trace, explorer.points, DeviceModel()), explorer.composer).known(explorer.known)
+    next(courses)
+    first = len(asked)
+    more = len(list(courses))
+    assert more > 1
+    assert 0 < first < len(asked) / 2
 
 
 def all_separate(case: Case, explorer: Explorer) -> list[CrashState]:

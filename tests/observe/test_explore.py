@@ -329,7 +329,7 @@ def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
     whole, _told, _plan = explored(FakeAgent(), predicting=True)
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost == f"the guest was lost: {LOSS}"
-    assert len(whole.predicted) > 2
+    assert len(whole.predicted) > 1
     assert seen.coverage.exhaustive is None
     assert seen.coverage.explored == sum(one.outcome is not None for one in seen.states), "nobody speaks for others"
     for number in seen.predicted:  # a control that passed is one of all that was predicted before
