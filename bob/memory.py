@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from contextlib import suppress
 
 _THRESHOLD_BYTES = 1024 * 1024
@@ -22,3 +23,13 @@ def give_back_what_is_freed() -> None:
         mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
         mallopt(_M_TRIM_THRESHOLD, _THRESHOLD_BYTES)
         mallopt(_M_ARENA_MAX, 2)
+
+
+def give_back_now() -> None:
+    """Give back what is free between what is in use, too, and what only a cycle of references holds.
+
+    After a workload with a recording of many MB: that is the better part of 100 MB, and takes 10 to 50 ms.
+    """
+    gc.collect()
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

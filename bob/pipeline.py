@@ -27,6 +27,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image
+from bob.memory import give_back_now
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
 from bob.progress import Progress
@@ -44,6 +45,10 @@ is something of it to be observed."""
 HELD_BYTES = 8 * 1024 * 1024
 """Recordings with so much log wait in memory to be observed, which takes some times as much; more of them are read back
 from the run directory, which takes 10 to 50 ms."""
+
+
+LARGE_LOG_BYTES = 4 * 1024 * 1024
+"""A recording with a longer log takes so much memory that it is worth some time to give that back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,10 @@ class Pipeline:
                 recorded.task.run.save_observed(recorded.folder, observed)
                 unused = recorded.task.budget - told.states
                 self._done(job.work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
+                is_large = len(recorded.recording.log) > LARGE_LOG_BYTES
+                del job, recorded, observed
+                if is_large:
+                    give_back_now()
 
     def _next(self) -> _Work | _Waiting | None:
         """What to do next: a task to be recorded, or a recording to be observed; None when all is done."""

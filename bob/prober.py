@@ -19,7 +19,8 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
-from bob.pipeline import Explored, Pipeline, Task
+from bob.memory import give_back_now
+from bob.pipeline import LARGE_LOG_BYTES, Explored, Pipeline, Task
 from bob.progress import Progress
 from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
@@ -144,13 +145,8 @@ class Prober:
         properties = [probe.property for probe in request.asked]
         column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
         for number, workload in enumerate(map(workload_from_json, about["workloads"])):
-            if (item := self._pipeline.result(place, number)) is None:
-                add_kept(column, run, number, workload, request.model)
-            elif isinstance(item, Explored):
-                recorded = item.recorded
-                column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
-            else:
-                column.refuse(item.workload, item.reason)
+            if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
+                give_back_now()
         if request.recovery_crashes:
             workloads = [workload_from_json(one) for one in about["workloads"]]
             self._crash_recoveries(run, request, workloads)
@@ -159,6 +155,19 @@ class Prober:
         for cell in cells:
             self._progress.judged(cell)
         return self._keep(place, column.result(cells))
+
+    def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
+        """Add workload ``number`` to ``column`` when it is done; how long its log is that was just recorded (bytes)."""
+        run, request = self._columns[place]
+        if (item := self._pipeline.result(place, number)) is None:
+            add_kept(column, run, number, workload, request.model)
+        elif isinstance(item, Explored):
+            recorded = item.recorded
+            column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
+            return len(recorded.recording.log)
+        else:
+            column.refuse(item.workload, item.reason)
+        return 0
 
     def skipped(self, place: int, reason: str) -> Result:
         """The result of a column that could not be tested, kept like any other."""

@@ -9,6 +9,7 @@ never read, all its tears are counted at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,9 @@ class TornCourses:
         kept, missing = self._mask(self._part[places[there]]), self._mask(self._part[places[lost]])
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]
         for place, content in zip(places[~alone].tolist(), contents[~alone].tolist(), strict=True):
-            found = [part for cube in found for part in self._by_last(cube, self._layers[place], content)][:MOST_CUBES]
+            # One by one: of a sector that was written a thousand times with one content there are a thousand each.
+            parts = (part for cube in found for part in self._by_last(cube, self._layers[place], content))
+            found = list(islice(parts, MOST_CUBES))
         return [cube for cube in found if self._parts.legal.count(cube)]
 
     def _by_last(self, cube: Cube, layers: Sequence[Layer], content: int) -> Iterator[Cube]:
