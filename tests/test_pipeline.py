@@ -160,7 +160,8 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
 
 
 def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed]:
-    """What is told of each workload when the first ones to be observed end in ``losses``."""
+    """What is told of each workload when the first ones to be observed end in ``losses``: by one worker, as of two each
+    may take one of the losses, for another workload."""
     left = list(losses)
 
     def observing(_workload: Workload) -> Observed:
@@ -169,7 +170,8 @@ def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed
         return OBSERVED
 
     world.observing = observing
-    found = [item.observed for item in results(pipeline(path)) if isinstance(item, Explored)]
+    one_after_another = started(task(RunDirectory.create(path / "run", {})), jobs=1)
+    found = [item.observed for item in results(one_after_another) if isinstance(item, Explored)]
     assert len(found) == len(WORKLOADS)
     return found
 
