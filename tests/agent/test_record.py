@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from bob.config import configuration
 from bob.guest.spec import Clock
 from bob.record.base import make_base
 from bob.trace.log import LogReader
@@ -74,6 +75,15 @@ def test_however_it_finishes_the_check_is_passed(recording: Inhabited, finish: F
     assert taken.trace.start.time < taken.trace.end.time
     [observation] = observe(recording.agent, taken, [taken.first])
     assert found(observation) == expected(taken.workload, 0)
+
+
+def test_what_was_not_flushed_does_not_overtake_what_is_still_being_logged(recording: Inhabited) -> None:
+    """btrfs writes a copy of its superblock after the last flush, when the 8 MiB are far from being logged."""
+    finish = Finish("directory", parse("fsync /d/c"))
+    taken = take(recording.agent, workload("append /b 8388608; mkdir /d/c", finish), configuration("btrfs"))
+    writes, flushed = taken.trace.writes, max(flush.completed.time for flush in taken.trace.flushes)
+    [copy] = [write for write in writes if write.submitted.time > flushed and not write.fua]
+    assert copy.log_entry == max(write.log_entry for write in writes)
 
 
 def test_nothing_to_do_is_recorded_too(recording: Inhabited) -> None:

@@ -16,6 +16,10 @@ WORK = "/tmp/bob"
 """Where the agent keeps everything: a tmpfs of its own."""
 TARGET = "bob-recorded"
 """The name of the device-mapper device of a recording."""
+LOG_WRITER = "log-write"
+"""The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
+IDLE = "S"
+"""The state of a thread that waits for something to do (proc_pid_stat(5))."""
 EPOCH = 1_700_000_000
 """What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
 
@@ -109,6 +113,20 @@ def make_log_writes(data: Loop, log: Loop, sectors: int) -> str:
     minor = mapper.create(TARGET, sectors, "log-writes", f"{data.path} {log.path}")
     forget_file_systems()
     return f"dm-{minor}"
+
+
+def kernel_thread(name: str) -> int:
+    """The process id of the youngest thread of the kernel that has this name."""
+    for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
+        with suppress(OSError):  # it has ended since
+            if read_text(f"/proc/{process}/comm").strip() == name:
+                return process
+    raise Refused(f"the kernel has no thread {name!r}")
+
+
+def state_of(process: int) -> str:
+    """What a process does, in a letter."""
+    return read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0]
 
 
 def remove_log_writes() -> None:
