@@ -6,6 +6,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import time
 from contextlib import suppress
 from typing import ClassVar
 
@@ -20,6 +21,8 @@ LOG_WRITER = "log-write"
 """The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
 IDLE = "S"
 """The state of a thread that waits for something to do (proc_pid_stat(5))."""
+LOGGED_SECONDS = 120
+"""How long the target may take to log what was written."""
 EPOCH = 1_700_000_000
 """What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
 
@@ -115,23 +118,29 @@ def make_log_writes(data: Loop, log: Loop, sectors: int) -> str:
     return f"dm-{minor}"
 
 
-def kernel_thread(name: str) -> int:
+def remove_log_writes() -> None:
+    """Take the device of a recording away: its log is complete then, and in order.
+
+    What was never flushed the target puts, as it is removed, before what is still to be logged, not behind it
+    (list_splice_init in log_writes_dtr). So first all of that is logged: the target's thread sleeps, interruptibly,
+    only while there is nothing to be logged (log_writes_kthread in drivers/md/dm-log-writes.c).
+    """
+    status = f"/proc/{_kernel_thread(LOG_WRITER)}/stat"
+    deadline = time.monotonic() + LOGGED_SECONDS
+    while read_text(status).rpartition(")")[2].split()[0] != IDLE:
+        if time.monotonic() > deadline:
+            raise Refused(f"the log was not written {LOGGED_SECONDS} s after the last write")
+        time.sleep(0.001)
+    mapper.remove(TARGET)
+
+
+def _kernel_thread(name: str) -> int:
     """The process id of the youngest thread of the kernel that has this name."""
     for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
         with suppress(OSError):  # it has ended since
             if read_text(f"/proc/{process}/comm").strip() == name:
                 return process
     raise Refused(f"the kernel has no thread {name!r}")
-
-
-def state_of(process: int) -> str:
-    """What a process does, in a letter."""
-    return read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0]
-
-
-def remove_log_writes() -> None:
-    """Take the device of a recording away: its log is complete then."""
-    mapper.remove(TARGET)
 
 
 def _mapped() -> list[str]:

@@ -13,17 +13,13 @@ from bob.guest.agent import medium
 from bob.guest.agent.block_log import read_log
 from bob.guest.agent.devices import (
     EPOCH,
-    IDLE,
-    LOG_WRITER,
     WORK,
     Loop,
-    kernel_thread,
     make_log_writes,
     read_text,
     remove_log_writes,
     run,
     run_anyhow,
-    state_of,
     write_text,
 )
 from bob.guest.agent.frames import Refused, Reply
@@ -40,8 +36,6 @@ TIMELINE_KIB = 8 * 1024
 QUIET_POLLS = 9
 """How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
 ALIGNMENT_SECONDS = 20
-LOGGED_SECONDS = 120
-"""How long the target may take to log what was written."""
 
 
 def set_clock() -> None:
@@ -101,7 +95,6 @@ class Recorded:
         os.close(fd)
         self.data, self.log = Loop(work), Loop(LOG)
         self.name = make_log_writes(self.data, self.log, length // SECTOR)
-        self.writer = kernel_thread(LOG_WRITER)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
@@ -142,22 +135,8 @@ class Recorded:
             if waited > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
 
-    def wait_until_logged(self) -> None:
-        """Return when all that was flushed is in the log.
-
-        When the target is removed it puts what was never flushed before, not behind, what is still to be logged
-        (list_splice_init in log_writes_dtr), and the log is in the wrong order. Its thread sleeps, interruptibly, only
-        while there is nothing to be logged (log_writes_kthread in drivers/md/dm-log-writes.c).
-        """
-        deadline = time.monotonic() + LOGGED_SECONDS
-        while state_of(self.writer) != IDLE:
-            if time.monotonic() > deadline:
-                raise Refused(f"the log was not written {LOGGED_SECONDS} s after the last write")
-            time.sleep(0.001)
-
     def remove(self) -> bytes:
         """End the log and take the device away; the log."""
-        self.wait_until_logged()
         remove_log_writes()
         self.log.close()
         self.data.close()
