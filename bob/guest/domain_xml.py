@@ -14,8 +14,8 @@ from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 #: Added to the image's own command line. A kernel that oopsed is lost: it may hold locks, and what it says about a file
 #: system is worth nothing. With the image's panic=-1 it ends at once, and so do the connections to it. The rest is what
 #: nobody asks for: accounts of pressure and of memory by group (2 % of what a crash state executes), a look at the
-#: clock twice a second, which on an idle virtual clock costs more than all that the file system does, and other addresses
-#: for each process: QEMU keeps translated code by its address, and would translate all of e2fsck for each repair anew.
+#: clock twice a second, which on an idle virtual clock costs more than all that the file system does, and addresses
+#: that are others in each process: QEMU keeps what it translates by address, and would do all of e2fsck anew each time.
 CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
 
 _DOMAIN = """\

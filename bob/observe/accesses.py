@@ -1,4 +1,4 @@
-"""How a crash state's device was accessed while it was recovered and looked at, from the guest's trace.
+"""How a crash state's device was accessed while it was recovered and looked at, from the events of its trace.
 
 The trace has four kinds of events: bios as they are queued; readahead of buffers; lookups of buffers; and when jbd2
 begins and ends to read a block of its journal. All but the first tell what was only read ahead. Whenever jbd2 wants a
@@ -15,22 +15,13 @@ it where the kernel lets nobody trace these functions.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_EVENT = re.compile(
-    rb"block_bio_queue: \S+ (?P<kind>\S+) (?P<sector>\d+) \+ (?P<sectors>\d+)"
-    rb"|lookup: \S+ b=(?P<block>\d+)"
-    rb"|ahead: \S+ n=(?P<n>\d+) wait=0 size=(?P<size>\d+) (?P<blocks>.*)"
-    rb"|(?P<begin>jread): "
-    rb"|(?P<end>jread_end): "
-)
-"""The first as include/trace/events/block.h prints it: device, kind (R, RA, RM; W, WS, FWFS, ...), sector, sectors. The
-others as bob/guest/agent/observer.py makes them: blocks, and their size in bytes."""
-_SECTOR = 512
+from bob.observe.events import Bio, Event, Lookup, ReadAhead
+
 _MADE_ANEW = 3
 """Lookups of a buffer that is not there yet: __find_get_block in __getblk_gfp, and twice in __getblk_slow, before and
 after the buffer is made (fs/buffer.c)."""
@@ -61,21 +52,20 @@ class Accesses:
     wanted: frozenset[int] = frozenset()
 
 
-def accesses(trace: bytes) -> Accesses:
-    """What the text of a trace says. The event shows a bio before it is split, and only once."""
+def accesses(events: Iterable[Event]) -> Accesses:
+    """What the events of a trace say. They show a bio before it is split, and only once."""
     bios: list[Access] = []
     blocks = _Blocks()
-    for number, event in enumerate(_EVENT.finditer(trace)):
-        if event["kind"]:
-            bios.append(Access(event["kind"].startswith(b"R"), int(event["sector"]), int(event["sectors"]), number))
+    for number, event in enumerate(events):
+        if isinstance(event, Bio):
+            bios.append(Access(*event, number))
             blocks.queued()
-        elif event["block"]:
-            blocks.looked_up(int(event["block"]), number)
-        elif event["n"]:
-            words = event["blocks"].split()[: int(event["n"])]
-            blocks.read_ahead([int(word.partition(b"=")[2]) for word in words], int(event["size"]) // _SECTOR)
+        elif isinstance(event, Lookup):
+            blocks.looked_up(event.block, number)
+        elif isinstance(event, ReadAhead):
+            blocks.read_ahead(event.blocks, event.sectors)
         else:
-            blocks.in_jread(begins=event["begin"] is not None)
+            blocks.in_jread(begins=event.begins)
     total = sum(bio.sectors for bio in bios if bio.reads)
     if not blocks.ahead:
         return Accesses(tuple(bios), total)

@@ -10,6 +10,7 @@ from bob.config import Configuration
 from bob.crash.image import Run
 from bob.guest.agent_client import Agent, AgentBroken
 from bob.observe.accesses import Access, Accesses, accesses
+from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
 from bob.observe.observation import Findings
 from bob.record.base import put_base
@@ -72,7 +73,7 @@ class Session:
             "repair": list(fs.repair),
             "lasting_inodes": fs.lasting_inodes,
         }
-        agent.ask(
+        prepared, _ = agent.ask(
             "observe_prepare",
             timeout=PREPARE_TIMEOUT,
             base=base.name,
@@ -83,6 +84,7 @@ class Session:
             payload=len(packed),
             blob=packed,
         )
+        self._decoder = Decoder(prepared["events"])
 
     def observe(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[int]:
         """The outcome of each state; ``payload`` is all of it, of which the guest is sent what it does not have.
@@ -113,7 +115,7 @@ class Session:
         self.findings.add(header["new_outcomes"], header["chunks"], contents[:position])
         traced: list[Accesses] = []
         for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
-            traced.append(accesses(contents[position : position + length]))
+            traced.append(accesses(self._decoder.events(contents[position : position + length])))
             position += length
             if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the trace of what recovery read is not complete")

@@ -6,7 +6,7 @@ In a guest in virtual time, which can observe too: these tests need no other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -20,6 +20,7 @@ from bob.crash.sampling import every_state
 from bob.guest.spec import Clock
 from bob.observe import session as sessions
 from bob.observe.accesses import Access, Accesses, accesses
+from bob.observe.events import Bio, Event
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
 from bob.store import Observed
@@ -128,17 +129,16 @@ def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabit
     assert any(not access.reads for access in last.accesses), "the journal is replayed"
 
 
-def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[bytes], Accesses]:
-    return lambda trace: change(accesses(trace))
+def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[Iterable[Event]], Accesses]:
+    return lambda events: change(accesses(events))
 
 
 def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
     recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def drop(trace: bytes) -> Accesses:
-        lines = trace.splitlines(keepends=True)
-        lost = next(number for number, line in enumerate(lines) if b" R " in line)
-        return accesses(b"".join(lines[:lost] + lines[lost + 1 :]))
+    def drop(events: Sequence[Event]) -> Accesses:
+        lost = next(number for number, event in enumerate(events) if isinstance(event, Bio) and event.reads)
+        return accesses([*events[:lost], *events[lost + 1 :]])
 
     monkeypatch.setattr(sessions, "accesses", drop)
     observed = explored(recording, taken)

@@ -6,6 +6,8 @@ import pytest
 
 from bob.observe.accesses import Access, Accesses, accesses
 
+from .traces import events
+
 RECOVERY = b"""\
 block_bio_queue: 7,0 RM 2 + 2 [python3]
 lookup: (__find_get_block+0x0/0x330) b=12
@@ -26,30 +28,34 @@ block_bio_queue: 7,0 WS 0 + 8 [python3]
 USED_LATER = RECOVERY + b"lookup: (__find_get_block+0x0/0x330) b=14\n"
 
 
+def read(trace: bytes) -> Accesses:
+    return accesses(events(trace))
+
+
 def sectors(found: Accesses) -> list[int]:
     return [bio.sector for bio in found.bios]
 
 
 def test_bios_in_order() -> None:
-    found = accesses(
+    found = read(
         b"block_bio_queue: 7,0 RM 2 + 2 [python3]\nblock_bio_queue: 7,0 WFS 88 + 16 [kworker/0:1]\n"
         b"CPU:0 [LOST 3 EVENTS]\nblock_bio_queue: 7,0 RA 12416 + 32 [a b]\nblock_bio_queue: 7,0 N 1 + 4 [x]\n"
     )
     assert found == Accesses(
         (Access(True, 2, 2, 0), Access(False, 88, 16, 1), Access(True, 12416, 32, 2), Access(False, 1, 4, 3)), 34, {}
     )
-    assert accesses(b"") == Accesses()
+    assert read(b"") == Accesses()
 
 
 def test_blocks_that_were_read_ahead_and_never_used_are_left_out_but_counted() -> None:
-    found = accesses(RECOVERY)
+    found = read(RECOVERY)
     assert sectors(found) == [2, 96, 0]
     assert found.sectors_read == 26
     assert found.ahead == {13: range(104, 112), 14: range(112, 120)}
 
 
 def test_a_block_that_was_used_later_is_there_with_its_moment() -> None:
-    found = accesses(USED_LATER)
+    found = read(USED_LATER)
     assert sectors(found) == [2, 96, 112, 0]
     by_sector = {bio.sector: bio.used for bio in found.bios}
     assert by_sector == {2: 0, 96: 4, 112: 14, 0: 13}
@@ -67,7 +73,7 @@ def test_a_block_that_was_used_later_is_there_with_its_moment() -> None:
 )
 def test_what_may_have_been_used_counts(before: bytes, after: bytes) -> None:
     assert before in RECOVERY
-    assert 112 in sectors(accesses(RECOVERY.replace(before, after, 1)))
+    assert 112 in sectors(read(RECOVERY.replace(before, after, 1)))
 
 
 def test_three_lookups_are_of_one_caller_only_if_they_follow_each_other() -> None:
@@ -76,16 +82,16 @@ def test_three_lookups_are_of_one_caller_only_if_they_follow_each_other() -> Non
     lines[1:1] = [b"lookup: (__find_get_block+0x0/0x330) b=13\n"]
     del lines[9]
     assert b"".join(lines).count(b"b=13\n") == 3
-    assert 104 in sectors(accesses(b"".join(lines)))
+    assert 104 in sectors(read(b"".join(lines)))
 
 
 def test_a_bio_of_which_a_part_may_have_been_used_counts() -> None:
     trace = RECOVERY.replace(b"R 112 + 8", b"R 112 + 16")
-    assert 112 in sectors(accesses(trace))
+    assert 112 in sectors(read(trace))
 
 
 def test_what_was_read_ahead_twice_counts() -> None:
-    assert {104, 112} <= set(sectors(accesses(RECOVERY * 2)))
+    assert {104, 112} <= set(sectors(read(RECOVERY * 2)))
 
 
 JREAD = b"".join(
@@ -102,9 +108,9 @@ AGAIN = b"".join([*AGAIN[:6], b"lookup: (__find_get_block+0x0/0x330) b=13\n", AG
 
 
 def test_what_jbd2_reads_ahead_in_several_passes_is_still_unused() -> None:
-    assert sectors(accesses(JREAD)) == [96]
-    assert sectors(accesses(JREAD + AGAIN)) == [96, 88]
-    assert accesses(JREAD + AGAIN).sectors_read == 32
+    assert sectors(read(JREAD)) == [96]
+    assert sectors(read(JREAD + AGAIN)) == [96, 88]
+    assert read(JREAD + AGAIN).sectors_read == 32
 
 
 @pytest.mark.parametrize(
@@ -118,9 +124,9 @@ def test_what_jbd2_reads_ahead_in_several_passes_is_still_unused() -> None:
     ],
 )
 def test_what_jbd2_uses_after_it_was_read_ahead_counts(later: bytes) -> None:
-    assert 112 in sectors(accesses(JREAD + later))
-    assert 112 in sectors(accesses(later + JREAD))
+    assert 112 in sectors(read(JREAD + later))
+    assert 112 in sectors(read(later + JREAD))
 
 
 def test_a_block_of_which_no_lookup_is_traced_counts_though_jbd2_read_it_ahead() -> None:
-    assert 112 in sectors(accesses(JREAD.replace(b"lookup: (__find_get_block+0x0/0x330) b=14\n", b"")))
+    assert 112 in sectors(read(JREAD.replace(b"lookup: (__find_get_block+0x0/0x330) b=14\n", b"")))

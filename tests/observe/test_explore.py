@@ -17,6 +17,7 @@ from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
 from bob.observe import explore as windows
 from bob.observe import rounds
+from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.session import NO_BLOCKS
@@ -24,12 +25,14 @@ from bob.result import States
 from bob.store import Observed
 from bob.trace.model import SECTOR_BYTES
 
+from .traces import LAYOUTS, pages
+
 LOSS = GuestLost(Loss(Cause.VANISHED, ""), "QEMU is gone")
 
 
-AHEAD = b"ahead: (__bh_read_batch+0x0/0xd0) n=1 wait=0 size=512 b0=22 b1=0 b2=0 b3=0 b4=0 b5=0 b6=0 b7=0\n"
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8
 """What writes 3, 2 and 1 of the trace change."""
+AHEAD: list[Event] = [ReadAhead((COMMIT,), 1)]
 
 
 class FakeAgent:
@@ -88,7 +91,7 @@ class FakeAgent:
         self.reads = reads
         self.image = bytearray(samples.BASE.image())
         self.put(self.image, floor)
-        return {}, b""
+        return {"events": LAYOUTS}, b""
 
     def observe(
         self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]
@@ -105,10 +108,8 @@ class FakeAgent:
             self.states.append(bytes(image))
             seen = bytearray(32 * SECTOR_BYTES)
             read = self.recover(image, seen)
-            traces.append(
-                AHEAD * (len(self.lookups) >= self.ahead)
-                + b"".join(b"block_bio_queue: 7,0 R %d + 1 [x]\n" % sector for sector in read if sector != self.forgets)
-            )
+            bios = [Bio(True, sector, 1) for sector in read if sector != self.forgets]
+            traces.append(pages(AHEAD * (len(self.lookups) >= self.ahead) + bios))
             counts.append(sum(sector != self.lies for sector in read))
             if bytes(seen) not in self.outcomes:
                 self.outcomes.append(bytes(seen))

@@ -8,7 +8,8 @@ and the image is compared with the base whenever the host asks for this audit: t
 long as many mounts, mostly what was written. If one fails, nothing since the last good audit counts.
 
 Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
-Its text goes to the host as it is, with what the device has counted: emulation makes Python dear, so the host parses.
+It goes to the host as the kernel has it, with what the device has counted: emulation makes text and Python dear, so the
+host decodes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 import time
 import zlib
 from collections.abc import Iterable
@@ -28,11 +30,15 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
+from bob.guest.agent.ring_buffer import PAGE_BYTES, kind_at, places, used
 from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
 TRACE_KIB = 4096
-WRITE_EVENT = re.compile(rb"block_bio_queue: \S+ [^R]\S* (\d+) \+ (\d+)")
-"""A write of any kind: write zeroes, for one, has no letter of its own."""
+U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
+QUEUE = "block_bio_queue"
+READ = ord("R")
+"""So begins what a bio does if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes: write zeroes, for
+one, has no letter of its own."""
 SECTORS_READ, SECTORS_WRITTEN = 2, 6
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 AHEAD = "bob/ahead"
@@ -76,13 +82,15 @@ class Scratch:
             condition = f"dev == {kernel_device(self.loop.device)} && nr_sector > 0"
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
-            events = {"block/block_bio_queue": condition}
+            events = {f"block/{QUEUE}": condition}
             if reads and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                 events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                 if make_probes(JBD2_PROBES):
                     events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-            self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB, terse=True))
-            self.pipe = stack.enter_context(Descriptor(f"{self.trace.path}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB))
+            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
+            self.pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.layouts = self.trace.layouts()
             self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
             stack.callback(self.kernel.close)
@@ -106,21 +114,31 @@ class Scratch:
             self.looking_out = blocks
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """What was done to the device since the last call: the trace's text, how many sectors were read by the device's
-        own count, and what was written: as many sectors as the device has counted."""
-        pieces: list[bytes] = []
+        """What was done to the device since the last call: the trace's pages, how many sectors were read by the
+        device's own count, and what was written: as many sectors as the device has counted."""
+        pages: list[bytes] = []
         try:
             while True:
-                pieces.append(os.read(self.pipe, 65536))  # whole lines, as many as fit in a page
+                pages.append(used(os.read(self.pipe, PAGE_BYTES)))
         except BlockingIOError:  # that was all: the last unmount has waited for what was under way
             pass
-        text = b"".join(pieces)
+        trace = b"".join(pages)
         read, written = self.counted
         self.counted = self.count()
-        runs = [(int(sector), int(count)) for sector, count in WRITE_EVENT.findall(text)]
+        runs = self.written(trace)
         if sum([count for _sector, count in runs]) != self.counted[1] - written:
             raise RuntimeError("the trace of what recovery wrote is not complete")
-        return text, self.counted[0] - read, runs
+        return trace, self.counted[0] - read, runs
+
+    def written(self, trace: bytes) -> Runs:
+        """The sectors that were written."""
+        number, fields = self.layouts[QUEUE]["id"], self.layouts[QUEUE]["fields"]
+        sector, sectors, kind = (fields[name][0] for name in ("sector", "nr_sector", "rwbs"))
+        return [
+            (U64.unpack_from(trace, place + sector)[0], U32.unpack_from(trace, place + sectors)[0])
+            for place in places(trace)
+            if kind_at(trace, place) == number and trace[place + kind] != READ
+        ]
 
     def came_back(self) -> bool:
         """Whether the image is its base again, byte for byte, and no event was lost."""
@@ -140,7 +158,7 @@ class Scratch:
 class Session:
     """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
 
-    Where the scratch device has the reads, ``traces`` has the text of what each state read and wrote, and
+    Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
     ``sectors_read`` how many sectors the device says it read for it; where there are ``stretches`` (first sector,
     sectors), ``left`` says how each state left them: all of the states that the host was not told of yet.
     """
@@ -197,14 +215,14 @@ class Session:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
         found = self.recover_and_look()
-        text, sectors_read, written = self.scratch.accessed()
+        trace, sectors_read, written = self.scratch.accessed()
         changed = merged([*targets(runs), *written])
         if self.stretches:
             self.left.append(self.left_behind())
         self.medium.put_back(changed)
         self.scratch.put_back += changed
         if self.scratch.reads:
-            self.traces.append(text)
+            self.traces.append(trace)
             self.sectors_read.append(sectors_read)
         number = self.outcomes.get(found)
         if number is None:
@@ -331,7 +349,7 @@ def observe_prepare(
         end_scratch()
     scratch = scratch or Scratch(over, reads)
     session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor, stretches)
-    return {}, b""
+    return {"events": scratch.layouts}, b""
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from typing import Any
 
 from bob.guest.agent.devices import read_text, write_text
 from bob.guest.agent.frames import Refused
+from bob.guest.agent.ring_buffer import layout
 
 TRACING = "/sys/kernel/tracing"
 
@@ -21,12 +23,9 @@ def kernel_device(device: int) -> int:
 
 
 class Instance:
-    """One trace buffer of ``kib`` KiB with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again.
+    """One trace buffer of ``kib`` KiB with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again."""
 
-    ``terse`` leaves out of each line who wrote it and when.
-    """
-
-    def __init__(self, name: str, events: dict[str, str], kib: int, *, terse: bool = False) -> None:
+    def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
         self.path = f"{TRACING}/instances/{name}"
         self.events = events
         if not os.path.isdir(f"{TRACING}/events"):
@@ -34,7 +33,6 @@ class Instance:
         os.makedirs(self.path, exist_ok=True)
         self.write("tracing_on", "0")
         self.write("trace_clock", "mono")
-        self.write("options/context-info", "0" if terse else "1")
         # Of a new instance's buffer the kernel says, for example, "7 (expanded: 1408)".
         if re.split(r"\D", read_text(f"{self.path}/buffer_size_kb").strip())[0] != str(kib):
             self.write("buffer_size_kb", str(kib))
@@ -60,6 +58,11 @@ class Instance:
         self.write("tracing_on", "0")
         for event in self.events:
             self.write(f"events/{event}/enable", "0")
+
+    def layouts(self) -> dict[str, Any]:
+        """Of each event, by its NAME, how it lies in the buffer (:func:`bob.guest.agent.ring_buffer.layout`)."""
+        formats = {event: read_text(f"{self.path}/events/{event}/format") for event in self.events}
+        return {os.path.basename(event): layout(text) for event, text in formats.items()}
 
     def mark(self, text: str) -> None:
         """Put ``bob: TEXT`` into the buffer at this moment."""

@@ -1,0 +1,72 @@
+"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's.
+
+To write an event as text takes the kernel some 10,000 instructions, half of them to find out the name of a function:
+of 120 events, as much as a mount. So nobody has it do so for each crash state.
+
+A page begins with a time stamp (u64) and with how many bytes of events there are (in the low bits of another u64).
+An event is a u32, whose lowest five bits say what follows, and its data (enum ring_buffer_type in
+include/linux/ring_buffer.h). The data begins with the number of its kind (u16); where its fields are, tracefs says in
+the file ``format`` of the kind. All is little-endian, as the guests are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+PAGE_BYTES = 4096
+_HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
+_TYPE_BITS = 5
+_LENGTH_FIRST, _PADDING = 0, 29
+"""Types: the length of the data (bytes, itself included) is its first u32; nothing, for the length that follows or, if
+there is no time in the other bits, up to the end of the page. From 1 to 28 the type is the length, in words; beyond it
+are times, of one word."""
+
+_ID = re.compile(r"^ID: (\d+)$", re.M)
+_FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
+
+
+def used(page: bytes) -> bytes:
+    """``page`` without the room that is left in it: so pages travel, one behind the other."""
+    return page[: 4 * (_HEADER_WORDS + _words(memoryview(page).cast("I"), 0))]
+
+
+def places(pages: bytes) -> Iterator[int]:
+    """Where in ``pages`` the data of each event begins (bytes), in the order of the events."""
+    words = memoryview(pages).cast("I")
+    end = 0
+    while end < len(words):
+        word = end + _HEADER_WORDS
+        end = word + _words(words, end)
+        while word < end:
+            kind = words[word] & (1 << _TYPE_BITS) - 1
+            if _LENGTH_FIRST < kind < _PADDING:
+                yield 4 * (word + 1)
+                word += 1 + kind
+            elif kind == _LENGTH_FIRST:
+                yield 4 * (word + 2)
+                word += 1 + words[word + 1] // 4
+            elif kind == _PADDING:
+                word = word + 1 + words[word + 1] // 4 if words[word] >> _TYPE_BITS else end
+            else:
+                word += 2
+
+
+def _words(words: memoryview, page: int) -> int:
+    """How many words of events there are in a page."""
+    length: int = words[page + _LENGTH_WORD]
+    return (length & _LENGTH_BITS) // 4
+
+
+def kind_at(pages: bytes, place: int) -> int:
+    """The number of the kind of event whose data begins at ``place``."""
+    return pages[place] | pages[place + 1] << 8
+
+
+def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
+    """What a file ``format`` says: the ``id`` of a kind of event, and of its ``fields`` offset and size in bytes."""
+    number = _ID.search(text)
+    if number is None:
+        raise ValueError("a format of an event without its number")
+    fields = {name: [int(offset), int(size)] for name, offset, size in _FIELD.findall(text)}
+    return {"id": int(number[1]), "fields": fields}

@@ -1,0 +1,107 @@
+"""The events of a crash state's trace, from the kernel's own form of them (:mod:`bob.guest.agent.ring_buffer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+
+from bob.guest.agent.ring_buffer import kind_at, places
+
+_SECTOR = 512
+_MOST_BLOCKS = 8
+"""``__bh_read_batch`` is traced with the numbers of that many blocks."""
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+class Bio(NamedTuple):
+    """A bio with data is queued: whether it ``reads`` or writes, its first sector, and how many there are."""
+
+    reads: bool
+    sector: int
+    sectors: int
+
+
+class ReadAhead(NamedTuple):
+    """Nobody waits for these ``blocks`` of so many ``sectors`` each, which are read (``__bh_read_batch``)."""
+
+    blocks: tuple[int, ...]
+    sectors: int
+
+
+class Lookup(NamedTuple):
+    """The buffer of a block is looked up (``__find_get_block``)."""
+
+    block: int
+
+
+class Jread(NamedTuple):
+    """jbd2 ``begins`` to read a block of its journal (``jread``), or is done with it."""
+
+    begins: bool
+
+
+Event = Bio | ReadAhead | Lookup | Jread
+_Decode = Callable[[bytes, int], Event | None]
+
+
+class Decoder:
+    """Decodes the events of which the guest has told the ``layouts``: by name, the number and the fields of each."""
+
+    def __init__(self, layouts: Mapping[str, Mapping[str, Any]]) -> None:
+        self._kinds: dict[int, _Decode] = {
+            layout["id"]: _DECODERS[name](layout["fields"]) for name, layout in layouts.items()
+        }
+
+    def events(self, pages: bytes) -> list[Event]:
+        """What happened, in order. KeyError for an event that nobody asked for."""
+        found = (self._kinds[kind_at(pages, place)](pages, place) for place in places(pages))
+        return [event for event in found if event is not None]
+
+
+Fields = Mapping[str, Sequence[int]]
+"""Offset and size of each field of an event, in bytes."""
+
+
+def _unpacker(fields: Fields, *names: str) -> Callable[[bytes, int], tuple[Any, ...]]:
+    """What reads the numbers ``names``, which lie in this order, from where an event's data begins."""
+    form, end = "<", 0
+    for name in names:
+        offset, size = fields[name]
+        form += f"{offset - end}x{_CODES[size]}"
+        end = offset + size
+    return Struct(form).unpack_from
+
+
+def _bio(fields: Fields) -> _Decode:
+    unpack, kind = _unpacker(fields, "sector", "nr_sector"), fields["rwbs"][0]
+
+    def decode(pages: bytes, place: int) -> Bio:
+        sector, sectors = unpack(pages, place)
+        return Bio(pages[place + kind] == ord("R"), sector, sectors)  # R, RA, RM, ...; W, WS, FWFS, ...
+
+    return decode
+
+
+def _ahead(fields: Fields) -> _Decode:
+    unpack = _unpacker(fields, "n", "wait", "size", *(f"b{number}" for number in range(_MOST_BLOCKS)))
+
+    def decode(pages: bytes, place: int) -> ReadAhead | None:
+        n, wait, size, *blocks = unpack(pages, place)
+        return None if wait else ReadAhead(tuple(blocks[:n]), size // _SECTOR)
+
+    return decode
+
+
+def _lookup(fields: Fields) -> _Decode:
+    unpack = _unpacker(fields, "b")
+    return lambda pages, place: Lookup(*unpack(pages, place))
+
+
+_DECODERS: dict[str, Callable[[Fields], _Decode]] = {
+    "block_bio_queue": _bio,
+    "ahead": _ahead,
+    "lookup": _lookup,
+    "jread": lambda _fields: lambda _pages, _place: Jread(True),
+    "jread_end": lambda _fields: lambda _pages, _place: Jread(False),
+}

@@ -1,0 +1,72 @@
+"""The kernel's trace buffer: what is put into its pages is found there, whatever lies between."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.guest.agent.ring_buffer import PAGE_BYTES, layout, used
+from bob.observe.events import Bio, Decoder, Event, Jread, Lookup, ReadAhead
+
+from .traces import FORMATS, LAYOUTS, data, entry, page, pages
+
+NUMBERS = st.integers(0, 2**64 - 1)
+EVENTS = st.one_of(
+    st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1)),
+    st.builds(Lookup, NUMBERS),
+    st.builds(ReadAhead, st.lists(NUMBERS, max_size=8).map(tuple), st.sampled_from([1, 2, 8])),
+    st.builds(Jread, st.booleans()),
+)
+PADDING, EXTEND, STAMP = 29, 30, 31
+BETWEEN = st.one_of(
+    st.integers(1, 2**27 - 1).map(lambda time: struct.pack("<II", time << 5 | EXTEND, 9)),
+    st.integers(1, 2**27 - 1).map(lambda time: struct.pack("<II", time << 5 | STAMP, 9)),
+    # An event that was thrown away: there is a time, and its length.
+    st.integers(1, 9).map(lambda words: struct.pack("<II", 1 << 5 | PADDING, 4 * words) + b"\xff" * (4 * words - 4)),
+)
+"""What the buffer has besides events."""
+END = struct.pack("<I", PADDING) + b"\xff" * 40
+"""Nothing up to the end of the page."""
+PAGES = st.tuples(st.lists(st.tuples(st.lists(BETWEEN, max_size=2), EVENTS, st.booleans()), max_size=20), st.booleans())
+
+
+@given(st.lists(PAGES, max_size=4))
+def test_what_is_in_the_pages_is_found_in_its_order(
+    written: list[tuple[list[tuple[list[bytes], Event, bool]], bool]],
+) -> None:
+    travelling, wanted = b"", []
+    for found, ends in written:
+        entries = [part for between, event, long in found for part in (*between, entry(data(event), long=long))]
+        whole = page([*entries, END] if ends else entries)
+        assert len(whole) == PAGE_BYTES
+        travelling += used(whole)
+        wanted += [event for _between, event, _long in found]
+    assert Decoder(LAYOUTS).events(travelling) == wanted
+
+
+@given(st.lists(EVENTS, max_size=20))
+def test_a_page_travels_without_the_room_that_is_left_in_it(found: list[Event]) -> None:
+    whole = page([entry(data(event)) for event in found])
+    assert len(used(whole)) == 16 + sum(4 + -(-len(data(event)) // 4) * 4 for event in found)
+    assert Decoder(LAYOUTS).events(whole[: len(used(whole))]) == found
+
+
+def test_a_layout_is_what_the_kernel_says_of_an_event() -> None:
+    assert {name: layout(text) for name, text in FORMATS.items()} == LAYOUTS
+    with pytest.raises(ValueError, match="without its number"):
+        layout("")
+
+
+def test_readahead_that_somebody_waits_for_is_none() -> None:
+    waited = bytearray(data(ReadAhead((1, 2), 8)))
+    waited[20] = 1
+    trace = used(page([entry(bytes(waited)), entry(data(Lookup(3)))]))
+    assert Decoder(LAYOUTS).events(trace) == [Lookup(3)]
+
+
+def test_an_event_that_nobody_asked_for_is_not_passed_over() -> None:
+    with pytest.raises(KeyError):
+        Decoder({"lookup": LAYOUTS["lookup"]}).events(pages([Jread(True)]))
