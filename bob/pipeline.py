@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -139,6 +139,10 @@ def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Age
             yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 
+class _Early:
+    """Nothing is recorded yet, but will be: a guest can be made ready."""
+
+
 class _Stopped(Exception):
     """The pipeline was left while a workload was being observed."""
 
@@ -206,7 +210,14 @@ class Pipeline:
         """Record or observe, whatever is to be done, until there is no more."""
         with ExitStack() as guest:
             agent: Agent | None = None
-            while (job := self._next()) is not None:
+            early = True
+            while (job := self._next(early=early)) is not None:
+                if isinstance(job, _Early):
+                    early = False
+                    with suppress(GuestLost, AgentBroken, UsageError):  # with work at hand it is tried again, and told
+                        agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
+                    continue
+                early = False
                 if isinstance(job, _Work):
                     agent = None
                     guest.close()  # no more guests than workers
@@ -236,8 +247,11 @@ class Pipeline:
                 if is_large:
                     give_back_now()
 
-    def _next(self) -> _Work | _Waiting | None:
-        """What to do next: a task to be recorded, or a recording to be observed; None when all is done."""
+    def _next(self, *, early: bool) -> _Work | _Waiting | _Early | None:
+        """What to do next: a task to be recorded, or a recording to be observed; None when all is done.
+
+        With ``early``, rather than to wait for the first recording, to have a guest ready when it comes.
+        """
         with self._changed:
             while not self._stopped:
                 if self._unrecorded and self._recorders < self._most_recorders and len(self._recorded) <= FEW:
@@ -247,6 +261,8 @@ class Pipeline:
                     return self._recorded.popleft()
                 if not self._recorders and not self._unrecorded:
                     return None
+                if early:
+                    return _Early()
                 self._changed.wait()
         return None
 

@@ -35,10 +35,11 @@ OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samp
 
 @dataclass
 class World:
-    """What the made-up guests do, and what was asked of them. ``recording`` and ``observing`` may raise."""
+    """What the made-up guests do, and what was asked of them. ``started``, ``recording`` and ``observing`` may raise."""
 
     recording: Callable[[Workload], None] = lambda _workload: None
     observing: Callable[[Workload], Observed] = lambda _workload: OBSERVED
+    started: Callable[[Clock], None] = lambda _clock: None
     guests: list[Clock] = field(default_factory=list)
     ended: list[Clock] = field(default_factory=list)
     made: list[object] = field(default_factory=list)
@@ -50,6 +51,7 @@ class World:
         self.guests.append(clock)
         self.most = max(self.most, len(self.guests) - len(self.ended))
         try:
+            self.started(clock)
             yield object()
         finally:
             self.ended.append(clock)
@@ -124,6 +126,25 @@ def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> Non
     run = RunDirectory(tmp_path / "run")
     assert all(run.is_observed(folder) for folder in run.workloads())
     assert len(run.workloads()) == len(WORKLOADS)
+
+
+@pytest.mark.parametrize("loss", [None, LOSS])
+def test_a_guest_is_made_ready_while_the_first_workload_is_recorded(
+    world: World, tmp_path: Path, loss: BobError | None
+) -> None:
+    ready = threading.Event()
+
+    def started(clock: Clock) -> None:
+        if clock is Clock.REAL and not ready.is_set():
+            ready.set()
+            if loss is not None:
+                raise loss
+
+    world.started = started
+    world.recording = lambda _workload: (ready.wait(30), None)[1]
+    found = results(pipeline(tmp_path))
+    assert ready.is_set()
+    assert all(isinstance(item, Explored) and item.observed == OBSERVED for item in found), "it costs no workload"
 
 
 @pytest.mark.parametrize("loss", [LOSS, AgentBroken("the agent failed at record: KeyError")])
