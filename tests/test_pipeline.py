@@ -35,7 +35,7 @@ OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samp
 
 @dataclass
 class World:
-    """What the made-up guests do, and what was asked of them. ``started``, ``recording`` and ``observing`` may raise."""
+    """What the made-up guests do, and what was asked of them. ``started``, ``recording``, ``observing`` may raise."""
 
     recording: Callable[[Workload], None] = lambda _workload: None
     observing: Callable[[Workload], Observed] = lambda _workload: OBSERVED
