@@ -18,6 +18,14 @@ from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 #: that are others in each process: QEMU keeps what it translates by address, and would do all of e2fsck anew each time.
 CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
 
+#: MiB beside its memory that a guest has crash states on (bob/guest/agent/ram_disk.py): enough for what any file system
+#: has by default. Larger devices are files in a guest's memory, under loop devices, as are all recorded ones.
+_SCRATCH_MIB = 304
+#: MiB at the end that are left to the firmware's tables.
+_FIRMWARE_MIB = 16
+#: Up to there (MiB) QEMU's "pc" has memory without a hole.
+_HOLE_MIB = 3 * 1024
+
 _DOMAIN = """\
 <domain type='{type}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <!-- Of fixed length, so that a saved guest can be given others in place (saved.py). -->
@@ -123,15 +131,16 @@ def domain_xml(
 ) -> str:
     """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``."""
     virtual = spec.clock is Clock.VIRTUAL
+    more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
         "type": "kvm" if accelerator is Accelerator.KVM else "qemu",
         "name": identity.name,
         "uuid": str(identity.uuid),
-        "memory_mib": str(spec.memory_mib),
+        "memory_mib": str(spec.memory_mib + more_mib),
         "cpus": f"0-{(os.cpu_count() or 1) - 1}",
         "kernel": str(spec.image.kernel),
         "initrd": str(spec.image.initrd),
-        "cmdline": f"{spec.image.cmdline} {CMDLINE}",
+        "cmdline": f"{spec.image.cmdline} {CMDLINE}{set_aside}",
         "cpu": "host-passthrough" if accelerator is Accelerator.KVM else "maximum",
         "root": str(spec.image.root),
         "console": str(console),
@@ -145,6 +154,15 @@ def domain_xml(
         emulated_cpu="" if accelerator is Accelerator.KVM else _EMULATED_CPU,
         virtual_time=_VIRTUAL_TIME if virtual else "",
     )
+
+
+def _scratch(memory_mib: int) -> tuple[int, str]:
+    """How many MiB more a guest gets that looks at crash states, and the words by which its kernel leaves them alone
+    but for a driver and, relaxed, for who maps them."""
+    more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
+    if memory_mib + more_mib > _HOLE_MIB:
+        return 0, ""
+    return more_mib, f" memmap={_SCRATCH_MIB}M!{memory_mib}M iomem=relaxed"
 
 
 def _escaped(text: str) -> str:

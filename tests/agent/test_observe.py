@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from random import Random
 
@@ -11,15 +12,16 @@ from bob.crash.image import Run
 from bob.errors import UsageError
 from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
+from bob.guest.spec import Clock
 from bob.observe.observation import Observation
 from bob.observe.session import Session
-from bob.record.base import drop_base
+from bob.record.base import drop_base, put_base
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import stale
 
-from .conftest import Inhabited
+from .conftest import Guests, Inhabited
 from .workloads import FSYNC, WRITES, Taken, expected, found, observe, session, taken_once, workload
 
 pytestmark = pytest.mark.vm
@@ -129,15 +131,37 @@ def test_a_change_that_was_not_undone_is_caught_and_spoils_nothing_later(taken: 
     assert observe(observing.agent, taken, taken.states(5)) == before
 
 
-def test_a_write_behind_the_observers_back_is_caught(taken: Taken, observing: Inhabited) -> None:
-    looking = session(observing.agent, taken)
+@pytest.mark.parametrize("clock", Clock)
+def test_a_write_behind_the_observers_back_is_caught(taken: Taken, guests: Guests, clock: Clock) -> None:
+    looker = guests.get(clock)
+    looking = session(looker.agent, taken)
     delta = taken.plan.composer.delta(taken.first)
     looking.observe([delta], taken.plan.composer.payload_since(0))
-    loop = observing.run("grep -l ^/tmp/bob/work /sys/block/loop*/loop/backing_file").split("/")[3]
-    observing.run(f"dd if=/dev/zero of=/dev/{loop} bs=512 count=1 seek=0 conv=fsync,notrunc 2>&1")
+    looker.run(f"dd if=/dev/zero of=/dev/{scratch_device(looker)} bs=512 count=1 seek=0 conv=fsync,notrunc 2>&1")
     with pytest.raises(AgentBroken, match="something wrote to the scratch device"):
         looking.observe([delta], taken.plan.composer.payload_since(0))
-    assert found(observe(observing.agent, taken, [taken.first])[0]) == expected(WRITES, 0)
+    assert found(observe(looker.agent, taken, [taken.first])[0]) == expected(WRITES, 0)
+
+
+def scratch_device(guest: Inhabited) -> str:
+    """The kernel's name of the device that crash states are on; empty if there is none."""
+    files = "/sys/block/dm-*/dm/name /sys/block/loop*/loop/backing_file"
+    found = guest.run(f"grep -lE '^(bob-scratch|/tmp/bob/work.*)$' {files} 2>/dev/null")
+    return found.split("/")[3] if found else ""
+
+
+def test_crash_states_are_in_memory_where_the_guest_has_it_and_else_on_a_loop_device(
+    taken: Taken, observing: Inhabited, recording: Inhabited
+) -> None:
+    seen = [observe(guest.agent, taken, taken.states(6)) for guest in (observing, recording)]
+    assert [scratch_device(guest)[:4] for guest in (observing, recording)] == ["dm-0", "loop"]
+    assert seen[0] == seen[1]
+    large = Base("large", 305 * 1024 * 1024, zlib.compress(b""), "", "")
+    put_base(observing.agent, large)
+    Session(observing.agent, taken.configuration, large, [], b"")
+    assert scratch_device(observing).startswith("loop")
+    assert observe(observing.agent, taken, taken.states(6)) == seen[0]
+    assert scratch_device(observing) == "dm-0"
 
 
 def test_a_state_that_does_not_mount_says_why_and_what_repair_left(taken: Taken, observing: Inhabited) -> None:
@@ -193,9 +217,10 @@ def test_sectors_that_do_not_exist_are_refused(taken: Taken, observing: Inhabite
 
 def test_a_new_agent_starts_from_nothing(taken: Taken, observing: Inhabited) -> None:
     session(observing.agent, taken)
-    assert "/tmp/bob/work" in observing.run("cat /sys/block/loop*/loop/backing_file")
+    assert scratch_device(observing)
     observing.stream.close()
     observing.start()
+    assert not scratch_device(observing)
     assert "/tmp/bob" not in observing.run("cat /sys/block/loop*/loop/backing_file; ls /tmp/bob")
     assert observing.run("ls /tmp/bob").split() == [ROOT.rpartition("/")[2]]
     assert observing.run("ls /sys/kernel/tracing/instances") == ""

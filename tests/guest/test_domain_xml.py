@@ -42,6 +42,20 @@ def test_identity_has_a_fixed_length(paper_image: Image) -> None:
     assert domain.findtext("uuid") == str(WHO.uuid)
 
 
+@pytest.mark.parametrize(
+    ("clock", "memory_mib", "whole_mib", "set_aside"),
+    [(Clock.REAL, 2048, 2368, "304M!2048M"), (Clock.REAL, 3000, 3000, None), (Clock.VIRTUAL, 2048, 2048, None)],
+)
+def test_who_observes_has_memory_set_aside_for_crash_states(
+    paper_image: Image, clock: Clock, memory_mib: int, whole_mib: int, set_aside: str | None
+) -> None:
+    domain = tree(GuestSpec(paper_image, clock, memory_mib=memory_mib))
+    assert domain.findtext("memory") == str(whole_mib)
+    words = dict(word.partition("=")[::2] for word in (domain.findtext("os/cmdline") or "").split())
+    assert words.get("memmap") == set_aside
+    assert ("iomem" in words) == (set_aside is not None)
+
+
 def test_the_only_disk_is_the_root_read_only(paper_image: Image) -> None:
     disks = tree(GuestSpec(paper_image)).findall("devices/disk")
     assert [(disk.find("readonly") is not None, disk.find("target").attrib["dev"]) for disk in disks] == [  # type: ignore[union-attr]

@@ -17,6 +17,8 @@ WORK = "/tmp/bob"
 """Where the agent keeps everything: a tmpfs of its own."""
 TARGET = "bob-recorded"
 """The name of the device-mapper device of a recording."""
+SCRATCH = "bob-scratch"
+"""And of that of crash states, where they are on one (ram_disk.py)."""
 LOG_WRITER = "log-write"
 """The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
 IDLE = "S"
@@ -56,8 +58,8 @@ class Loop:
     """All there are, for who clears away after a failure."""
 
     def __init__(self, path: str, *, volatile: bool = True) -> None:
-        self.number = _free_loop()
-        self.path = f"/dev/loop{self.number}"
+        self.name = f"loop{_free_loop()}"
+        self.path = f"/dev/{self.name}"
         self.fd = os.open(self.path, os.O_RDWR)
         self.attached.append(self)
         backing = os.open(path, os.O_RDWR)
@@ -66,7 +68,7 @@ class Loop:
         finally:
             os.close(backing)
         self.device = os.fstat(self.fd).st_rdev
-        queue = f"/sys/block/loop{self.number}/queue"
+        queue = f"/sys/block/{self.name}/queue"
         write_text(f"{queue}/scheduler", "none")
         write_text(f"{queue}/discard_max_bytes", "0")
         write_text(f"{queue}/write_cache", "write back" if volatile else "write through")
@@ -143,15 +145,17 @@ def _kernel_thread(name: str) -> int:
     raise Refused(f"the kernel has no thread {name!r}")
 
 
-def _mapped() -> list[str]:
-    names = [name for name in os.listdir("/sys/block") if name.startswith("dm-")]
-    return [name for name in names if read_text(f"/sys/block/{name}/dm/name").strip() == TARGET]
+def _mapped() -> set[str]:
+    """The names of the device-mapper devices there are."""
+    devices = [device for device in os.listdir("/sys/block") if device.startswith("dm-")]
+    return {read_text(f"/sys/block/{device}/dm/name").strip() for device in devices}
 
 
 def clear_devices() -> None:
-    """Take away the device of a recording and every loop device over the agent's files; raises what stays."""
-    if _mapped():
-        run("dmsetup", "--noudevsync", "remove", "--force", "--retry", TARGET)
+    """Take away the device of a recording, that of crash states and every loop device over the agent's files; raises
+    what stays."""
+    for name in _mapped() & {TARGET, SCRATCH}:
+        run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
         with suppress(OSError):  # perhaps it never came to have a file
             loop.close()

@@ -39,15 +39,20 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Image:
-    """The ``length`` bytes of a device: in memory, and where ``path`` is given in that file, which is made.
+    """The ``length`` bytes of a device: in memory, and where ``path`` is given in that file, which is made, or where
+    ``memory`` is given in that.
 
     ``beside`` is an image that this one will be compared with: see the module's first words.
     """
 
-    def __init__(self, length: int, path: str | None = None, beside: Image | None = None) -> None:
+    def __init__(
+        self, length: int, path: str | None = None, beside: Image | None = None, memory: mmap.mmap | None = None
+    ) -> None:
         self.path = path
         self.length = length
-        if path is None:
+        if memory is not None:
+            self._memory = memory
+        elif path is None:
             self._memory = mmap.mmap(-1, length + APART, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

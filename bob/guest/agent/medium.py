@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from bob.guest.agent.devices import WORK
 from bob.guest.agent.frames import Refused
 from bob.guest.agent.images import SECTOR, Image, Pattern, Runs, differing, unpack
+from bob.guest.agent.ram_disk import address_of, map_memory
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,21 @@ class Base:
 
 
 class Medium:
-    """``pristine`` and ``work``, equal whenever nobody is at work; filled with ``cell`` where no base is loaded."""
+    """``pristine`` and ``work``, equal whenever nobody is at work; filled with ``cell`` where no base is loaded.
 
-    def __init__(self, length: int, cell: bytes, serial: int) -> None:
+    ``work`` is a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`.
+    """
+
+    def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
         self.cell = cell
+        self.address = address
         self.stale = Pattern(cell)
         self.work_path = f"{WORK}/work-{serial}"
-        self.work = Image(length, self.work_path)
+        if address is None:
+            self.work = Image(length, self.work_path)
+        else:
+            self.work = Image(length, memory=map_memory(address, length))
         self.pristine = Image(length, beside=self.work)
         self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nobody, but it is not stale yet
         self._loaded: str | None = None
@@ -88,26 +96,27 @@ _medium: Medium | None = None
 _serial = 0
 
 
-def medium_of(length: int, cell: bytes) -> Medium:
-    """The medium, as a device of ``length`` bytes that nobody has written."""
+def medium_of(length: int, cell: bytes, address: int | None = None) -> Medium:
+    """The medium, as a device of ``length`` bytes that nobody has written; in memory from ``address`` on, or a file."""
     global _medium, _serial
-    if _medium is not None and (_medium.length, _medium.cell) != (length, cell):
+    if _medium is not None and (_medium.length, _medium.cell, _medium.address) != (length, cell, address):
         drop()
     if _medium is None:
         _serial += 1  # a failure may have left the files of the one before in use
-        _medium = Medium(length, cell, _serial)
+        _medium = Medium(length, cell, _serial, address)
     else:
         _medium.unload()
     return _medium
 
 
-def medium_with(name: str) -> Medium:
-    """The medium, with the base ``name`` loaded."""
+def medium_with(name: str, *, in_memory: bool = False) -> Medium:
+    """The medium, with the base ``name`` loaded; ``in_memory`` where there is enough of it, or else a file."""
     base = bases.get(name)
     if base is None:
         raise Refused(f"the guest has no base image {name}")
-    if _medium is None or (_medium.length, _medium.cell) != (base.length, base.cell):
-        medium_of(base.length, base.cell)
+    address = address_of(base.length) if in_memory else None
+    if _medium is None or (_medium.length, _medium.cell, _medium.address) != (base.length, base.cell, address):
+        medium_of(base.length, base.cell, address)
     assert _medium is not None
     _medium.load(name, base)
     return _medium

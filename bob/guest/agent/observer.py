@@ -1,6 +1,6 @@
 """Builds crash states on a scratch image, recovers them as a boot would, and looks at what is there.
 
-The scratch image is the medium's working copy under one loop device. A state is written into it, mounted, looked at,
+The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at,
 unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
 not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
 device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
@@ -30,6 +30,7 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
+from bob.guest.agent.ram_disk import RamDisk
 from bob.guest.agent.ring_buffer import PAGE_BYTES, kind_at, places, used
 from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
@@ -39,6 +40,7 @@ QUEUE = "block_bio_queue"
 READ = ord("R")
 """So begins what a bio does if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes: write zeroes, for
 one, has no letter of its own."""
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 SECTORS_READ, SECTORS_WRITTEN = 2, 6
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 AHEAD = "bob/ahead"
@@ -69,7 +71,7 @@ Outcome = tuple[Optional[str], bool, Optional[Tree]]
 
 
 class Scratch:
-    """The loop device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
+    """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
     counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
 
     def __init__(self, over: medium.Medium, reads: bool) -> None:
@@ -78,8 +80,13 @@ class Scratch:
         self.audits = 0
         self.put_back: Runs = []
         with ExitStack() as stack:
-            self.loop = stack.enter_context(Loop(over.work_path, volatile=False))
-            condition = f"dev == {kernel_device(self.loop.device)} && nr_sector > 0"
+            self.disk: Loop | RamDisk
+            if over.address is None:
+                self.disk = loop = stack.enter_context(Loop(over.work_path, volatile=False))
+                loop.release_holder()
+            else:
+                self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
+            condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             if not reads:
                 condition += ' && !(rwbs ~ "R*")'
             events = {f"block/{QUEUE}": condition}
@@ -91,10 +98,9 @@ class Scratch:
             raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
             self.pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
             self.layouts = self.trace.layouts()
-            self.stat = stack.enter_context(Descriptor(f"/sys/block/loop{self.loop.number}/stat", os.O_RDONLY)).fd
+            self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
             stack.callback(self.kernel.close)
-            self.loop.release_holder()
             self.resources = stack.pop_all()
         self.counted = self.count()
 
@@ -191,7 +197,7 @@ class Session:
         scratch.look_out([])
         forget_file_systems()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
-        self.mount = Mount(scratch.loop.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        self.mount = Mount(scratch.disk.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
@@ -247,18 +253,18 @@ class Session:
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds."""
         if self.check:
-            run_anyhow(self.check, self.scratch.loop.path)
+            run_anyhow(self.check, self.scratch.disk.path)
         self.scratch.kernel.skip()
         error, repaired = None, False
         if number := self.mount():
             error = os.strerror(number)
-            if reason := re.sub(r"\bloop\d+", "loop", self.scratch.kernel.reason()):
+            if reason := DEVICE_NAME.sub("loop", self.scratch.kernel.reason()):
                 self.said.setdefault(error, reason)
             # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
             if not self.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            run_anyhow(self.repair, self.scratch.loop.path)
+            run_anyhow(self.repair, self.scratch.disk.path)
             repaired = True
             if self.mount():
                 return error, True, None
@@ -344,12 +350,12 @@ def observe_prepare(
     """
     global session, scratch
     end_session()
-    over = medium.medium_with(base)
+    over = medium.medium_with(base, in_memory=True)
     if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
         end_scratch()
     scratch = scratch or Scratch(over, reads)
     session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor, stretches)
-    return {"events": scratch.layouts}, b""
+    return {"events": scratch.layouts, "device": scratch.disk.name}, b""
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
