@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, view
@@ -55,8 +56,11 @@ class Plan:
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:
         """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""
-        focus = writes_of_operations(self.trace)
-        return search(self.trace, self.points, self.composer, budget=budget, seed=seed, focus=focus, torn=torn)
+        return search(self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn)
+
+    @cached_property
+    def _focus(self) -> tuple[frozenset[int], ...]:
+        return writes_of_operations(self.trace)
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
         """The sectors of ``state`` on top of the base: (first sector, data), the floor first."""

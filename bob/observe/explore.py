@@ -53,7 +53,7 @@ def explore(
     # Where recovery forgets, single states say little that is not learnt as all are divided.
     singles = -(-budget // (10 if configuration.fs.forgets else 2))
     whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
-    both = plan.search(budget, seed)
+    both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
     findings, rounds, lost, died = Findings(), None, None, False
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
@@ -62,7 +62,7 @@ def explore(
         session = Session(agent, configuration, base, floor, payload, watched=watched, stretches=stretches)
         findings = session.findings
         rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
-        if predicting:
+        if both is None:
             _observe_all(rounds, (candidate.state for candidate in whole))
             rounds.observe([state for state in plan.controls if state not in rounds.states], counted=False)
             rounds.divide(budget)
@@ -87,7 +87,7 @@ def explore(
     explored = sum(seen.states for seen in known if seen.outcome is not None)
     exhaustive: Literal["writes", "sectors"] | None = None
     if lost is None and known:
-        if not predicting:
+        if both is not None:
             exhaustive = both.coverage.exhaustive
         elif rounds.is_complete:
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
