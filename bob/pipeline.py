@@ -212,12 +212,11 @@ class Pipeline:
             agent: Agent | None = None
             early = True
             while (job := self._next(early=early)) is not None:
+                early = False
                 if isinstance(job, _Early):
-                    early = False
                     with suppress(GuestLost, AgentBroken, UsageError):  # with work at hand it is tried again, and told
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     continue
-                early = False
                 if isinstance(job, _Work):
                     agent = None
                     guest.close()  # no more guests than workers
@@ -248,10 +247,8 @@ class Pipeline:
                     give_back_now()
 
     def _next(self, *, early: bool) -> _Work | _Waiting | _Early | None:
-        """What to do next: a task to be recorded, or a recording to be observed; None when all is done.
-
-        With ``early``, rather than to wait for the first recording, to have a guest ready when it comes.
-        """
+        """What to do next: a task to be recorded, or a recording to be observed; None when all is done. Rather than
+        wait, where it is ``early``, to have a guest ready for the first recording."""
         with self._changed:
             while not self._stopped:
                 if self._unrecorded and self._recorders < self._most_recorders and len(self._recorded) <= FEW:

@@ -7,8 +7,8 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from bob.guest.agent.ring_buffer import kind_at, places
+from bob.trace.model import SECTOR_BYTES
 
-_SECTOR = 512
 _MOST_BLOCKS = 8
 """``__bh_read_batch`` is traced with the numbers of that many blocks."""
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
@@ -88,7 +88,7 @@ def _ahead(fields: Fields) -> _Decode:
 
     def decode(pages: bytes, place: int) -> ReadAhead | None:
         n, wait, size, *blocks = unpack(pages, place)
-        return None if wait else ReadAhead(tuple(blocks[:n]), size // _SECTOR)
+        return None if wait else ReadAhead(tuple(blocks[:n]), size // SECTOR_BYTES)
 
     return decode
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bob.guest.agent import medium
 from bob.guest.agent.frames import Refused
 from bob.guest.agent.images import SECTOR, STEPS, Image, Pattern, differing, pack, unpack
-from bob.guest.agent.observer import GAP, merged
+from bob.guest.agent.scratch import GAP, merged
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
 

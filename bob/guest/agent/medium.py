@@ -48,6 +48,10 @@ class Medium:
         self._loaded: str | None = None
         self.unload()
 
+    def is_a(self, length: int, cell: bytes, address: int | None) -> bool:
+        """Whether it is a medium of this kind, whatever is on it."""
+        return (self.length, self.cell, self.address) == (length, cell, address)
+
     def unload(self) -> None:
         """Be a device that nobody has written."""
         for image in (self.pristine, self.work):
@@ -99,7 +103,7 @@ _serial = 0
 def medium_of(length: int, cell: bytes, address: int | None = None) -> Medium:
     """The medium, as a device of ``length`` bytes that nobody has written; in memory from ``address`` on, or a file."""
     global _medium, _serial
-    if _medium is not None and (_medium.length, _medium.cell, _medium.address) != (length, cell, address):
+    if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
     if _medium is None:
         _serial += 1  # a failure may have left the files of the one before in use
@@ -115,7 +119,7 @@ def medium_with(name: str, *, in_memory: bool = False) -> Medium:
     if base is None:
         raise Refused(f"the guest has no base image {name}")
     address = address_of(base.length) if in_memory else None
-    if _medium is None or (_medium.length, _medium.cell, _medium.address) != (base.length, base.cell, address):
+    if _medium is None or not _medium.is_a(base.length, base.cell, address):
         medium_of(base.length, base.cell, address)
     assert _medium is not None
     _medium.load(name, base)

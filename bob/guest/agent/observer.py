@@ -17,148 +17,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import struct
 import time
 import zlib
 from collections.abc import Iterable
-from contextlib import ExitStack
 from typing import Any, Optional
 
 from bob.guest.agent import medium
-from bob.guest.agent.devices import Descriptor, Loop, forget_file_systems, run_anyhow
+from bob.guest.agent.devices import forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import SECTOR, Runs, differing, pack
+from bob.guest.agent.images import SECTOR, differing, pack
 from bob.guest.agent.look import Look, Tree, describe
-from bob.guest.agent.mounts import ROOT, KernelLog, Mount, unmount
-from bob.guest.agent.ram_disk import RamDisk
-from bob.guest.agent.ring_buffer import PAGE_BYTES, kind_at, places, used
-from bob.guest.agent.tracing import Instance, kernel_device, make_probes
+from bob.guest.agent.mounts import ROOT, Mount, unmount
+from bob.guest.agent.scratch import Scratch, merged
 
-TRACE_KIB = 4096
-U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
-QUEUE = "block_bio_queue"
-READ = ord("R")
-"""So begins what a bio does if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes: write zeroes, for
-one, has no letter of its own."""
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
-SECTORS_READ, SECTORS_WRITTEN = 2, 6
-"""The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
-AHEAD = "bob/ahead"
-LOOKUP = "bob/lookup"
-JREAD, JREAD_END = "bob/jread", "bob/jread_end"
-JBD2_PROBES = (f"p:{JREAD} jbd2:jread", f"r:{JREAD_END} jbd2:jread")
-PROBES = (
-    f"p:{AHEAD} __bh_read_batch n=$arg1:u32 wait=$arg4:u8 size=+32(+0($arg2)):u32 "
-    + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
-    f"p:{LOOKUP} __find_get_block b=$arg2:u64",
-)
-"""What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
-struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
-NO_FILTER = "0"
-ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
-"""Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
-since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
-is no __bh_read_batch.) Then all that is read counts as used."""
-SMALL = 64 * 1024 * 1024
-"""Of an image up to this size (bytes) each audit compares all, in 1.4 ms for each MiB."""
-WHOLE_EVERY = 10
-"""Of a larger one every so many audits; the others compare what was written since the last one."""
-GAP = 32
-"""Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
+"""As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
 
 Outcome = tuple[Optional[str], bool, Optional[Tree]]
 """The error with which it did not mount, whether it was repaired, what was found."""
-
-
-class Scratch:
-    """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
-    counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
-
-    def __init__(self, over: medium.Medium, reads: bool) -> None:
-        self.medium, self.reads = over, reads
-        self.looking_out: list[int] = []
-        self.audits = 0
-        self.put_back: Runs = []
-        with ExitStack() as stack:
-            self.disk: Loop | RamDisk
-            if over.address is None:
-                self.disk = loop = stack.enter_context(Loop(over.work_path, volatile=False))
-                loop.release_holder()
-            else:
-                self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
-            condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
-            if not reads:
-                condition += ' && !(rwbs ~ "R*")'
-            events = {f"block/{QUEUE}": condition}
-            if reads and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
-                events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
-                if make_probes(JBD2_PROBES):
-                    events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-            self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB))
-            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
-            self.pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
-            self.layouts = self.trace.layouts()
-            self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
-            self.kernel = KernelLog()
-            stack.callback(self.kernel.close)
-            self.resources = stack.pop_all()
-        self.counted = self.count()
-
-    def close(self) -> None:
-        """Take the device away."""
-        self.resources.close()
-
-    def look_out(self, blocks: list[int]) -> None:
-        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, of none if these
-        are the wrong way round; of all lookups, if there are no ``blocks``.
-
-        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
-        """
-        if blocks != self.looking_out and LOOKUP in self.trace.events:
-            condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
-            self.trace.write(f"events/{LOOKUP}/filter", condition)
-            self.looking_out = blocks
-
-    def accessed(self) -> tuple[bytes, int, Runs]:
-        """What was done to the device since the last call: the trace's pages, how many sectors were read by the
-        device's own count, and what was written: as many sectors as the device has counted."""
-        pages: list[bytes] = []
-        try:
-            while True:
-                pages.append(used(os.read(self.pipe, PAGE_BYTES)))
-        except BlockingIOError:  # that was all: the last unmount has waited for what was under way
-            pass
-        trace = b"".join(pages)
-        read, written = self.counted
-        self.counted = self.count()
-        runs = self.written(trace)
-        if sum([count for _sector, count in runs]) != self.counted[1] - written:
-            raise RuntimeError("the trace of what recovery wrote is not complete")
-        return trace, self.counted[0] - read, runs
-
-    def written(self, trace: bytes) -> Runs:
-        """The sectors that were written."""
-        number, fields = self.layouts[QUEUE]["id"], self.layouts[QUEUE]["fields"]
-        sector, sectors, kind = (fields[name][0] for name in ("sector", "nr_sector", "rwbs"))
-        return [
-            (U64.unpack_from(trace, place + sector)[0], U32.unpack_from(trace, place + sectors)[0])
-            for place in places(trace)
-            if kind_at(trace, place) == number and trace[place + kind] != READ
-        ]
-
-    def came_back(self) -> bool:
-        """Whether the image is its base again, byte for byte, and no event was lost."""
-        work, pristine = self.medium.work, self.medium.pristine
-        self.audits += 1
-        written, self.put_back = merged(self.put_back), []
-        if work.length <= SMALL or self.audits % WHOLE_EVERY == 1:
-            written = [(0, work.length // SECTOR)]
-        return not self.trace.lost() and all(work.is_same(pristine, *run) for run in written)
-
-    def count(self) -> tuple[int, int]:
-        """How many sectors were read and written, as the device itself has counted."""
-        fields = os.pread(self.stat, 4096, 0).split()
-        return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
 
 
 class Session:
@@ -288,22 +164,6 @@ def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
     return zip(runs[::3], runs[2::3])
 
 
-def merged(runs: Runs) -> Runs:
-    """Runs that cover ``runs``, in order, none of them near another."""
-    covering: Runs = []
-    first, end = 0, -1
-    for sector, count in sorted(runs):
-        if sector > end + GAP or end < 0:
-            if end >= 0:
-                covering.append((first, end - first))
-            first, end = sector, sector + count
-        elif sector + count > end:
-            end = sector + count
-    if end >= 0:
-        covering.append((first, end - first))
-    return covering
-
-
 def encode(outcome: Outcome, said: dict[str, str]) -> str:
     """An outcome as it travels, its refusal with what was ``said`` of it."""
     error, repaired, tree = outcome
@@ -355,7 +215,7 @@ def observe_prepare(
         end_scratch()
     scratch = scratch or Scratch(over, reads)
     session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor, stretches)
-    return {"events": scratch.layouts, "device": scratch.disk.name}, b""
+    return {"events": scratch.layouts}, b""
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
