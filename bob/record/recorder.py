@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bob.config import Configuration
-from bob.guest.agent.sectors import found, with_zeros
+from bob.guest.agent.sectors import found, in_full
 from bob.guest.agent_client import Agent
 from bob.record.encode import encode
 from bob.trace import differences
@@ -70,7 +70,7 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
 
 def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
     log_length, timeline_length, _rest_length = header["lengths"]
-    log, rest = with_zeros(pieces[:log_length]), pieces[log_length + timeline_length :]
+    log, rest = in_full(pieces[:log_length]), pieces[log_length + timeline_length :]
     return Recording(
         log=log,
         timeline=pieces[log_length : log_length + timeline_length].decode(),

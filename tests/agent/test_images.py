@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bob.guest.agent import medium
 from bob.guest.agent.frames import Refused
-from bob.guest.agent.images import SECTOR, STEPS, Image, Pattern, differing, pack, unpack
-from bob.guest.agent.scratch import GAP, merged
+from bob.guest.agent.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, pack, unpack
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
 
@@ -139,6 +138,31 @@ def base(*changed: Change) -> medium.Base:
     return medium.Base(LENGTH, STALE_CELL, packed)
 
 
+def blocks(runs: list[tuple[int, int]]) -> list[int]:
+    """The blocks that have a sector of ``runs``, as they come."""
+    numbers = [range(first // BLOCK_SECTORS, -(-(first + count) // BLOCK_SECTORS)) for first, count in runs]
+    return [block for each in numbers for block in each]
+
+
+anywhere = st.lists(st.tuples(st.integers(0, LENGTH // SECTOR - 300), st.integers(1, 300)), max_size=8)
+
+
+@given(anywhere, anywhere)
+@settings(max_examples=60)
+def test_differences_are_looked_for_where_it_is_asked(
+    changed: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    one = Image(LENGTH)
+    other = Image(LENGTH, beside=one)
+    for first, count in changed:
+        one.put(first, b"x" * count * SECTOR)
+    found = blocks(differing(one, other.address, asked))
+    assert found == sorted(set(blocks(changed)) & set(blocks(merged(asked))))
+    assert blocks(differing(one, other.address, [*asked, *changed])) == blocks(differing(one, other.address))
+    one.close()
+    other.close()
+
+
 def test_loading_another_base_leaves_nothing_of_the_one_before(here: None) -> None:
     medium.bases.update(one=base((3, b"1" * SECTOR), (500, bytes(40 * SECTOR))), two=base((4, b"2" * SECTOR)))
     images = {}
@@ -174,6 +198,17 @@ def test_work_is_put_back(here: None) -> None:
     loaded.put_back(runs)
     assert loaded.changed() == []
     assert loaded.work.is_same(loaded.pristine, 0, loaded.work.length // SECTOR)
+
+
+def test_where_it_is_known_what_was_written_all_is_compared_only_once_in_a_while(here: None) -> None:
+    medium.bases["one"] = base((3, b"1" * SECTOR))
+    loaded = medium.medium_with("one")
+    loaded.work.put(1000, b"w" * SECTOR)
+    found = [blocks(loaded.changed([(500, 1)])) for _ in range(2 * medium.WHOLE_EVERY)]
+    assert found.count([1000 // BLOCK_SECTORS]) == 2
+    assert found.count([]) == 2 * medium.WHOLE_EVERY - 2
+    assert all(blocks(loaded.changed([(1000, 1)])) for _ in range(medium.WHOLE_EVERY))
+    assert all(blocks(loaded.changed()) for _ in range(medium.WHOLE_EVERY))
 
 
 def test_a_base_that_is_not_there_is_refused(here: None) -> None:

@@ -7,9 +7,11 @@ import io
 import pytest
 
 from bob.config import configuration
+from bob.errors import RecordingError
 from bob.guest.spec import Clock
 from bob.record.base import make_base
 from bob.trace.log import LogReader
+from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
 from bob.workload import operations as ops
 from bob.workload.language import GRAMMAR, parse, write_one
@@ -84,6 +86,28 @@ def test_what_was_not_flushed_does_not_overtake_what_is_still_being_logged(recor
     writes, flushed = taken.trace.writes, max(flush.completed.time for flush in taken.trace.flushes)
     [copy] = [write for write in writes if write.submitted.time > flushed and not write.fua]
     assert copy.log_entry == max(write.log_entry for write in writes)
+
+
+WRITE_BELOW = """
+until grep -q bob-recorded /sys/block/dm-*/dm/name 2>/dev/null; do sleep 0.5; done
+sleep 1
+loop=$(grep -l /tmp/bob/work /sys/block/loop*/loop/backing_file | cut -d/ -f4)
+dd if=/dev/urandom of=/dev/$loop bs=512 count=1 seek={sector} oflag=direct
+"""
+"""Writes to a recorded disk, but not through the device that logs."""
+
+
+def test_a_write_that_is_not_in_the_log_is_found_though_only_what_was_written_is_compared(
+    recording: Inhabited,
+) -> None:
+    taken = take(recording.agent, WRITES)
+    last_sector = taken.base.length // SECTOR_BYTES - 1
+    for _ in range(3):  # of which at most one is compared with all of its base
+        recording.run(f"nohup sh -c '{WRITE_BELOW.format(sector=last_sector)}' >/dev/null 2>&1 &")
+        with pytest.raises(RecordingError, match=f"1 sectors differ, the first is {last_sector}"):
+            take(recording.agent, WRITES, base=taken.base)
+    again = take(recording.agent, WRITES, base=taken.base)
+    assert entries(again.recording) == entries(taken.recording)
 
 
 def test_nothing_to_do_is_recorded_too(recording: Inhabited) -> None:

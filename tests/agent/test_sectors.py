@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.guest.agent.images import SECTOR, Image
-from bob.guest.agent.sectors import BLOCK, NOWHERE, found, placed, with_zeros, without_zeros
+from bob.guest.agent.sectors import BLOCK, NOWHERE, brief, found, in_full, placed
 from bob.trace import differences
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
@@ -36,15 +36,35 @@ def full(*fillings: bytes) -> bytes:
     return b"".join(filling * SECTOR for filling in fillings)
 
 
-@given(st.lists(st.one_of(st.binary(max_size=20), st.just(b""), st.just(b"\0" * 600), st.just(b"x" * 1000))))
-def test_zeros_are_left_out_and_come_back(pieces: list[bytes]) -> None:
-    data = b"".join(piece.ljust(700, b"\0") for piece in pieces)
-    assert with_zeros(without_zeros(data)) == data
+@given(
+    st.lists(st.one_of(st.binary(max_size=20), st.just(b""), st.just(b"\0" * 600), st.just(b"x" * 1000))),
+    st.sampled_from([SECTOR, 700]),
+)
+def test_what_is_left_out_of_sectors_comes_back(pieces: list[bytes], length: int) -> None:
+    data = b"".join(piece.ljust(length, b"\0") for piece in pieces)
+    assert in_full(brief(data)) == data
 
 
 def test_sectors_that_are_zeros_but_for_some_bytes_are_short() -> None:
-    data = b"log record".ljust(SECTOR, b"\0") * 4096
-    assert len(without_zeros(data)) < len(data) // 40
+    data = b"".join((b"log record %d" % number).ljust(SECTOR, b"\0") for number in range(4096))
+    assert len(brief(data)) < len(data) // 20
+
+
+def test_of_sectors_that_say_the_same_but_for_a_number_the_number_is_told() -> None:
+    data = b"".join((b"%07d" % number + b"the same" * 40).ljust(SECTOR, b"\0") for number in range(4096))
+    assert in_full(brief(data)) == data
+    assert len(brief(data)) < len(data) // 10
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 511), st.binary(max_size=3)), max_size=12))
+def test_a_sector_may_be_the_one_before_but_for_some_bytes(changes: list[tuple[int, int, bytes]]) -> None:
+    fillings = (bytes(SECTOR), b"x" * SECTOR, b"y" * 300 + bytes(212), b"record" + bytes(506))
+    sectors = []
+    for filling, place, some in changes:
+        sector = bytearray(fillings[filling])
+        sector[place : place + len(some)] = some
+        sectors.append(bytes(sector[:SECTOR]))
+    assert in_full(brief(b"".join(sectors))) == b"".join(sectors)
 
 
 writes = st.lists(

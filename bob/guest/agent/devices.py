@@ -28,6 +28,9 @@ LOGGED_SECONDS = 120
 EPOCH = 1_700_000_000
 """What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
 
+SECTORS_READ, SECTORS_WRITTEN = 2, 6
+"""The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+
 SECTOR = 512
 LOOP_CTL_GET_FREE = 0x4C82
 LOOP_CONFIGURE = 0x4C0A

@@ -33,6 +33,9 @@ Runs = list[tuple[int, int]]
 Address = Callable[[int], int]
 """Where in memory the bytes at an offset of an image begin; good for one of the largest steps from there."""
 
+GAP = 32
+"""Sectors are dealt with together with those between them, up to this many: one long copy costs less than two."""
+
 _ZEROS = bytes(STEPS[-1])
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -118,18 +121,46 @@ class Pattern:
                 image.put(sector, memoryview(self._piece)[: min(most, first + sectors - sector) * SECTOR])
 
 
-def differing(image: Image, other: Address) -> Runs:
-    """The sectors in which ``image`` is not what is at ``other``, rounded out to blocks of the smallest step."""
+def differing(image: Image, other: Address, within: Runs | None = None) -> Runs:
+    """The sectors in which ``image`` is not what is at ``other``, rounded out to blocks of the smallest step; looked
+    for in the sectors ``within`` only, in any order, if these are given."""
     runs: Runs = []
-    for start in range(0, image.length, STEPS[0]):
-        size = min(STEPS[0], image.length - start)
-        for offset, length in _unequal(image.address(start), other(start), size, STEPS[1:]):
-            sector, sectors = (start + offset) // SECTOR, length // SECTOR
-            if runs and sum(runs[-1]) == sector:
-                runs[-1] = (runs[-1][0], runs[-1][1] + sectors)
-            else:
-                runs.append((sector, sectors))
+    for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
+        while start < end:
+            inside = start % STEPS[0]
+            size = min(STEPS[0] - inside, end - start)
+            for offset, length in _unequal(image.address(start), other(start - inside) + inside, size, STEPS[1:]):
+                sector, sectors = (start + offset) // SECTOR, length // SECTOR
+                if runs and sum(runs[-1]) == sector:
+                    runs[-1] = (runs[-1][0], runs[-1][1] + sectors)
+                else:
+                    runs.append((sector, sectors))
+            start += size
     return runs
+
+
+def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
+    """Where the blocks of the smallest step begin and end (bytes) that have ``runs``, of an image of ``length`` bytes:
+    ascending and apart."""
+    step = STEPS[-1]
+    for sector, sectors in merged(runs):
+        yield sector * SECTOR // step * step, min(-(-(sector + sectors) * SECTOR // step) * step, length)
+
+
+def merged(runs: Runs) -> Runs:
+    """Runs that cover ``runs``, in order, none of them near another."""
+    covering: Runs = []
+    first, end = 0, -1
+    for sector, count in sorted(runs):
+        if sector > end + GAP or end < 0:
+            if end >= 0:
+                covering.append((first, end - first))
+            first, end = sector, sector + count
+        elif sector + count > end:
+            end = sector + count
+    if end >= 0:
+        covering.append((first, end - first))
+    return covering
 
 
 def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:

@@ -25,10 +25,10 @@ from typing import Any, Optional
 from bob.guest.agent import medium
 from bob.guest.agent.devices import forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import SECTOR, differing, pack
+from bob.guest.agent.images import SECTOR, differing, merged, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, Mount, unmount
-from bob.guest.agent.scratch import Scratch, merged
+from bob.guest.agent.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 """As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""

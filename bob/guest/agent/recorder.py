@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 from bob.guest.agent import medium
-from bob.guest.agent.block_log import read_log
+from bob.guest.agent.block_log import read_log, writes
 from bob.guest.agent.devices import (
     EPOCH,
+    SECTORS_WRITTEN,
     WORK,
     Loop,
     make_log_writes,
@@ -23,17 +24,17 @@ from bob.guest.agent.devices import (
     write_text,
 )
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import SECTOR, pack
+from bob.guest.agent.images import SECTOR, Runs, pack
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
-from bob.guest.agent.sectors import placed, without_zeros
+from bob.guest.agent.sectors import brief, placed
 from bob.guest.agent.tracing import Instance, kernel_device
 
 CLOCK_FILE = "/.bob-clock"
 LOG = f"{WORK}/log"
 LOG_BYTES = 512 * 1024 * 1024
 TIMELINE_KIB = 8 * 1024
-QUIET_POLLS = 9
+QUIET_POLLS = 3
 """How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
 ALIGNMENT_SECONDS = 20
 
@@ -94,6 +95,7 @@ class Recorded:
         os.ftruncate(fd, log_bytes)
         os.close(fd)
         self.data, self.log = Loop(work), Loop(LOG)
+        self._counted = self._count()
         self.name = make_log_writes(self.data, self.log, length // SECTOR)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
@@ -135,14 +137,21 @@ class Recorded:
             if waited > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
 
-    def remove(self) -> bytes:
-        """End the log and take the device away; the log."""
+    def remove(self) -> tuple[bytes, Runs | None]:
+        """End the log and take the device away; the log, and where the device was written, or None where the log does
+        not say that: the device below has counted other than as many sectors."""
         remove_log_writes()
+        written = self._count() - self._counted
         self.log.close()
         self.data.close()
         log = read_log(LOG)
         os.unlink(LOG)
-        return log
+        logged = [(sector, sectors) for sector, sectors, _position in writes(log)]
+        return log, logged if sum(sectors for _sector, sectors in logged) == written else None
+
+    def _count(self) -> int:
+        """How many sectors the device below has counted that were written."""
+        return int(read_text(f"/sys/block/{self.data.name}/stat").split()[SECTORS_WRITTEN])
 
 
 def dirty_kib() -> int:
@@ -176,11 +185,11 @@ class Recording:
 
     def reply(self, before: dict[str, int], after: dict[str, int]) -> Reply:
         """Take the device away, with nothing mounted on it: what was recorded, with these inode numbers by path."""
-        log = self.device.remove()
+        log, written = self.device.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
-        places, rest = placed(self.medium.work, runs := self.medium.changed(), log)
-        pieces = [without_zeros(log), text, rest]
+        places, rest = placed(self.medium.work, runs := self.medium.changed(written), log)
+        pieces = [brief(log), text, rest]
         self.medium.put_back(runs)
         header = {
             "effective_options": self.effective,

@@ -6,7 +6,7 @@ import os
 import struct
 from contextlib import ExitStack
 
-from bob.guest.agent.devices import Descriptor, Loop
+from bob.guest.agent.devices import SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
 from bob.guest.agent.images import SECTOR, Runs
 from bob.guest.agent.medium import Medium
 from bob.guest.agent.mounts import KernelLog
@@ -20,8 +20,6 @@ QUEUE = "block_bio_queue"
 READ = ord("R")
 """So begins what a bio does if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes: write zeroes, for
 one, has no letter of its own."""
-SECTORS_READ, SECTORS_WRITTEN = 2, 6
-"""The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 AHEAD = "bob/ahead"
 LOOKUP = "bob/lookup"
 JREAD, JREAD_END = "bob/jread", "bob/jread_end"
@@ -38,12 +36,6 @@ ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
 """Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
 since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
 is no __bh_read_batch.) Then all that is read counts as used."""
-SMALL = 64 * 1024 * 1024
-"""Of an image up to this size (bytes) each audit compares all, in 1.4 ms for each MiB."""
-WHOLE_EVERY = 10
-"""Of a larger one every so many audits; the others compare what was written since the last one."""
-GAP = 32
-"""Sectors are put back together with those between them, up to this many: one long copy costs less than two."""
 
 
 class Scratch:
@@ -53,7 +45,6 @@ class Scratch:
     def __init__(self, over: Medium, reads: bool) -> None:
         self.medium, self.reads = over, reads
         self.looking_out: list[int] = []
-        self.audits = 0
         self.put_back: Runs = []
         with ExitStack() as stack:
             self.disk: Loop | RamDisk
@@ -124,30 +115,10 @@ class Scratch:
 
     def came_back(self) -> bool:
         """Whether the image is its base again, byte for byte, and no event was lost."""
-        work, pristine = self.medium.work, self.medium.pristine
-        self.audits += 1
-        written, self.put_back = merged(self.put_back), []
-        if work.length <= SMALL or self.audits % WHOLE_EVERY == 1:
-            written = [(0, work.length // SECTOR)]
-        return not self.trace.lost() and all(work.is_same(pristine, *run) for run in written)
+        written, self.put_back = self.put_back, []
+        return not self.trace.lost() and not self.medium.changed(written)
 
     def count(self) -> tuple[int, int]:
         """How many sectors were read and written, as the device itself has counted."""
         fields = os.pread(self.stat, 4096, 0).split()
         return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
-
-
-def merged(runs: Runs) -> Runs:
-    """Runs that cover ``runs``, in order, none of them near another."""
-    covering: Runs = []
-    first, end = 0, -1
-    for sector, count in sorted(runs):
-        if sector > end + GAP or end < 0:
-            if end >= 0:
-                covering.append((first, end - first))
-            first, end = sector, sector + count
-        elif sector + count > end:
-            end = sector + count
-    if end >= 0:
-        covering.append((first, end - first))
-    return covering
