@@ -1,9 +1,10 @@
 """Guests side by side: some record, in virtual time where waiting is free; others observe what was recorded.
 
-Each worker has a guest, and a guest takes a processor. Up to half of the workers record, each another configuration,
+Each worker takes a processor. Up to half of the workers record, each another configuration, in a guest of its own,
 while the others observe; when a configuration is recorded its worker observes as well; and when little is left to be
-observed, the next configuration is recorded. What a run directory has already, since it was stopped and is gone on
-with, is not done again.
+observed, the next configuration is recorded. The guest in which a worker observes waits while it records: another one
+would have to be restored, and an emulator that translates all of the kernel anew takes seconds to be quick. What a run
+directory has already, since it was stopped and is gone on with, is not done again.
 
 A guest that dies gives its workload back: another one observes it from the beginning, and the result tells. If that
 dies too, it is not the machine's fault, and the workload's outcome stays unknown.
@@ -23,6 +24,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import REMOTE_FILE, START, Agent, AgentBroken, agent_file
+from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock, GuestSpec
@@ -164,7 +166,7 @@ class Pipeline:
         self._changed = threading.Condition()
         self._unrecorded = deque(work for work in self._work if work.left)
         self._recorders = 0
-        self._most_recorders = max(1, jobs // 2)
+        self._most_recorders = recorders(jobs)
         self._recorded: deque[_Waiting] = deque()
         self._failure: BaseException | None = None
         self._stopped = False
@@ -218,8 +220,6 @@ class Pipeline:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     continue
                 if isinstance(job, _Work):
-                    agent = None
-                    guest.close()  # no more guests than workers
                     self._record_all(job)
                     continue
                 recorded = job.recorded or _read_back(job.work.task, job.number)

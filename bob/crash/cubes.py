@@ -101,7 +101,7 @@ class Divider:
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal
-        self._layers = [tuple(1 << layer.write for layer in layers) for layers in composer.layers()]
+        self._layers = [tuple(1 << layer.write for layer in layers) for layers in composer.layers]
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:

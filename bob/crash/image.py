@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -95,6 +96,7 @@ class Composer:
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
+    @cached_property
     def layers(self) -> list[tuple[Layer, ...]]:
         """For each of ``sectors`` what can show there, in submission order.
 

@@ -24,6 +24,7 @@ class Payload:
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self._all = b""
         self._placed: dict[bytes, int] = {}
         self._digests = np.zeros((1024, 2), dtype=np.uint64)
         self._contents = np.zeros(1024, dtype=np.int32)
@@ -53,11 +54,13 @@ class Payload:
         while len(self._digests) <= self.sectors:
             self._digests = np.concatenate([self._digests, np.zeros_like(self._digests)])
             self._contents = np.concatenate([self._contents, np.zeros_like(self._contents)])
-        for number in range(at, self.sectors):
-            content = self.sector(number)
-            self._contents[number + 1] = self._placed.setdefault(content, number) + 1
-            digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
-            self._digests[number + 1] = np.frombuffer(digest, dtype=np.uint64)
+        contents = [data[start : start + SECTOR_BYTES] for start in range(0, len(data), SECTOR_BYTES)]
+        rows = slice(at + 1, self.sectors + 1)
+        self._contents[rows] = [
+            self._placed.setdefault(content, number) + 1 for number, content in enumerate(contents, at)
+        ]
+        digests = b"".join(hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest() for content in contents)
+        self._digests[rows] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
         return at
 
     def sector(self, number: int) -> bytes:
@@ -65,5 +68,7 @@ class Payload:
         return bytes(self._data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES])
 
     def since(self, sector: int) -> bytes:
-        """The contents of ``sector`` and all after it."""
-        return bytes(self._data[sector * SECTOR_BYTES :])
+        """The contents of ``sector`` and all after it; that of all is kept, as it is asked for with each request."""
+        if len(self._all) != len(self._data):
+            self._all = bytes(self._data)
+        return self._all[sector * SECTOR_BYTES :]

@@ -42,7 +42,7 @@ _DOMAIN = """\
     <initrd>{initrd}</initrd>
     <cmdline>{cmdline}</cmdline>
   </os>
-  <features><acpi/></features>
+  <features><acpi/>{translated}</features>
   <cpu mode='{cpu}'/>
   {clock}
   <!-- A guest that panics or powers off is gone, and its connections with it: nobody waits for a deadline. -->
@@ -96,6 +96,11 @@ _VIRTUAL_TIME = """
     <qemu:arg value='-seed'/>
     <qemu:arg value='1'/>"""
 
+
+_TRANSLATED = """
+    <!-- Room (by default 1 GiB) for what a guest needs again and again, and not for what it needed to start, which is
+         as much: when it is full, all is thrown away, and what is translated anew lies side by side. -->
+    <tcg><tb-cache unit='MiB'>64</tb-cache></tcg>"""
 
 _EMULATED_CPU = """
     <!-- With "enhanced rep movsb" kernel and libc copy byte by byte, which is dear under TCG. The "fast short" one goes
@@ -151,6 +156,7 @@ def domain_xml(
         **{key: _escaped(text) for key, text in texts.items()},
         modules_disk="" if modules is None else _MODULES_DISK.format(path=_escaped(str(modules))),
         clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
+        translated="" if accelerator is Accelerator.KVM else _TRANSLATED,
         emulated_cpu="" if accelerator is Accelerator.KVM else _EMULATED_CPU,
         virtual_time=_VIRTUAL_TIME if virtual else "",
     )

@@ -43,7 +43,7 @@ class Stretches:
     are: (first sector, sectors), ascending. ``covered`` says of each of ``composer.sectors`` whether it is in one."""
 
     def __init__(self, composer: Composer) -> None:
-        writes = [tuple(layer.write for layer in layers) for layers in composer.layers()]
+        writes = [tuple(layer.write for layer in layers) for layers in composer.layers]
         sectors = composer.sectors.tolist()
         runs: list[tuple[int, int]] = []
         for place, sector in enumerate(sectors):

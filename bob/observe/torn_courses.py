@@ -31,11 +31,17 @@ class TornCourses:
 
     def __init__(self, parts: Parts, composer: Composer) -> None:
         self._parts = parts
-        self._layers = composer.layers()
+        layers_by_place = composer.layers
         # For places that one write touches: the part that shows there, and the number of its content. Others: -1.
-        single = [layers[0] if len(layers) == 1 else None for layers in self._layers]
+        single = [layers[0] if len(layers) == 1 else None for layers in layers_by_place]
         self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
+        # For the others: the same of each layer, the last one first.
+        self._several = {
+            place: [(self._number(layer), layer.content) for layer in reversed(layers)]
+            for place, layers in enumerate(layers_by_place)
+            if len(layers) != 1
+        }
 
     def known(self, known: Known) -> Iterator[Course]:
         """Each course that is known, with some of its states; no state is in two of them.
@@ -74,23 +80,9 @@ class TornCourses:
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]
         for place, content in zip(places[~alone].tolist(), contents[~alone].tolist(), strict=True):
             # One by one: of a sector that was written a thousand times with one content there are a thousand each.
-            parts = (part for cube in found for part in self._by_last(cube, self._layers[place], content))
-            found = list(islice(parts, MOST_CUBES))
+            layers = self._several[place]
+            found = list(islice((part for cube in found for part in _by_last(cube, layers, content)), MOST_CUBES))
         return [cube for cube in found if self._parts.legal.count(cube)]
-
-    def _by_last(self, cube: Cube, layers: Sequence[Layer], content: int) -> Iterator[Cube]:
-        """The parts of ``cube`` by which of ``layers`` landed last, if that shows ``content``."""
-        lost = cube.lost
-        for layer in reversed(layers):
-            part = 1 << self._number(layer)
-            if not part & lost:
-                if layer.content == content:
-                    yield Cube(cube.kept | part, lost)
-                lost |= part
-            if part & cube.kept:
-                return
-        if content == 0:
-            yield Cube(cube.kept, lost)
 
     def _number(self, layer: Layer) -> int:
         return self._parts.number(layer.write, layer.sector)
@@ -100,3 +92,19 @@ class TornCourses:
         bits = np.zeros(self._parts.total, dtype=np.bool_)
         bits[parts] = True
         return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+
+
+def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
+    """The parts of ``cube`` by which of ``layers``, each a part and the number of its content, the last one first,
+    landed last, if that shows ``content``."""
+    kept, lost = cube.kept, cube.lost
+    for number, shown in layers:
+        part = 1 << number
+        if not part & lost:
+            if shown == content:
+                yield Cube(kept | part, lost)
+            lost |= part
+        if part & kept:
+            return
+    if content == 0:
+        yield Cube(kept, lost)

@@ -120,7 +120,7 @@ def test_every_state_is_settled_where_recovery_forgets(case: Case, most_open: in
 def test_stretches_are_where_one_set_of_writes_lands(case: Case) -> None:
     explorer = Explorer(case, 0, 0)
     composer, stretches = explorer.composer, Stretches(explorer.composer)
-    layers = dict(zip(composer.sectors.tolist(), composer.layers(), strict=True))
+    layers = dict(zip(composer.sectors.tolist(), composer.layers, strict=True))
     covered = [sector for first, count in stretches.runs for sector in range(first, first + count)]
     assert covered == composer.sectors[stretches.covered].tolist()
     for first, count in stretches.runs:
