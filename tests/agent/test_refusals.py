@@ -12,7 +12,7 @@ from bob.config import Configuration
 from bob.errors import BobError, UsageError
 from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
-from bob.record.base import base_name, make_base, put_base
+from bob.record.base import base_name, drop_base, make_base, put_base
 from bob.record.encode import encode
 from bob.workload.history import simulate
 from bob.workload.language import parse
@@ -135,7 +135,7 @@ def test_a_base_that_was_not_finished_is_no_base(recording: Inhabited) -> None:
 def test_a_base_can_be_put_again_and_dropped(recording: Inhabited) -> None:
     taken = take(recording.agent, WRITES)
     name = taken.base.name
-    recording.agent.ask("drop_base", timeout=60, base=name)
+    drop_base(recording.agent, taken.base)
     assert recording.agent.ask("has_base", timeout=60, base=name)[0] == {"has": False}
     with pytest.raises(UsageError, match=f"the guest has no base image {name}"):
         recording.agent.ask("record", timeout=300, **request(base=name))
