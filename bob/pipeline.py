@@ -32,6 +32,7 @@ from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
+from bob.observe.sights import Sights
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.check import checked
@@ -42,13 +43,9 @@ from bob.trace.recording import Recording
 from bob.workload.operations import Operation, Workload
 
 FEW = 6
-"""With so few workloads left to observe, the next configuration is recorded: it takes a guest and a mkfs until there
-is something of it to be observed."""
+"""With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
 HELD_BYTES = 8 * 1024 * 1024
-"""Recordings with so much log wait in memory to be observed, which takes some times as much; more of them are read back
-from the run directory, which takes 10 to 50 ms."""
-
-
+"""Recordings with so much log wait in memory; more are read back from the run directory, which takes 10 to 50 ms."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
 
@@ -57,8 +54,8 @@ LARGE_LOG_BYTES = 4 * 1024 * 1024
 class Task:
     """A configuration's workloads, in the order of its run directory.
 
-    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked.
-    """
+    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
+    the disks that were mounted for it."""
 
     configuration: Configuration
     model: DeviceModel
@@ -67,6 +64,7 @@ class Task:
     audit: float
     run: RunDirectory
     workloads: tuple[Workload, ...]
+    sights: Sights = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +195,8 @@ class Pipeline:
             self._changed.wait_for(lambda: self._failure or work.refusal or number in work.results)
             if failure := self._failure or work.refusal:
                 raise failure
+            if number == max(work.left):  # the last
+                work.task.sights.clear()
             return work.results.pop(number)
 
     def _guarded(self) -> None:
@@ -373,6 +373,7 @@ class Pipeline:
             budget=task.budget,
             seed=task.seed,
             audit=task.audit,
+            sights=task.sights,
             observed=lambda states: self._tell(title, states, told),
         )
 

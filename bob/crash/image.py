@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
-from bob.crash.payload import DIGEST_BYTES, Payload
+from bob.crash.payload import DIGEST_BYTES, Payload, digest
 from bob.crash.state import CrashState, address, effective, replay
 from bob.trace.model import SECTOR_BYTES, Trace
 
@@ -82,6 +82,35 @@ class Composer:
         vector = self._compose(state)  # first: it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
+
+    def disk(self, state: CrashState) -> bytes:
+        """16 bytes that are the same for two states, of this trace or of others over the same base, exactly if all that
+        is on the disk is."""
+        vector = self._compose(state)  # first: it may add to the payload
+        below, base, apart, beside = self._floor_and_base
+        rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
+        changed = (rows != base).any(axis=1)
+        sectors, rows = np.concatenate([self._sectors[changed], apart]), np.concatenate([rows[changed], beside])
+        order = np.argsort(sectors)
+        digested = hashlib.sha256(sectors[order].tobytes())
+        digested.update(rows[order].tobytes())
+        return digested.digest()[:DIGEST_BYTES]
+
+    @cached_property
+    def _floor_and_base(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
+        """Of each of ``sectors`` what the floor has there (0 for nothing, n + 1 for payload sector n), and where it has
+        something, the digest of what the base has (else zeros); the other sectors of the floor that are not as in the
+        base, and the digest of each."""
+        below = np.array([self._floor.get(sector, -1) + 1 for sector in self._sectors.tolist()], dtype=np.int64)
+        base = np.zeros((len(below), 2), dtype=np.uint64)
+        for place in np.flatnonzero(below).tolist():
+            base[place] = np.frombuffer(digest(self._base_sector(int(self._sectors[place]))), dtype=np.uint64)
+        others = sorted(self._floor.keys() - set(self._sectors.tolist()))
+        apart = [n for n in others if self._payload.sector(self._floor[n]) != self._base_sector(n)]
+        beside = self._payload.digests[[self._floor[n] + 1 for n in apart]]
+        return below, base, np.array(apart, dtype=np.int64), beside
 
     @property
     def sectors(self) -> NDArray[np.int64]:

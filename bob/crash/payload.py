@@ -16,6 +16,11 @@ DIGEST_BYTES = 16
 """Length of the digest of a sector's content and of a state's key, in bytes."""
 
 
+def digest(content: bytes) -> bytes:
+    """The digest of a sector's content."""
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
 class Payload:
     """Append-only sectors, and a digest of each.
 
@@ -59,7 +64,7 @@ class Payload:
         self._contents[rows] = [
             self._placed.setdefault(content, number) + 1 for number, content in enumerate(contents, at)
         ]
-        digests = b"".join(hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest() for content in contents)
+        digests = b"".join(map(digest, contents))
         self._digests[rows] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
         return at
 

@@ -17,6 +17,7 @@ from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
+from bob.observe.sights import Sights
 from bob.store import Observed, Seen
 from bob.trace.base import Base
 
@@ -36,6 +37,7 @@ def explore(
     observed: Callable[[int], None],
     audit: float = DEFAULT_AUDIT,
     predicting: bool = True,
+    sights: Sights | None = None,
 ) -> Observed:
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow; where the
     plan is of a part of its trace, they are told as states of the whole.
@@ -44,7 +46,9 @@ def explore(
     not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
     not too much; then single torn states, with the other half. ``observed`` is told how many more single states were
     dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
-    ``budget`` single states are mounted, and no others; the outcomes are the same.
+    ``budget`` single states are mounted, and no others; the outcomes are the same. ``sights`` are those of the
+    configuration: what is in them need not be mounted, and what was mounted will be in them. (Not where recovery
+    forgets: what is left behind is told in a workload's own terms.)
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
@@ -59,9 +63,12 @@ def explore(
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
         stretches = Stretches(plan.composer) if predicting and configuration.fs.forgets else None
+        disks = None
+        if sights is not None and predicting and not configuration.fs.forgets:
+            disks = sights.setdefault(base.name, {})
         session = Session(agent, configuration, base, floor, payload, watched=watched, stretches=stretches)
         findings = session.findings
-        rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting)
+        rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting, disks=disks)
         if both is None:
             _observe_all(rounds, (candidate.state for candidate in whole))
             rounds.observe([state for state in plan.controls if state not in rounds.states], counted=False)
@@ -91,7 +98,7 @@ def explore(
             exhaustive = both.coverage.exhaustive
         elif rounds.is_complete:
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
-    mounted = len(rounds.outcomes.keys() & rounds.mounted)
+    mounted = len((rounds.outcomes.keys() & rounds.mounted) - rounds.recalled)
     coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
     return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted), died)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from math import ceil
 from random import Random
 from typing import TypeVar
@@ -32,6 +32,7 @@ from bob.errors import BobError
 from bob.observe.courses import Course, Courses
 from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
 from bob.observe.session import Mounted, Session
+from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
 
 T = TypeVar("T")
@@ -59,6 +60,9 @@ class Rounds:
     not one, and ``is_complete`` whether the legal states of whole writes are all spoken for. ``told`` is called with
     how many more single states have been dealt with. ``audit`` is the share of what was predicted that is mounted all
     the same (0 to 1). Where not ``predicting``, all are mounted.
+
+    Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, but were
+    ``recalled``; unless they are of the sample.
     """
 
     def __init__(
@@ -70,10 +74,12 @@ class Rounds:
         *,
         audit: float,
         predicting: bool = True,
+        disks: Disks | None = None,
     ) -> None:
         self.states: list[CrashState] = []
         self.outcomes: dict[int, int] = {}
         self.mounted: set[int] = set()
+        self.recalled: set[int] = set()
         self.counts: dict[int, int] = {}
         self.is_complete = False
         self._session = session
@@ -89,6 +95,8 @@ class Rounds:
         self._checks: set[int] = set()
         self._unaudited = 0
         self._settled: list[Course] = []
+        self._disks = disks
+        self._new_disks: Disks = {}
 
     def observe(self, states: Sequence[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more states; of those that are not ``counted`` nobody is told.
@@ -196,7 +204,7 @@ class Rounds:
         Raises as :meth:`observe` does.
         """
         chosen = {*self._checks, *(number for _rank, number in self._easiest.values())} - self.mounted
-        for number, mounted in self._mount(sorted(chosen), audit=True).items():
+        for number, mounted in self._mount(sorted(chosen), audit=True, anew=self._checks).items():
             if mounted.outcome != self._found[number]:
                 raise self._mispredicted(number, self._found[number], mounted.outcome)
         self._checks.clear()
@@ -233,21 +241,38 @@ class Rounds:
                 del waiting[number]
         return list(kinds.values())
 
-    def _mount(self, batch: Sequence[int], *, audit: bool = False) -> dict[int, Mounted]:
-        """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it."""
-        self._unaudited += len(batch)
-        if not batch and not self._unaudited:
-            return {}
-        audit = audit or self._unaudited >= AUDIT_EVERY
+    def _mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, Mounted]:
+        """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it.
+
+        What was seen of a disk elsewhere is recalled, but for the states that are to be mounted ``anew``.
+        """
         composer = self._plan.composer
-        deltas = [composer.delta(self.states[number]) for number in batch]
-        answers = self._session.mount(deltas, composer.payload_since(0), audit=audit)
+        keys = {} if self._disks is None else {number: composer.disk(self.states[number]) for number in batch}
+        answers = {
+            number: self._session.recall(sight)
+            for number, disk in keys.items()
+            if number not in anew and self._disks is not None and (sight := self._disks.get(disk)) is not None
+        }
+        self.recalled.update(answers)
+        fresh = [number for number in batch if number not in answers]
+        self._unaudited += len(fresh)
+        audit = audit or self._unaudited >= AUDIT_EVERY
+        if fresh or (audit and self._unaudited):
+            deltas = [composer.delta(self.states[number]) for number in fresh]
+            found = self._session.mount(deltas, composer.payload_since(0), audit=audit)
+            answers.update(zip(fresh, found, strict=True))
         self.mounted.update(batch)
+        for number in fresh:
+            if number in keys and (sight := self._session.sight(answers[number])) is not None:
+                self._new_disks[keys[number]] = sight
         if audit:
             self._unaudited = 0
             self.outcomes.update((number, self._found[number]) for number in self.mounted if number in self._found)
-            self.outcomes.update((number, answer.outcome) for number, answer in zip(batch, answers, strict=True))
-        return dict(zip(batch, answers, strict=True))
+            self.outcomes.update((number, answers[number].outcome) for number in batch)
+            if self._disks is not None:
+                self._disks.update(self._new_disks)
+            self._new_disks.clear()
+        return {number: answers[number] for number in batch}
 
     def _learn(self, number: int, contents: Contents, mounted: Mounted) -> None:
         """Take note of what was seen of a state that nothing was known of."""

@@ -13,6 +13,7 @@ from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
 from bob.observe.observation import Findings
+from bob.observe.sights import Gathering, Sight
 from bob.record.base import put_base
 from bob.trace.base import Base
 
@@ -27,11 +28,12 @@ STATE_TIMEOUT = 60.0
 class Mounted:
     """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
     mount or repair until the unmount was done, in order (empty in a session that does not trace reads). ``left`` is
-    what was left behind, in a session with stretches."""
+    what was left behind, in a session with stretches; ``ahead`` says that something was read ahead."""
 
     outcome: int
     accesses: tuple[Access, ...]
     left: Left | None = None
+    ahead: bool = False
 
 
 class Session:
@@ -62,6 +64,7 @@ class Session:
         self._ahead: set[int] = set()
         self._lookups: list[int] = []
         self.findings = Findings()
+        self._gathering = Gathering(self.findings)
         self._sent = len(payload)
         put_base(agent, base)
         packed = zlib.compress(payload, 1)
@@ -112,7 +115,8 @@ class Session:
         )
         contents = zlib.decompress(blob)
         position = sum(header["chunks"])
-        self.findings.add(header["new_outcomes"], header["chunks"], contents[:position])
+        self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
+        outcomes = [self._gathering.told(outcome) for outcome in header["outcomes"]]
         traced: list[Accesses] = []
         for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
             traced.append(accesses(self._decoder.events(contents[position : position + length])))
@@ -120,7 +124,7 @@ class Session:
             if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the trace of what recovery read is not complete")
         if self._watched is None:
-            return [Mounted(outcome, ()) for outcome in header["outcomes"]]
+            return [Mounted(outcome, ()) for outcome in outcomes]
         self._choose_lookups(traced, self._watched)
         left: Sequence[Left | None] = [None] * len(traced)
         if self._stretches is not None:
@@ -129,9 +133,21 @@ class Session:
                 for each, trace in zip(header["left"], traced, strict=True)
             ]
         return [
-            Mounted(outcome, trace.bios, behind)
-            for outcome, trace, behind in zip(header["outcomes"], traced, left, strict=True)
+            Mounted(outcome, trace.bios, behind, bool(trace.ahead))
+            for outcome, trace, behind in zip(outcomes, traced, left, strict=True)
         ]
+
+    def sight(self, mounted: Mounted) -> Sight | None:
+        """What others may recall of a state that was mounted; None where they may not.
+
+        What was used of what was read ahead is told for the sectors that are watched here: elsewhere, less would be
+        predicted from it.
+        """
+        return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
+
+    def recall(self, sight: Sight) -> Mounted:
+        """A state, as if it were mounted, of whose disk there is a sight from another session."""
+        return Mounted(self._gathering.recalled(sight), sight.accesses)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
         """Of which blocks lookups are to be traced from now on, by what was ``traced`` last: from the

@@ -50,6 +50,23 @@ def some(states: list[tuple[CrashState, frozenset[Unit]]], most: int) -> list[tu
 
 @settings(max_examples=80, deadline=None)
 @given(cases())
+def test_a_disk_is_the_same_whatever_is_in_every_state(case: Case) -> None:
+    points = growth_points(case.trace, case.model)
+    disks: dict[bytes, bytes] = {}
+    whole = composer_of(case, points)
+    for first in range(len(points)):  # more and more is floor
+        composer = composer_of(case, points[first:])
+        for state, _units in some(list(states_of(case, points[first:])), 20):
+            image = bytearray(case.base)
+            composer.apply(state, image)
+            assert disks.setdefault(composer.disk(state), bytes(image)) == image
+            earlier = CrashState(state.point + first, state.kept, state.torn)
+            assert composer.disk(state) == whole.disk(earlier)
+    assert len(set(disks.values())) == len(disks)
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases())
 def test_numbers_of_contents_are_equal_where_the_contents_are(case: Case) -> None:
     points = growth_points(case.trace, case.model)
     composer = composer_of(case, points)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.session import NO_BLOCKS
+from bob.observe.sights import Sights
 from bob.result import States
 from bob.store import Observed
 from bob.trace.model import SECTOR_BYTES
@@ -149,7 +151,9 @@ class FakeAgent:
             image[sector * SECTOR_BYTES : (sector + count) * SECTOR_BYTES] = data
 
 
-def explored(agent: FakeAgent, budget: int = 100, predicting: bool = False) -> tuple[Observed, list[int], Plan]:
+def explored(
+    agent: FakeAgent, budget: int = 100, predicting: bool = False, sights: Sights | None = None
+) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
         agent,  # type: ignore[arg-type]
@@ -160,6 +164,7 @@ def explored(agent: FakeAgent, budget: int = 100, predicting: bool = False) -> t
         seed=1,
         observed=told.append,
         predicting=predicting,
+        sights=sights,
     )
     return seen, told, plan
 
@@ -377,3 +382,46 @@ def test_findings_grow_and_are_put_together_again() -> None:
 )
 def test_summaries(observation: Observation, summary: str) -> None:
     assert observation.summary == summary
+
+
+def test_what_was_mounted_in_another_workload_is_recalled_but_for_the_sample() -> None:
+    sights: Sights = {}
+    first, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
+    (disks,) = sights.values()
+    assert len(disks) == first.coverage.mounted
+    agent = FakeAgent()
+    second, _told, _plan = explored(agent, predicting=True, sights=sights)
+    assert second.lost is None
+    assert in_words(second) == in_words(first)
+    assert [seen.states for seen in second.states] == [seen.states for seen in first.states]
+    assert (second.predicted, second.coverage.explored) == (first.predicted, first.coverage.explored)
+    assert second.coverage.exhaustive == first.coverage.exhaustive == "sectors"
+    assert 0 < second.coverage.mounted == len(agent.states) < first.coverage.mounted
+    sights["another base"] = sights.pop(samples.BASE.name)
+    agent = FakeAgent()
+    third, _told, _plan = explored(agent, predicting=True, sights=sights)
+    assert third.coverage.mounted == len(agent.states) == first.coverage.mounted, "the base is another one"
+
+
+@pytest.mark.parametrize("fails", range(3, 9))
+def test_what_no_audit_has_passed_is_not_recalled(few: None, fails: int) -> None:
+    whole: Sights = {}
+    explored(FakeAgent(), predicting=True, sights=whole)
+    sights: Sights = {}
+    agent = FakeAgent(fails)
+    explored(agent, predicting=True, sights=sights)
+    disks = sights.get(samples.BASE.name, {})
+    assert disks.keys() <= whole[samples.BASE.name].keys()
+    assert bool(disks) == any(agent.audits)
+
+
+def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
+    sights: Sights = {}
+    explored(FakeAgent(), predicting=True, sights=sights)
+    disks = sights[samples.BASE.name]
+    for disk, sight in disks.items():
+        disks[disk] = replace(sight, chunks=tuple(bytes(len(chunk)) for chunk in sight.chunks))
+    seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
+    assert seen.lost is not None
+    assert seen.lost.startswith("a control of the predictions failed: by what recovery read, crash state ")
+    assert seen.predicted == frozenset()

@@ -1,0 +1,114 @@
+"""What was seen of the disks that were mounted, for whoever comes upon the same disk again.
+
+Workloads of one configuration begin with the same base, and many of them with the same operations: a tenth to a quarter
+of all that is mounted was mounted before, to the last byte, in another workload. What came of it, and what recovery
+read on the way, is the same then, by what predictions rest on (:mod:`bob.observe.predict`).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bob.observe.accesses import Access
+from bob.observe.observation import Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A disk that mounted at once: the JSON of its outcome, which has numbers for ``chunks``, and how it was accessed
+    (packed)."""
+
+    found: str
+    chunks: tuple[bytes, ...]
+    packed: bytes
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """What its check, its mount, the look at it and its unmount read and wrote, in order."""
+        numbers = array("q", zlib.decompress(self.packed))
+        fields = zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
+        return tuple(Access(bool(reads), *rest) for reads, *rest in fields)
+
+
+Disks = dict[bytes, Sight]
+"""The disks over one base that were mounted, by :meth:`Composer.disk`. Threads share it."""
+Sights = dict[str, Disks]
+"""Those of a configuration, by the name of the base."""
+
+
+class Gathering:
+    """Fills ``findings`` with what a guest tells, in its own numbers, and with what is recalled: equal outcomes, and
+    equal contents, have one number."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._contents: dict[bytes, int] = {}
+        self._outcomes: dict[str, int] = {}
+        self._told_contents: list[int] = []
+        self._told_outcomes: list[int] = []
+        self._in_itself: dict[int, tuple[str, tuple[bytes, ...]] | None] = {}
+
+    def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
+        """Take in what is new to the guest: outcomes, and contents of these lengths (bytes) that lie end to end."""
+        position = 0
+        for length in lengths:
+            self._told_contents.append(self._content(contents[position : position + length]))
+            position += length
+        self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
+
+    def told(self, outcome: int) -> int:
+        """The number of an outcome that the guest has told by its number ``outcome``."""
+        return self._told_outcomes[outcome]
+
+    def recalled(self, sight: Sight) -> int:
+        """The number of the outcome of a disk that was mounted elsewhere."""
+        return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
+
+    def sight(self, outcome: int, accesses: Sequence[Access]) -> Sight | None:
+        """What is to be recalled of a disk with this outcome; None where it did not mount at once: only the first one
+        with a refusal is repaired, and only of that one the kernel's words are kept."""
+        if outcome not in self._in_itself:
+            self._in_itself[outcome] = self._by_itself(outcome)
+        if (in_itself := self._in_itself[outcome]) is None:
+            return None
+        numbers = array("q", (number for access in accesses for number in access))
+        return Sight(*in_itself, zlib.compress(numbers.tobytes(), 1))
+
+    def _by_itself(self, outcome: int) -> tuple[str, tuple[bytes, ...]] | None:
+        """An outcome with the contents that it has, numbered by themselves."""
+        chunks: dict[int, int] = {}
+        text, document = _renumbered(
+            self.findings.found[outcome], lambda number: chunks.setdefault(number, len(chunks))
+        )
+        if document["error"] is not None or document["repaired"]:
+            return None
+        return text, tuple(self.findings.chunks[number] for number in chunks)
+
+    def _content(self, chunk: bytes) -> int:
+        number = self._contents.setdefault(chunk, len(self._contents))
+        if number == len(self.findings.chunks):
+            self.findings.chunks.append(chunk)
+        return number
+
+    def _outcome(self, found: str, numbers: Sequence[int]) -> int:
+        text, _document = _renumbered(found, numbers.__getitem__)
+        number = self._outcomes.setdefault(text, len(self._outcomes))
+        if number == len(self.findings.found):
+            self.findings.found.append(text)
+        return number
+
+
+def _renumbered(found: str, number: Callable[[int], int]) -> tuple[str, dict[str, Any]]:
+    """An outcome in JSON with other numbers for its contents, as text and as a document; equal ones have one text."""
+    document: dict[str, Any] = json.loads(found)
+    for _path, entry in sorted((document["tree"] or {}).items()):
+        if "content" in entry:
+            entry["content"] = [number(content) for content in entry["content"]]
+        if "xattrs" in entry:
+            entry["xattrs"] = {name: number(value) for name, value in sorted(entry["xattrs"].items())}
+    return json.dumps(document, sort_keys=True, separators=(",", ":")), document

@@ -1,0 +1,62 @@
+"""What was seen of a disk is recalled as it was told, whatever numbers others have for its contents."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.observe.accesses import Access
+from bob.observe.observation import Findings
+from bob.observe.sights import Gathering
+
+numbers = st.integers(0, 2**40)
+accesses = st.lists(st.builds(Access, st.booleans(), numbers, numbers, numbers), max_size=5).map(tuple)
+contents = st.lists(st.binary(min_size=1, max_size=3), unique=True, min_size=1, max_size=5)
+
+
+def outcome(content: list[int], xattrs: dict[str, int] | None = None, error: str | None = None) -> str:
+    entry = {"kind": "file", "content": content, "size": 1, **({"xattrs": xattrs} if xattrs else {})}
+    return json.dumps({"error": error, "repaired": False, "tree": {"/x": entry}})
+
+
+def told(chunks: list[bytes], found: list[str]) -> Gathering:
+    gathering = Gathering(Findings())
+    gathering.tell(found, [len(chunk) for chunk in chunks], b"".join(chunks))
+    return gathering
+
+
+@given(contents, contents, accesses, st.data())
+def test_a_sight_is_recalled_as_it_was(
+    ours: list[bytes], theirs: list[bytes], seen: tuple[Access, ...], data: st.DataObject
+) -> None:
+    number = st.integers(0, len(ours) - 1)
+    found = outcome(data.draw(st.lists(number, max_size=4)), data.draw(st.dictionaries(st.text(), number, max_size=2)))
+    one = told(ours, [found])
+    sight = one.sight(one.told(0), seen)
+    assert sight is not None
+    other = told(theirs, [outcome([0])])
+    recalled = other.recalled(sight)
+    assert other.findings.observation(recalled) == one.findings.observation(one.told(0))
+    assert sight.accesses == seen
+    assert other.recalled(sight) == recalled
+
+
+@given(contents)
+def test_what_is_recalled_and_then_told_has_one_number(chunks: list[bytes]) -> None:
+    one = told(chunks, [outcome([0])])
+    sight = one.sight(0, ())
+    assert sight is not None
+    other = Gathering(Findings())
+    recalled = other.recalled(sight)
+    other.tell([outcome([0]), outcome([1])], [4, *map(len, chunks)], b"----" + b"".join(chunks))
+    assert other.told(0) != recalled
+    assert other.told(1) == recalled
+    assert len(set(other.findings.found)) == len(other.findings.found)
+    assert len(set(other.findings.chunks)) == len(other.findings.chunks)
+
+
+def test_what_did_not_mount_is_not_recalled() -> None:
+    refused = told([b"x"], [outcome([0], error="Structure needs cleaning")])
+    assert refused.sight(0, ()) is None
