@@ -98,7 +98,7 @@ def explore(
             exhaustive = both.coverage.exhaustive
         elif rounds.is_complete:
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
-    mounted = len((rounds.outcomes.keys() & rounds.mounted) - rounds.recalled)
+    mounted = len(rounds.outcomes.keys() & rounds.mounted)
     coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
     return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted), died)
 

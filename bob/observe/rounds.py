@@ -61,8 +61,8 @@ class Rounds:
     how many more single states have been dealt with. ``audit`` is the share of what was predicted that is mounted all
     the same (0 to 1). Where not ``predicting``, all are mounted.
 
-    Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, but were
-    ``recalled``; unless they are of the sample.
+    Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too: which
+    workload comes first is chance, and numbers are not to depend on it. The sample is mounted whatever is in ``disks``.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class Rounds:
         self.states: list[CrashState] = []
         self.outcomes: dict[int, int] = {}
         self.mounted: set[int] = set()
-        self.recalled: set[int] = set()
         self.counts: dict[int, int] = {}
         self.is_complete = False
         self._session = session
@@ -253,7 +252,6 @@ class Rounds:
             for number, disk in keys.items()
             if number not in anew and self._disks is not None and (sight := self._disks.get(disk)) is not None
         }
-        self.recalled.update(answers)
         fresh = [number for number in batch if number not in answers]
         self._unaudited += len(fresh)
         audit = audit or self._unaudited >= AUDIT_EVERY
