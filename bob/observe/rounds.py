@@ -61,8 +61,8 @@ class Rounds:
     how many more single states have been dealt with. ``audit`` is the share of what was predicted that is mounted all
     the same (0 to 1). Where not ``predicting``, all are mounted.
 
-    Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too: which
-    workload comes first is chance, and numbers are not to depend on it. The sample is mounted whatever is in ``disks``.
+    Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too, as
+    chance decides which workload comes first. The sample is mounted whatever is in ``disks``.
     """
 
     def __init__(
