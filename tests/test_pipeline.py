@@ -44,7 +44,6 @@ class World:
     ended: list[Clock] = field(default_factory=list)
     made: list[object] = field(default_factory=list)
     put: list[str] = field(default_factory=list)
-    sights: list[object] = field(default_factory=list)
     most: int = 0
 
     @contextmanager
@@ -73,7 +72,6 @@ class World:
 
     def explore(self, _agent: object, _configuration: object, _base: Base, _plan: object, **more: Any) -> Observed:
         more["observed"](1)
-        self.sights.append(more["sights"])
         return self.observing(samples.WORKLOAD)
 
 
