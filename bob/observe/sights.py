@@ -1,8 +1,8 @@
 """What was seen of the disks that were mounted, for whoever comes upon the same disk again.
 
 Workloads of one configuration begin with the same base, and many of them with the same operations: of ext2 a
-fifth of all that is mounted was mounted before, to the last byte, in another workload. What came of it, and what recovery
-read on the way, is the same then, by what predictions rest on (:mod:`bob.observe.predict`).
+fifth of all that is mounted was mounted before, to the last byte, in another workload. What came of it, and what
+recovery read on the way, is the same then, by what predictions rest on (:mod:`bob.observe.predict`).
 """
 
 from __future__ import annotations
