@@ -22,7 +22,7 @@ from bob.config import configuration
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
+from bob.guest.agent_client import Agent, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
@@ -110,8 +110,7 @@ def main() -> None:
     print("mounted of explored   wall s         processor s    ratio  ms a mount   requests")
     spec = GuestSpec(ensure(asked["image"], print), Clock.REAL)
     with Hypervisor.open() as hypervisor, hypervisor.guest(spec) as guest:
-        guest.shell.push(agent_file(), REMOTE_FILE)
-        agent = Agent(guest.shell.open_channel(START))
+        agent = Agent(agent_stream(guest))
         for folder in [folder for folder in run.workloads() if run.refusal(folder) is None][::every]:
             _workload, base_name, recording = run.recording(folder)
             base = run.base(base_name)

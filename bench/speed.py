@@ -32,7 +32,7 @@ import click
 from bob.config import Configuration, configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
+from bob.guest.agent_client import Agent, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
@@ -103,8 +103,7 @@ def whole_states(found: Observed) -> int:
 
 def agent_in(guest: Guest) -> Agent:
     """Bob's agent in a guest."""
-    guest.shell.push(agent_file(), REMOTE_FILE)
-    return Agent(guest.shell.open_channel(START))
+    return Agent(agent_stream(guest))
 
 
 def beside(guest: Guest, made: Configuration) -> dict[str, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.guest.agent_client import REMOTE_FILE, START, Agent, AgentBroken, agent_file
+from bob.guest.agent_client import Agent, AgentBroken, agent_stream
 from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
@@ -133,10 +133,8 @@ class _Told:
 @contextmanager
 def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Agent]:
     """A guest with bob's agent in it."""
-    with hypervisor.guest(GuestSpec(image, clock)) as guest:
-        guest.shell.push(agent_file(), REMOTE_FILE)
-        with guest.shell.open_channel(START) as stream:
-            yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
+    with hypervisor.guest(GuestSpec(image, clock)) as guest, closing(agent_stream(guest)) as stream:
+        yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 
 class _Early:

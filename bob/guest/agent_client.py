@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 from bob.errors import BobError, UsageError
 from bob.guest.agent.frames import PREFIX, encode
+from bob.guest.machine import Guest
 
-REMOTE_FILE = "/tmp/bob-agent.pyz"
-START = f"exec python3 -S {REMOTE_FILE}"
+_REMOTE_FILE = "/tmp/bob-agent.pyz"
+_START = f"exec python3 -S {_REMOTE_FILE}"
 
 _PACKAGE = Path(__file__).with_name("agent")
 
@@ -58,6 +59,12 @@ def agent_file() -> bytes:
             code = compile(module.read_bytes(), name, "exec", dont_inherit=True)
             archive.writestr(f"{name}c", _UNCHECKED_PYC + marshal.dumps(code))
     return buffer.getvalue()
+
+
+def agent_stream(guest: Guest) -> Stream:
+    """Start an agent in ``guest``; the stream to it. Raises GuestLost."""
+    guest.shell.push(agent_file(), _REMOTE_FILE)
+    return guest.start(_START)
 
 
 class Agent:

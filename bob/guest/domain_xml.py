@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 from xml.sax.saxutils import escape
 
+from bob.guest.agent.port import PORT_NAME
 from bob.guest.network import TAP
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
@@ -60,7 +61,7 @@ _DOMAIN = """\
     <serial type='file'><source path='{console}'/></serial>
     <!-- builtin: QEMU's own generator, which -seed makes the same in every run. -->
     <rng model='virtio'><backend model='builtin'/></rng>
-    <controller type='usb' model='none'/>
+    <controller type='usb' model='none'/>{port}
     <memballoon model='none'/>
   </devices>
   <qemu:commandline>
@@ -83,6 +84,10 @@ _MODULES_DISK = """
       <target dev='vdb' bus='virtio'/>
       <readonly/>
     </disk>"""
+
+_PORT = """
+    <!-- By which bob talks to its agent: port.py. -->
+    <channel type='unix'><source mode='bind' path='{path}'/><target type='virtio' name='{name}'/></channel>"""
 
 _REAL_CLOCK = "<clock offset='utc'/>"
 
@@ -132,9 +137,15 @@ class Identity:
 
 
 def domain_xml(
-    spec: GuestSpec, accelerator: Accelerator, network: NetworkKind, identity: Identity, console: Path
+    spec: GuestSpec,
+    accelerator: Accelerator,
+    network: NetworkKind,
+    identity: Identity,
+    console: Path,
+    port: Path | None = None,
 ) -> str:
-    """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``."""
+    """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``, and
+    ``port`` is the socket of its port, if it is to have one."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
@@ -155,6 +166,7 @@ def domain_xml(
     return _DOMAIN.format(
         **{key: _escaped(text) for key, text in texts.items()},
         modules_disk="" if modules is None else _MODULES_DISK.format(path=_escaped(str(modules))),
+        port="" if port is None else _PORT.format(path=_escaped(str(port)), name=PORT_NAME),
         clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
         translated="" if accelerator is Accelerator.KVM else _TRANSLATED,
         emulated_cpu="" if accelerator is Accelerator.KVM else _EMULATED_CPU,

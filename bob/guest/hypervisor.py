@@ -177,11 +177,12 @@ class Hypervisor:
             reached_by = stack.enter_context(network(self._network))
         except OSError as error:
             raise GuestError(f"a network for the guest cannot be made: {error.strerror}") from error
-        xml = domain_xml(spec, accelerator, self._network, identity, console.path)
+        port = self._port(identity)
+        xml = domain_xml(spec, accelerator, self._network, identity, console.path, port)
         reached_by.start(lambda: start(xml))
         domain = self._connection.lookupByUUIDString(str(identity.uuid))
         try:
-            guest = Guest(spec, accelerator, reached_by, identity, console, domain)
+            guest = Guest(spec, accelerator, reached_by, identity, console, domain, port)
         except BaseException:
             with suppress(LibvirtError):
                 domain.destroy()
@@ -189,10 +190,15 @@ class Hypervisor:
         stack.callback(guest.close)
         return guest
 
+    def _port(self, identity: Identity) -> Path | None:
+        """Where the host's end of a guest's port is; a QEMU that somebody else runs may put no socket there."""
+        return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
+
     def _state(self, spec: GuestSpec) -> SavedState:
         """What a saved state depends on: this build of the image, the definition of the guest, and who runs it."""
         anyone = Identity(uuid.UUID(int=0))
-        definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"))
+        port = None if self._uri is not None else Path("port")
+        definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"), port)
         image = (spec.image.key, spec.image.built, spec.image.host_key)
         return SavedState.of(*image, definition, self.versions.qemu, self.versions.libvirt, *host())
 

@@ -19,8 +19,10 @@ from bob.guest.domain_xml import Identity
 from bob.guest.driver import LibvirtError, monitor
 from bob.guest.loss import GuestLost, diagnose
 from bob.guest.network import Network
+from bob.guest.port import PortStream, open_stream
 from bob.guest.shell import Address, Shell
 from bob.guest.spec import Accelerator, GuestSpec
+from bob.guest.stream import Stream
 
 CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
 
@@ -28,7 +30,8 @@ CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restore
 class Guest:
     """A guest that runs. Made by :class:`bob.guest.hypervisor.Hypervisor`, whose ``guest()`` also ends it.
 
-    ``shell`` is a connection that is there from the start; :meth:`connect` makes more.
+    ``shell`` is a connection that is there from the start; :meth:`connect` makes more. ``port`` is the host's end of
+    its port, if it has one that bob can reach (:mod:`bob.guest.port`).
     """
 
     def __init__(
@@ -39,12 +42,14 @@ class Guest:
         identity: Identity,
         console: Console,
         domain: Any,
+        port: Path | None = None,
     ) -> None:
         self.spec = spec
         self.accelerator = accelerator
         self.network = network
         self.identity = identity
         self.console = console
+        self.port = port
         self._domain = domain
         self._shell: Shell | None = None
         self.qemu_pid = _qemu_of(identity)
@@ -72,6 +77,12 @@ class Guest:
     def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
         """One more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
+
+    def start(self, command: str) -> Stream | PortStream:
+        """Start ``command``, a program that knows of the port, and talk to it in the fastest way there is."""
+        if self.port is None:
+            return self.shell.open_channel(command)
+        return open_stream(self.port, self.shell, command, self.lost)
 
     @property
     def running(self) -> bool:

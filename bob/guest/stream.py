@@ -79,6 +79,11 @@ class Stream:
             raise self._on_loss(True, f"the connection broke while {self._command!r} ran")
         return code
 
+    def check(self) -> None:
+        """Raise what counts as its loss if the command has ended."""
+        if self._channel.closed or self._channel.exit_status_ready():
+            raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}")
+
     def close(self) -> None:
         """Close both directions, which ends most commands; of a connection that broke there is nothing to close."""
         with suppress(OSError, EOFError):

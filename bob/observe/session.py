@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,7 +66,6 @@ class Session:
         self._gathering = Gathering(self.findings)
         self._sent = len(payload)
         put_base(agent, base)
-        packed = zlib.compress(payload, 1)
         fs = configuration.fs
         recovery = {
             "fs": fs.driver,
@@ -84,8 +82,7 @@ class Session:
             floor=_flat(floor),
             reads=watched is not None,
             stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],
-            payload=len(packed),
-            blob=packed,
+            blob=payload,
         )
         self._decoder = Decoder(prepared["events"])
 
@@ -105,15 +102,14 @@ class Session:
         """
         new = payload[self._sent :]
         self._sent = len(payload)
-        header, blob = self._agent.ask(
+        header, contents = self._agent.ask(
             "observe",
             timeout=STATE_TIMEOUT + len(deltas),
             states=[_flat(delta) for delta in deltas],
             audit=audit,
             lookups=self._lookups,
-            blob=zlib.compress(new, 1) if new else b"",
+            blob=new,
         )
-        contents = zlib.decompress(blob)
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.told(outcome) for outcome in header["outcomes"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from weakref import WeakKeyDictionary
 
 from bob.config import Configuration
@@ -49,7 +48,7 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
         fs=configuration.fs.driver,
         options=configuration.mount_options,
         setup=encoded,
-        blob=zlib.compress(blob, 1),
+        blob=blob,
     )
     held.add(name)
     return Base(name, configuration.device_bytes, packed, header["effective_options"], header["mkfs"])

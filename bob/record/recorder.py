@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from bob.config import Configuration
-from bob.guest.agent.sectors import found, in_full
 from bob.guest.agent_client import Agent
 from bob.record.encode import encode
 from bob.trace import differences
 from bob.trace.base import Base
+from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
 from bob.workload.history import Performed, simulate
 from bob.workload.operations import Workload
@@ -46,7 +45,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         enough=fs.enough,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
-        blob=zlib.compress(blob, 1),
+        blob=blob,
     )
     return _recording(header, pieces)
 
@@ -69,12 +68,16 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
-    log_length, timeline_length, _rest_length = header["lengths"]
-    log, rest = in_full(pieces[:log_length]), pieces[log_length + timeline_length :]
+    log_length, timeline_length = header["lengths"]
+    position = log_length + timeline_length
+    changed = []
+    for sector, sectors in header["changed"]:
+        changed.append((sector, pieces[position : position + sectors * SECTOR_BYTES]))
+        position += sectors * SECTOR_BYTES
     return Recording(
-        log=log,
+        log=pieces[:log_length],
         timeline=pieces[log_length : log_length + timeline_length].decode(),
-        final=differences.packed(found(header["places"], rest, log)),
+        final=differences.packed(changed),
         device=(header["device"][0], header["device"][1]),
         effective_options=header["effective_options"],
         inodes_before=header["inodes_before"],

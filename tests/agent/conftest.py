@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bob.guest.agent_client import REMOTE_FILE, START, Agent, agent_file
+from bob.guest.agent_client import Agent, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
@@ -22,12 +22,11 @@ class Inhabited:
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
-        guest.shell.push(agent_file(), REMOTE_FILE)
         self.start()
 
     def start(self) -> None:
         """Start an agent in it, the first or another one."""
-        self.stream = self.guest.shell.open_channel(START)
+        self.stream = agent_stream(self.guest)
         self.agent = Agent(self.stream)
 
     def run(self, command: str) -> str:

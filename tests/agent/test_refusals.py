@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +36,7 @@ def request(**changes: Any) -> dict[str, Any]:
     operations, blob = encode(performed)
     arguments: dict[str, Any] = {
         "fs": "ext4", "options": "data=ordered", "paths": [], "operations": operations, "finish": [], "natural": True,
-        "phase": 0.0, "quiet": 36.0, "enough": 0.0, "deadline": 600.0, "virtual": True, "blob": zlib.compress(blob),
+        "phase": 0.0, "quiet": 36.0, "enough": 0.0, "deadline": 600.0, "virtual": True, "blob": blob,
     }  # fmt: skip
     return {**arguments, **changes}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bob.errors import UsageError
+from bob.guest.agent.port import PORT_NAME
 from bob.guest.domain_xml import Identity, domain_xml
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 from bob.image import Image
@@ -22,6 +23,17 @@ def tree(
     spec: GuestSpec, accelerator: Accelerator = Accelerator.TCG, network: NetworkKind = NetworkKind.PRIVATE
 ) -> ET.Element:
     return ET.fromstring(domain_xml(spec, accelerator, network, WHO, Path("/tmp/a & b's")))
+
+
+def test_a_port_is_there_if_it_is_asked_for(paper_image: Image) -> None:
+    spec, path = GuestSpec(paper_image), Path("/tmp/a & b's.port")
+    domain = ET.fromstring(domain_xml(spec, Accelerator.TCG, NetworkKind.PRIVATE, WHO, Path("/tmp/console"), path))
+    [channel] = domain.findall("devices/channel")
+    assert {child.tag: child.attrib for child in channel} == {
+        "source": {"mode": "bind", "path": str(path)},
+        "target": {"type": "virtio", "name": PORT_NAME},
+    }
+    assert tree(spec).find("devices/channel") is None
 
 
 def arguments(domain: ET.Element) -> list[str]:

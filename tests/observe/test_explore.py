@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -83,13 +82,12 @@ class FakeAgent:
         floor: list[int],
         reads: bool,
         stretches: list[int],
-        payload: int,
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
-        self.payload = zlib.decompress(blob[:payload])
+        self.payload = blob
         self.reads = reads
         self.image = bytearray(samples.BASE.image())
         self.put(self.image, floor)
@@ -99,7 +97,7 @@ class FakeAgent:
         self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]
     ) -> tuple[dict[str, Any], bytes]:
         self.lookups.append(lookups)
-        self.payload += zlib.decompress(blob) if blob else b""
+        self.payload += blob
         self.audits.append(audit)
         numbers, known, new = [], len(self.outcomes), b""
         traces: list[bytes] = []
@@ -129,9 +127,9 @@ class FakeAgent:
         ]
         header = {"outcomes": numbers, "new_outcomes": found, "chunks": [32 * SECTOR_BYTES] * len(found)}
         if not self.reads:
-            return {**header, "traces": [], "sectors_read": [], "left": []}, zlib.compress(new)
+            return {**header, "traces": [], "sectors_read": [], "left": []}, new
         header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts, "left": []}
-        return header, zlib.compress(new + b"".join(traces))
+        return header, new + b"".join(traces)
 
     def recover(self, image: bytearray, seen: bytearray) -> list[int]:
         """The sectors that are read, which are ``seen`` then."""

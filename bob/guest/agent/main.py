@@ -9,12 +9,14 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from typing import BinaryIO
 
 from bob.guest.agent import medium, observer, recorder
 from bob.guest.agent.devices import WORK, clear_devices, write_text
 from bob.guest.agent.frames import Handler, Reply, serve
 from bob.guest.agent.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.guest.agent.observer import end_scratch
+from bob.guest.agent.port import NO_PORT, USES_PORT, open_port
 from bob.guest.agent.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
@@ -105,12 +107,22 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve until the host closes the stream."""
-    replies = os.fdopen(os.dup(1), "wb")
+    """Serve until the host closes the stream: by the port, where there is a word to begin with and a port."""
+    requests: BinaryIO = sys.stdin.buffer
+    replies: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the frames
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
     start_afresh()
     gc.freeze()
     gc.set_threshold(100_000)  # what a crash state leaves behind is no cycle
-    serve(sys.stdin.buffer, replies, HANDLERS)
+    if len(sys.argv) > 1:
+        port = open_port()
+        replies.write(USES_PORT if port else NO_PORT)
+        replies.flush()
+        if port:
+            requests, replies = port
+            replies.write(sys.argv[1].encode())
+            replies.flush()
+    with suppress(BrokenPipeError):
+        serve(requests, replies, HANDLERS)

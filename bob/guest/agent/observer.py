@@ -18,7 +18,6 @@ import json
 import os
 import re
 import time
-import zlib
 from collections.abc import Iterable
 from typing import Any, Optional
 
@@ -200,12 +199,11 @@ def observe_prepare(
     floor: list[int],
     reads: bool,
     stretches: list[int],
-    payload: int,
     blob: bytes,
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
-    ``blob`` is ``payload`` bytes of zlib-compressed sectors. ``reads`` says that the host wants to know what is read,
+    ``blob`` is the payload, whole sectors. ``reads`` says that the host wants to know what is read,
     ``stretches`` (a flat list) of which sectors each by itself how they were left.
     """
     global session, scratch
@@ -214,7 +212,7 @@ def observe_prepare(
     if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
         end_scratch()
     scratch = scratch or Scratch(over, reads)
-    session = Session(scratch, recovery, zlib.decompress(blob[:payload]), floor, stretches)
+    session = Session(scratch, recovery, blob, floor, stretches)
     return {"events": scratch.layouts}, b""
 
 
@@ -222,7 +220,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
 
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
-    and the lengths of the chunks in the reply's zlib-compressed blob. After the chunks the blob has the trace of each
+    and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each
     state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
     device has counted as read. Where there are stretches, ``left`` has the numbers of those that each
     state changed, with numbers of their contents. Without
@@ -246,7 +244,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
         "left": under_way.left,
         "seconds": time.monotonic() - started,
     }
-    return header, zlib.compress(b"".join([*under_way.looker.new_chunks, *under_way.traces]), 1)
+    return header, b"".join([*under_way.looker.new_chunks, *under_way.traces])
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
@@ -273,5 +271,5 @@ def _extended(blob: bytes) -> Session:
     if session is None:
         raise Refused("nothing was prepared to be observed")
     if blob:
-        session.payload = memoryview(bytes(session.payload) + zlib.decompress(blob))
+        session.payload = memoryview(bytes(session.payload) + blob)
     return session

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import zlib
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +26,6 @@ from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, pack
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
-from bob.guest.agent.sectors import brief, placed
 from bob.guest.agent.tracing import Instance, kernel_device
 
 CLOCK_FILE = "/.bob-clock"
@@ -59,7 +57,7 @@ def make_base(
         mount_or_refuse(loop.path, fs, options)
         effective = effective_options()
         os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-        perform_all(setup, zlib.decompress(blob), ROOT, lambda _text: None)
+        perform_all(setup, blob, ROOT, lambda _text: None)
         os.sync()
         unmount()
     runs = device.adopt(base)
@@ -188,16 +186,16 @@ class Recording:
         log, written = self.device.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
-        places, rest = placed(self.medium.work, runs := self.medium.changed(written), log)
-        pieces = [brief(log), text, rest]
+        runs = self.medium.changed(written)
+        pieces = [log, text, *(self.medium.work.get(*run) for run in runs)]
         self.medium.put_back(runs)
         header = {
             "effective_options": self.effective,
             "device": [os.major(self.device.device), os.minor(self.device.device)],
             "inodes_before": before,
             "inodes_after": after,
-            "places": places,
-            "lengths": [len(piece) for piece in pieces],
+            "lengths": [len(log), len(text)],
+            "changed": runs,
         }
         return header, b"".join(pieces)
 
@@ -230,14 +228,12 @@ def record(
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
-    """Record ``operations``, whose data is ``blob`` when it is unpacked by zlib, and the finish on a copy of ``base``;
-    times in seconds.
+    """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
     Replies with the effective mount options, the device's major and minor, the inode numbers of ``paths`` before and
-    after the operations, and the lengths of the three pieces of the blob: block log, timeline text, and what is not in
-    the log of the device's differences from the base (see bob/guest/agent/sectors.py); ``places`` says what is.
+    after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
+    what the device then holds where it is not as the base, in the sectors ``changed``.
     """
-    data = zlib.decompress(blob)
     with Recording(base, log_bytes, timeline_kib, virtual) as recording:
         device, mark = recording.device, recording.timeline.mark
         mount_or_refuse(device.path, fs, options)
@@ -249,7 +245,7 @@ def record(
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(phase)
         mark("start")
-        perform_all(operations, data, ROOT, mark)
+        perform_all(operations, blob, ROOT, mark)
         after = inodes_of(paths)
         perform_all(finish, b"", ROOT, mark)
         if natural:

@@ -1,0 +1,124 @@
+"""A guest's port: bytes to and from a program in it, past its network.
+
+SSH is how bob gets into a guest, but in emulation each byte that it encrypts takes as long as a hundred that it does
+not, and each message wakes an interrupt, a TCP stack and an sshd. A virtio-serial port is a socket of the host's at one
+end and a device of the guest's at the other. Only one program has it open at a time, and only one connection; what an
+earlier one had not read, or still had to say, is lost. So a program that is started begins with a word of its own, and
+nothing before that counts.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from bob.guest.agent.port import USES_PORT
+from bob.guest.shell import Shell
+from bob.guest.stream import OnLoss, Stream
+
+_PART = 2**18
+_WORD_BYTES = 16
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 0.25
+"""So often it is seen whether the program still runs: the port does not tell."""
+_ENDED = "the connection to its port ended"
+
+
+class PortStream:
+    """The port of a guest, to a ``program`` in it that was started by SSH."""
+
+    def __init__(self, connection: socket.socket, program: Stream, on_loss: OnLoss) -> None:
+        self._connection = connection
+        self._program = program
+        self._on_loss = on_loss
+        connection.settimeout(_LOOK_SECONDS)
+
+    def read_exactly(self, length: int, timeout: float) -> bytes:
+        """The next ``length`` bytes. It counts as lost if the program or the guest ends first, or ``timeout`` seconds
+        pass."""
+        data, end = bytearray(), time.monotonic() + timeout
+        while len(data) < length:
+            data += self._received(length - len(data), timeout, end)
+        return bytes(data)
+
+    def write(self, data: bytes, timeout: float = 600.0) -> None:
+        """Send all of ``data``. It counts as lost if the program or the guest has ended, or takes nothing for
+        ``timeout`` seconds."""
+        view, end = memoryview(data), time.monotonic() + timeout
+        while view:
+            try:
+                view = view[self._connection.send(view[:_PART]) :]
+                end = time.monotonic() + timeout
+            except TimeoutError:
+                self._check(end, f"took nothing for {timeout:.0f} s")
+            except OSError as error:
+                raise self._on_loss(True, _ENDED) from error
+
+    def skip_to(self, word: bytes, timeout: float) -> None:
+        """Read up to ``word``, after which nothing comes until it is asked for; raises as :meth:`read_exactly` does."""
+        last, end = b"", time.monotonic() + timeout
+        while last != word:
+            last = (last + self._received(_PART, timeout, end))[-len(word) :]
+
+    def close(self) -> None:
+        """Close it, which ends a program that reads from it."""
+        with suppress(OSError):
+            self._connection.close()
+        self._program.close()
+
+    def _received(self, most: int, timeout: float, end: float) -> bytes:
+        """What there is, or what comes first; up to ``most`` bytes."""
+        while True:
+            try:
+                if part := self._connection.recv(min(most, _PART)):
+                    return part
+            except TimeoutError:
+                self._check(end, f"sent too little for {timeout:.0f} s")
+                continue
+            except OSError as error:
+                raise self._on_loss(True, _ENDED) from error
+            raise self._on_loss(True, _ENDED)
+
+    def _check(self, end: float, what: str) -> None:
+        """See that the program has not ended, and that it is not ``end`` yet (monotonic)."""
+        self._program.check()
+        if time.monotonic() > end:
+            raise self._on_loss(False, f"the program at its port {what}")
+
+
+def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Stream | PortStream:
+    """Start ``command`` in the guest whose port is the socket ``path``, and talk to it: by the port if the guest has a
+    driver for it, else by standard input and output.
+
+    The command gets one argument more: the word to begin with. Before it says that, it says by standard output whether
+    it ``USES_PORT``. Raises what ``on_loss`` returns where the guest is lost, or does not answer.
+    """
+    connection = _connected(path)
+    if connection is None:
+        return shell.open_channel(command)
+    word = secrets.token_hex(_WORD_BYTES)
+    try:
+        program = shell.open_channel(f"{command} {word}")
+        if program.read_exactly(len(USES_PORT), _START_SECONDS) != USES_PORT:
+            connection.close()
+            return program
+        stream = PortStream(connection, program, on_loss)
+        stream.skip_to(word.encode(), _START_SECONDS)
+    except BaseException:
+        connection.close()
+        raise
+    return stream
+
+
+def _connected(path: Path) -> socket.socket | None:
+    """A connection to the socket ``path``; None where there is none that lets us in."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        return None
+    return connection
