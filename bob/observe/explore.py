@@ -78,6 +78,8 @@ def explore(
         else:
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()
+        if disks is not None:
+            disks.update(rounds.new_disks)
     except (GuestLost, AgentBroken, UsageError) as loss:
         lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
     except Mispredicted as wrong:

@@ -62,7 +62,8 @@ class Rounds:
     the same (0 to 1). Where not ``predicting``, all are mounted.
 
     Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too, as
-    chance decides which workload comes first. The sample is mounted whatever is in ``disks``.
+    chance decides which workload comes first. The sample is mounted whatever is in ``disks``. Those that were mounted
+    here are ``new_disks``: for others to recall when all is settled, and not before.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Rounds:
         self.mounted: set[int] = set()
         self.counts: dict[int, int] = {}
         self.is_complete = False
+        self.new_disks: Disks = {}
         self._session = session
         self._plan = plan
         self._random = Random(f"{seed} controls")
@@ -95,7 +97,6 @@ class Rounds:
         self._unaudited = 0
         self._settled: list[Course] = []
         self._disks = disks
-        self._new_disks: Disks = {}
 
     def observe(self, states: Sequence[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more states; of those that are not ``counted`` nobody is told.
@@ -262,14 +263,11 @@ class Rounds:
         self.mounted.update(batch)
         for number in fresh:
             if number in keys and (sight := self._session.sight(answers[number])) is not None:
-                self._new_disks[keys[number]] = sight
+                self.new_disks[keys[number]] = sight
         if audit:
             self._unaudited = 0
             self.outcomes.update((number, self._found[number]) for number in self.mounted if number in self._found)
             self.outcomes.update((number, answers[number].outcome) for number in batch)
-            if self._disks is not None:
-                self._disks.update(self._new_disks)
-            self._new_disks.clear()
         return {number: answers[number] for number in batch}
 
     def _learn(self, number: int, contents: Contents, mounted: Mounted) -> None:

@@ -407,11 +407,19 @@ def test_what_no_audit_has_passed_is_not_recalled(few: None, fails: int) -> None
     whole: Sights = {}
     explored(FakeAgent(), predicting=True, sights=whole)
     sights: Sights = {}
-    agent = FakeAgent(fails)
-    explored(agent, predicting=True, sights=sights)
+    seen, _told, _plan = explored(FakeAgent(fails), predicting=True, sights=sights)
     disks = sights.get(samples.BASE.name, {})
-    assert disks.keys() <= whole[samples.BASE.name].keys()
-    assert bool(disks) == any(agent.audits)
+    assert disks == ({} if seen.lost else whole[samples.BASE.name])
+
+
+def test_nothing_is_recalled_of_a_workload_of_which_a_control_failed() -> None:
+    sights: Sights = {}
+    agent = FakeAgent()
+    agent.forgets = agent.lies = DATA
+    seen, _told, _plan = explored(agent, predicting=True, sights=sights)
+    assert seen.lost is not None
+    assert seen.coverage.mounted, "some passed an audit"
+    assert sights == {samples.BASE.name: {}}
 
 
 def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
