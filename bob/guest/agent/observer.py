@@ -203,8 +203,8 @@ def observe_prepare(
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
-    ``blob`` is the payload, whole sectors. ``reads`` says that the host wants to know what is read,
-    ``stretches`` (a flat list) of which sectors each by itself how they were left.
+    ``blob`` is the payload. ``reads`` says that the host wants to know what is read, ``stretches`` (a flat list) of
+    which sectors each by itself how they were left.
     """
     global session, scratch
     end_session()
@@ -220,12 +220,11 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
 
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
-    and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each
-    state, if the host wants to know what is read; of those the reply has the lengths too, and how many sectors the
-    device has counted as read. Where there are stretches, ``left`` has the numbers of those that each
-    state changed, with numbers of their contents. Without
-    ``audit`` all of this is to be believed after the next good audit only. Lookups are traced of the blocks
-    ``lookups`` (first and last; none if that is before the first), of all if there are none.
+    and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each state, if the
+    host wants to know what is read; of those the reply has the lengths too, and how many sectors the device has counted
+    as read. Where there are stretches, ``left`` has the numbers of those that each state changed, with numbers of their
+    contents. Without ``audit`` all of this is to be believed after the next good audit only. Lookups are traced of the
+    blocks ``lookups`` (first and last; none if that is before the first), of all if there are none.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
