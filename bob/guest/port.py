@@ -12,6 +12,7 @@ import secrets
 import socket
 import time
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 from bob.guest.agent.port import USES_PORT
@@ -38,10 +39,10 @@ class PortStream:
     def read_exactly(self, length: int, timeout: float) -> bytes:
         """The next ``length`` bytes. It counts as lost if the program or the guest ends first, or ``timeout`` seconds
         pass."""
-        data, end = bytearray(), time.monotonic() + timeout
-        while len(data) < length:
-            data += self._received(length - len(data), timeout, end)
-        return bytes(data)
+        data, end = BytesIO(), time.monotonic() + timeout
+        while (left := length - data.tell()) > 0:
+            data.write(self._received(left, timeout, end))
+        return data.getvalue()  # not a copy of what may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
         """Send all of ``data``. It counts as lost if the program or the guest has ended, or takes nothing for

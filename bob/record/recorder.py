@@ -70,9 +70,9 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
 def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
     log_length, timeline_length = header["lengths"]
     position = log_length + timeline_length
-    changed = []
+    changed: list[tuple[int, bytes | memoryview]] = []
     for sector, sectors in header["changed"]:
-        changed.append((sector, pieces[position : position + sectors * SECTOR_BYTES]))
+        changed.append((sector, memoryview(pieces)[position : position + sectors * SECTOR_BYTES]))
         position += sectors * SECTOR_BYTES
     return Recording(
         log=pieces[:log_length],

@@ -44,9 +44,13 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
         yield sector, bytes(length) if position is None else data[position : position + length]
 
 
-def packed(runs: Iterable[tuple[int, bytes]]) -> bytes:
+def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
     """The packed difference that has these runs, none of which covers another."""
-    return zlib.compress(b"".join(RUN.pack(sector, len(data) // SECTOR_BYTES) + data for sector, data in runs), 1)
+    packer = zlib.compressobj(1)
+    pieces: list[bytes] = []
+    for sector, data in runs:
+        pieces += packer.compress(RUN.pack(sector, len(data) // SECTOR_BYTES)), packer.compress(data)
+    return b"".join([*pieces, packer.flush()])
 
 
 def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
