@@ -45,7 +45,8 @@ from bob.workload.operations import Operation, Workload
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
 HELD_BYTES = 8 * 1024 * 1024
-"""Recordings with so much log wait in memory; more are read back from the run directory, which takes 10 to 50 ms."""
+"""Recordings with so much log wait in memory, at most; others are read back from the run directory, which takes 10 to
+50 ms."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
 
@@ -350,7 +351,7 @@ class Pipeline:
         self._progress.recorded(workload.title)
         with self._changed:
             held = sum(len(one.recorded.recording.log) for one in self._recorded if one.recorded)
-            if held >= HELD_BYTES:
+            if waiting.recorded and held + len(waiting.recorded.recording.log) > HELD_BYTES:
                 waiting.recorded = None
             self._recorded.append(waiting)
             self._changed.notify_all()
