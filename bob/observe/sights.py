@@ -12,7 +12,6 @@ import zlib
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any
 
 from bob.observe.accesses import Access
@@ -21,20 +20,17 @@ from bob.observe.observation import Findings
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A disk that mounted at once: the JSON of its outcome, which has numbers for ``chunks``, contents of these
-    ``lengths`` (bytes), and how it was accessed. Packed: a configuration has some thousand, and there may be two."""
+    """A disk that mounted at once: the JSON of its outcome, which has numbers for ``chunks``, and how it was accessed.
+    Packed: a configuration has some thousand, and there may be two. Those of one workload share their chunks."""
 
     found: str
-    lengths: tuple[int, ...]
-    packed_chunks: bytes
+    packed_chunks: tuple[bytes, ...]
     packed_accesses: bytes
 
     @property
     def chunks(self) -> list[bytes]:
         """The contents."""
-        contents = zlib.decompress(self.packed_chunks)
-        ends = list(accumulate(self.lengths, initial=0))
-        return [contents[start:end] for start, end in pairwise(ends)]
+        return [zlib.decompress(chunk) for chunk in self.packed_chunks]
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -60,7 +56,8 @@ class Gathering:
         self._outcomes: dict[str, int] = {}
         self._told_contents: list[int] = []
         self._told_outcomes: list[int] = []
-        self._in_itself: dict[int, tuple[str, tuple[int, ...], bytes] | None] = {}
+        self._in_itself: dict[int, tuple[str, tuple[bytes, ...]] | None] = {}
+        self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
         """Take in what is new to the guest: outcomes, and contents of these lengths (bytes) that lie end to end."""
@@ -88,16 +85,20 @@ class Gathering:
         numbers = array("q", (number for access in accesses for number in access))
         return Sight(*in_itself, zlib.compress(numbers.tobytes(), 1))
 
-    def _by_itself(self, outcome: int) -> tuple[str, tuple[int, ...], bytes] | None:
-        """An outcome with the contents that it has, numbered by themselves: their lengths, and all of them packed."""
+    def _by_itself(self, outcome: int) -> tuple[str, tuple[bytes, ...]] | None:
+        """An outcome with the contents that it has, numbered by themselves, packed."""
         chunks: dict[int, int] = {}
         text, document = _renumbered(
             self.findings.found[outcome], lambda number: chunks.setdefault(number, len(chunks))
         )
         if document["error"] is not None or document["repaired"]:
             return None
-        contents = [self.findings.chunks[number] for number in chunks]
-        return text, tuple(map(len, contents)), zlib.compress(b"".join(contents), 1)
+        return text, tuple(map(self._packed_chunk, chunks))
+
+    def _packed_chunk(self, number: int) -> bytes:
+        if number not in self._packed:
+            self._packed[number] = zlib.compress(self.findings.chunks[number], 1)
+        return self._packed[number]
 
     def _content(self, chunk: bytes) -> int:
         number = self._contents.setdefault(chunk, len(self._contents))

@@ -428,7 +428,7 @@ def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
     explored(FakeAgent(), predicting=True, sights=sights)
     disks = sights[samples.BASE.name]
     for disk, sight in disks.items():
-        disks[disk] = replace(sight, packed_chunks=zlib.compress(bytes(sum(sight.lengths))))
+        disks[disk] = replace(sight, packed_chunks=tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks))
     seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
     assert seen.lost is not None
     assert seen.lost.startswith("a control of the predictions failed: by what recovery read, crash state ")
