@@ -38,7 +38,7 @@ def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
     device, held = differences.Sectors(final), set[int]()
     for first, data in differences.runs(final):
         held.update(range(first, first + len(data) // SECTOR_BYTES))
-    # Where the content of each sector is, rather than the content: of 14 MB that is 20 MB less.
+    # Where the content of each sector is, rather than the content: of a log of 14 MB that is 10 MB less.
     last: dict[int, tuple[bytes, int]] = {}
     for write in trace.writes:
         at = address(trace, write)
