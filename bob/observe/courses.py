@@ -43,6 +43,7 @@ class Courses:
     def __init__(self, known: Known, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
         self.open: dict[Gap, list[Cube]] = {}
+        self._given_up = False
         self._known = known
         self._legal = legal
         self._composer = composer
@@ -73,10 +74,17 @@ class Courses:
         begin = self._known.root if self._known.forgets else _after(gap)
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
+    def give_up(self, steps: int) -> None:
+        """Settle what is known of the rest already, by ``steps`` more parts at most. What is open is not kept: nothing
+        will be mounted for it, and there may be some ten thousand gaps, of 4 KB each."""
+        while self.open or (self._under_way and steps > 0):
+            self._given_up = self._given_up or bool(self.open)
+            self.open.clear()
+            steps -= self.advance(1, steps)
+
     @property
     def is_complete(self) -> bool:
-        """Whether every legal state is settled."""
-        return not self._under_way and not self.open
+        return not self._under_way and not self.open and not self._given_up
 
     def _divided(self, cube: Cube, node: Node) -> Iterator[tuple[Cube, Node | Gap]]:
         if node.places is None:

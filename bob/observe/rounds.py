@@ -18,7 +18,6 @@ If one of these has another outcome than was predicted, no prediction of the wor
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from math import ceil
@@ -127,9 +126,12 @@ class Rounds:
             parts -= courses.advance(self._batch, parts)
             gaps = list(courses.open)[: self._batch]
             mounts = mounts or self._worth(courses, budget)
+            if not gaps:
+                break
             # Where not all can be done, nothing is claimed; and these states, which differ in what is read last, say
             # less than as many others.
-            if not gaps or spent + len(gaps) > mounts:
+            if spent + len(gaps) > mounts:
+                courses.give_up(parts)
                 break
             spent += len(gaps)
             self._told(0)  # who is told may want to stop
@@ -137,7 +139,6 @@ class Rounds:
             for gap, (number, mounted) in zip(gaps, self._mount(batch).items(), strict=True):
                 self._learn(number, self._plan.composer.contents(self.states[number]), mounted)
                 courses.reopen(gap)
-        courses.advance(sys.maxsize, parts)
         self._rank(range(first, len(self.states)))
         self._settled = courses.settled
         self.is_complete = courses.is_complete
