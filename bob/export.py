@@ -16,8 +16,8 @@ from bob.errors import MalformedError, UsageError
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.judge.idempotence import OF_RECOVERY
-from bob.pipeline import agent_in
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.check import checked

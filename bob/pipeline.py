@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,11 +23,12 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.guest.agent_client import Agent, AgentBroken, agent_stream
+from bob.guest.agent_client import Agent, AgentBroken
 from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
-from bob.guest.spec import Clock, GuestSpec
+from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
@@ -45,8 +46,8 @@ from bob.workload.operations import Operation, Workload
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
 HELD_BYTES = 8 * 1024 * 1024
-"""Recordings with so much log wait in memory, at most; others are read back from the run directory, which takes 10 to
-50 ms."""
+"""Recordings with so much log wait in memory to be observed, at most, and as many to be judged; others are read back
+from the run directory, which takes 10 to 50 ms."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
 
@@ -108,7 +109,7 @@ class _Work:
 
     task: Task
     left: dict[int, Workload]
-    results: dict[int, Explored | Refused] = field(default_factory=dict)
+    results: dict[int, Explored | Refused | None] = field(default_factory=dict)
     bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
     refusal: UsageError | None = None
 
@@ -129,13 +130,6 @@ class _Told:
     """How many single crash states of a workload the progress was told of."""
 
     states: int = 0
-
-
-@contextmanager
-def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Agent]:
-    """A guest with bob's agent in it."""
-    with hypervisor.guest(GuestSpec(image, clock)) as guest, closing(agent_stream(guest)) as stream:
-        yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 
 class _Early:
@@ -182,10 +176,10 @@ class Pipeline:
             thread.join()
 
     def result(self, task: int, number: int) -> Explored | Refused | None:
-        """What came of workload ``number`` of a task, once; None if it was done before.
+        """What came of workload ``number`` of a task, once; None if only the run directory has it: it was done before,
+        or too much waited to be asked for.
 
-        Raises the UsageError by which mkfs or the kernel refused the task's configuration, and whatever failed in a
-        thread.
+        Raises the UsageError by which mkfs or the kernel refused the task's configuration, and what failed in a thread.
         """
         work = self._work[task]
         if number not in work.left:
@@ -274,7 +268,9 @@ class Pipeline:
     def _done(self, work: _Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
         self._progress.finished(workload.title, unused)
         with self._changed:
-            work.results[number] = result
+            others = [one.recorded for each in self._work for one in each.results.values() if isinstance(one, Explored)]
+            may_wait = not isinstance(result, Explored) or not others or _may_wait(result.recorded, others)
+            work.results[number] = result if may_wait else None
             self._changed.notify_all()
 
     def _record_all(self, work: _Work) -> None:
@@ -350,8 +346,8 @@ class Pipeline:
         """Have a recording, which the run directory has too, wait for a guest that observes."""
         self._progress.recorded(workload.title)
         with self._changed:
-            held = sum(len(one.recorded.recording.log) for one in self._recorded if one.recorded)
-            if waiting.recorded and held + len(waiting.recorded.recording.log) > HELD_BYTES:
+            others = [one.recorded for one in self._recorded if one.recorded]
+            if waiting.recorded and not _may_wait(waiting.recorded, others):
                 waiting.recorded = None
             self._recorded.append(waiting)
             self._changed.notify_all()
@@ -381,6 +377,11 @@ class Pipeline:
             raise _Stopped
         told.states += states
         self._progress.observed(title, states)
+
+
+def _may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
+    """Whether a recording may wait in memory beside ``others``, which do."""
+    return sum(len(one.recording.log) for one in (recorded, *others)) <= HELD_BYTES
 
 
 def _read_back(task: Task, number: int) -> Recorded:

@@ -12,6 +12,7 @@ from bob.expect.language import parse
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.image import Image
 from bob.judge.idempotence import OF_RECOVERY, during_recovery
 from bob.judge.presence import Oracle
@@ -19,7 +20,6 @@ from bob.judge.rules import violation
 from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Observation
 from bob.observe.session import Session
-from bob.pipeline import agent_in
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.trace.model import SECTOR_BYTES

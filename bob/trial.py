@@ -18,10 +18,10 @@ from bob.expect.answers import Answer, answers
 from bob.expect.document import Trial, Tried, to_json
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.image import Image, ensure
 from bob.judge.verdicts import Bench
 from bob.observe.explore import explore
-from bob.pipeline import agent_in
 from bob.prober import RUNS, environment_of, new_identity, now
 from bob.progress import Progress
 from bob.record.base import make_base

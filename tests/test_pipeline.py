@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -230,8 +231,35 @@ def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
 
 def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HELD_BYTES", 0)
-    found = results(started(task(RunDirectory.create(tmp_path / "run", {})), jobs=1))
+    asked_for = threading.Semaphore(1)  # no result waits for another to be asked for
+
+    def observing(_workload: Workload) -> Observed:
+        assert asked_for.acquire(timeout=60)
+        return OBSERVED
+
+    world.observing = observing
+    found = []
+    with started(task(RunDirectory.create(tmp_path / "run", {})), jobs=1) as made:
+        for number in range(len(WORKLOADS)):
+            found.append(made.result(0, number))
+            asked_for.release()
     assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+
+
+@pytest.mark.parametrize("held", [0, 10**6])
+def test_what_waits_long_to_be_judged_is_left_to_the_run_directory(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(module, "HELD_BYTES", held)
+    run = RunDirectory.create(tmp_path / "run", {})
+    with started(task(run), jobs=1) as made:
+        deadline = time.monotonic() + 60
+        while not all(run.is_done(run.folder(number, workload)) for number, workload in enumerate(WORKLOADS)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        found = [made.result(0, number) for number in range(len(WORKLOADS))]
+    assert isinstance(found[0], Explored)
+    assert all(isinstance(item, Explored) if held else item is None for item in found[1:])
 
 
 def test_a_loss_on_the_way_ends_that_guest(world: World, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from bob.guest.agent_client import Agent, AgentBroken
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.image import Image
 from bob.observe.explore import explore
-from bob.pipeline import agent_in
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.check import checked

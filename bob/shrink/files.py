@@ -13,9 +13,9 @@ from bob import witness
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
+from bob.guest.with_agent import agent_in
 from bob.image import Image
 from bob.judge.idempotence import OF_RECOVERY
-from bob.pipeline import agent_in
 from bob.progress import Progress
 from bob.shrink.shrinker import Shrinker, in_words
 from bob.store import read_document, write_whole
