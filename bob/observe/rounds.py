@@ -11,9 +11,10 @@ Two kinds of states that were predicted are mounted after all, before any predic
 - for each outcome, the state that is easiest to explain: that is the one which a witness is made of, so every witness
   was really mounted;
 - a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, of the courses
-  of whole writes and of those of torn ones, each with any one of its states.
+  of whole writes and of those of torn ones, each with any one of its states; and so of the states that were recalled,
+  as their disk was mounted in another workload.
 
-If one of these has another outcome than was predicted, no prediction of the workload is believed.
+If one of these has another outcome than was predicted, nothing of the workload is believed but what was mounted.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ class Mispredicted(BobError):
 class Rounds:
     """The outcomes of a workload's ``states``, by their indexes, as they become known.
 
-    ``outcomes`` has those that are to be believed: of mounted states after the next good audit, of predicted ones when
-    they were settled; until then ``counts`` and ``is_complete`` are not to be believed either. ``mounted`` are the
-    indexes of the states that were mounted. ``counts`` says for how many legal states each one speaks, where that is
-    not one, and ``is_complete`` whether the legal states of whole writes are all spoken for. ``told`` is called with
-    how many more single states have been dealt with. ``audit`` is the share of what was predicted that is mounted all
-    the same (0 to 1). Where not ``predicting``, all are mounted.
+    ``outcomes`` has those that are to be believed: of states that were mounted here after the next good audit, of
+    others when they were settled; until then ``counts`` and ``is_complete`` are not to be believed either. ``mounted``
+    are the indexes of the states that were mounted. ``counts`` says for how many legal states each one speaks, where
+    that is not one, and ``is_complete`` whether the legal states of whole writes are all spoken for. ``told`` is called
+    with how many more single states have been dealt with. ``audit`` is the share of what was predicted or recalled that
+    is mounted all the same (0 to 1). Where not ``predicting``, all are mounted.
 
     Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too, as
-    chance decides which workload comes first. The sample is mounted whatever is in ``disks``. Those that were mounted
+    chance decides which workload comes first. The samples are mounted whatever is in ``disks``. Those that were mounted
     here are ``new_disks``: for others to recall when all is settled, and not before.
     """
 
@@ -85,6 +86,8 @@ class Rounds:
         self._session = session
         self._plan = plan
         self._random = Random(f"{seed} controls")
+        # Apart: what else is drawn does not depend on what happened to be recalled.
+        self._random_recalled = Random(f"{seed} recalled")
         self._told = told
         self._audit = audit
         self._predicting = predicting
@@ -93,6 +96,7 @@ class Rounds:
         self._found: dict[int, int] = {}
         self._easiest: dict[int, tuple[tuple[int, int], int]] = {}
         self._checks: set[int] = set()
+        self._mounted_here: set[int] = set()
         self._unaudited = 0
         self._settled: list[Course] = []
         self._disks = disks
@@ -111,7 +115,8 @@ class Rounds:
             for number, mounted in self._mount(batch).items():
                 self._learn(number, waiting.pop(number), mounted)
             self._told(before - len(waiting) if counted else 0)
-        self._checks.update(self._sample([number for number in window if number not in self.mounted]))
+        predicted = [number for number in window if number not in self.mounted]
+        self._checks.update(self._sample(predicted, self._random))
         self._rank(window)
 
     def divide(self, budget: int) -> None:
@@ -144,7 +149,8 @@ class Rounds:
         self.is_complete = courses.is_complete
         legal = self._plan.legal
         self._checks.update(
-            self._predicted(legal.sample(course.cube, self._random), course) for course in self._sample(courses.settled)
+            self._predicted(legal.sample(course.cube, self._random), course)
+            for course in self._sample(courses.settled, self._random)
         )
 
     def _worth(self, courses: Courses, budget: int) -> int:
@@ -200,14 +206,17 @@ class Rounds:
             self.counts[speaker] = self.counts.get(speaker, 1) + count
 
     def settle(self) -> None:
-        """Mount some of what was predicted, and compare; then all of it is to be believed.
+        """Mount some of what was predicted and recalled, and compare; then all of it is to be believed.
 
         Raises as :meth:`observe` does.
         """
         chosen = {*self._checks, *(number for _rank, number in self._easiest.values())} - self.mounted
-        for number, mounted in self._mount(sorted(chosen), audit=True, anew=self._checks).items():
+        again = self._sample(sorted(self.mounted - self._mounted_here), self._random_recalled)
+        anew = self._checks.union(again)
+        for number, mounted in self._mount(sorted(chosen.union(again)), audit=True, anew=anew).items():
             if mounted.outcome != self._found[number]:
-                raise self._mispredicted(number, self._found[number], mounted.outcome)
+                by = "what was seen of its disk in another workload" if number in again else "what recovery read"
+                raise self._mispredicted(number, self._found[number], mounted.outcome, by)
         self._checks.clear()
         self.outcomes.update(self._found)
 
@@ -262,13 +271,14 @@ class Rounds:
             found = self._session.mount(deltas, composer.payload_since(0), audit=audit)
             answers.update(zip(fresh, found, strict=True))
         self.mounted.update(batch)
+        self._mounted_here.update(fresh)
         for number in fresh:
             if number in keys and (sight := self._session.sight(answers[number])) is not None:
                 self.new_disks[keys[number]] = sight
         if audit:
             self._unaudited = 0
-            self.outcomes.update((number, self._found[number]) for number in self.mounted if number in self._found)
-            self.outcomes.update((number, answers[number].outcome) for number in batch)
+            self.outcomes.update((number, self._found[number]) for number in self._mounted_here & self._found.keys())
+            self.outcomes.update((number, answers[number].outcome) for number in fresh)
         return {number: answers[number] for number in batch}
 
     def _learn(self, number: int, contents: Contents, mounted: Mounted) -> None:
@@ -283,9 +293,9 @@ class Rounds:
         except Contradiction as found:
             raise self._mispredicted(number, found.one, found.other) from None
 
-    def _sample(self, predicted: Sequence[T]) -> list[T]:
+    def _sample(self, predicted: Sequence[T], random: Random) -> list[T]:
         """The share of ``predicted`` that is checked; one at least, if there are any."""
-        return self._random.sample(predicted, min(len(predicted), max(1, ceil(self._audit * len(predicted)))))
+        return random.sample(predicted, min(len(predicted), max(1, ceil(self._audit * len(predicted)))))
 
     def _rank(self, window: Iterable[int]) -> None:
         """Find those of these states that explain their outcomes best."""
@@ -301,14 +311,14 @@ class Rounds:
             raise self._mispredicted(number, outcome, found)
         return int(found != outcome)
 
-    def _mispredicted(self, number: int, predicted: int, seen: int) -> Mispredicted:
-        """Believe no prediction any more; what to say of it."""
-        self.outcomes = {known: outcome for known, outcome in self.outcomes.items() if known in self.mounted}
+    def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "what recovery read") -> Mispredicted:
+        """Believe no prediction any more, and nothing that was recalled; what to say of it."""
+        self.outcomes = {known: outcome for known, outcome in self.outcomes.items() if known in self._mounted_here}
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"
             for outcome in (predicted, seen)
         )
         return Mispredicted(
-            f"a control of the predictions failed: by what recovery read, crash state {number} has {one}, "
+            f"a control of the predictions failed: by {by}, crash state {number} has {one}, "
             f"but when it was mounted it had {other}"
         )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import samples_of_runs as samples
 
+from bob.config import DEFAULT_AUDIT
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import departure
 from bob.errors import BobError, UsageError
@@ -34,6 +35,7 @@ LOSS = GuestLost(Loss(Cause.VANISHED, ""), "QEMU is gone")
 
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8
 """What writes 3, 2 and 1 of the trace change."""
+BY_A_SIGHT = "by what was seen of its disk in another workload"
 AHEAD: list[Event] = [ReadAhead((COMMIT,), 1)]
 
 
@@ -151,7 +153,11 @@ class FakeAgent:
 
 
 def explored(
-    agent: FakeAgent, budget: int = 100, predicting: bool = False, sights: Sights | None = None
+    agent: FakeAgent,
+    budget: int = 100,
+    predicting: bool = False,
+    sights: Sights | None = None,
+    audit: float = DEFAULT_AUDIT,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
@@ -164,6 +170,7 @@ def explored(
         observed=told.append,
         predicting=predicting,
         sights=sights,
+        audit=audit,
     )
     return seen, told, plan
 
@@ -403,6 +410,53 @@ def test_what_was_mounted_in_another_workload_is_recalled_but_for_the_sample() -
     assert third.coverage.mounted == len(agent.states) == first.coverage.mounted, "the base is another one"
 
 
+class ThoroughAgent(FakeAgent):
+    """Its recovery reads all that states differ in: nothing can be predicted."""
+
+    def recover(self, image: bytearray, seen: bytearray) -> list[int]:
+        image[COMMIT * SECTOR_BYTES] = ord("c")
+        return super().recover(image, seen)
+
+
+@pytest.mark.parametrize(("audit", "controls"), [(0.01, 1), (0.3, 3), (1, 9)])
+def test_some_of_what_is_recalled_is_mounted_too_where_nothing_is_predicted(audit: float, controls: int) -> None:
+    sights: Sights = {}
+    first, _told, _plan = explored(ThoroughAgent(), predicting=True, sights=sights)
+    assert (first.coverage.mounted, first.predicted) == (9, frozenset())
+    agent = ThoroughAgent()
+    second, _told, _plan = explored(agent, predicting=True, sights=sights, audit=audit)
+    assert len(agent.states) == len(set(agent.states)) == controls
+    assert second.lost is None
+    assert in_words(second) == in_words(first)
+    assert second.coverage == first.coverage
+
+
+def test_a_wrong_sight_is_noticed_where_nothing_is_predicted() -> None:
+    sights: Sights = {}
+    honest, _told, _plan = explored(ThoroughAgent(), predicting=True, sights=sights)
+    disks = sights[samples.BASE.name]
+    for disk, sight in disks.items():
+        disks[disk] = replace(sight, packed_chunks=tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks))
+    agent = ThoroughAgent()
+    seen, _told, _plan = explored(agent, predicting=True, sights=sights)
+    assert seen.lost is not None
+    assert seen.lost.startswith("a control of the predictions failed: ")
+    assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 1, (
+        "what was recalled is not believed"
+    )
+    assert seen.coverage.exhaustive is None
+    for (state, found), wanted in zip(in_words(seen), in_words(honest), strict=False):  # type: ignore[misc]
+        assert found is None or (state, found) == wanted
+
+
+def test_what_is_recalled_is_not_believed_before_its_controls() -> None:
+    sights: Sights = {}
+    explored(ThoroughAgent(), predicting=True, sights=sights)
+    seen, _told, _plan = explored(ThoroughAgent(3), predicting=True, sights=sights)
+    assert seen.lost == f"the guest was lost: {LOSS}"
+    assert {one.outcome for one in seen.states} == {None}
+
+
 @pytest.mark.parametrize("fails", range(3, 9))
 def test_what_no_audit_has_passed_is_not_recalled(few: None, fails: int) -> None:
     whole: Sights = {}
@@ -431,5 +485,5 @@ def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
         disks[disk] = replace(sight, packed_chunks=tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks))
     seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
     assert seen.lost is not None
-    assert seen.lost.startswith("a control of the predictions failed: by what recovery read, crash state ")
+    assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
     assert seen.predicted == frozenset()
