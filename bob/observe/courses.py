@@ -84,6 +84,7 @@ class Courses:
 
     @property
     def is_complete(self) -> bool:
+        """Whether every legal state is settled."""
         return not self._under_way and not self.open and not self._given_up
 
     def _divided(self, cube: Cube, node: Node) -> Iterator[tuple[Cube, Node | Gap]]:

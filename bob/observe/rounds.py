@@ -9,7 +9,7 @@ legal states, torn ones too, of which the course is known by then are counted (:
 Two kinds of states that were predicted are mounted after all, before any prediction is believed:
 
 - for each outcome, the state that is easiest to explain: that is the one which a witness is made of, so every witness
-  was really mounted;
+  was really mounted, or its disk was in another workload;
 - a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, of the courses
   of whole writes and of those of torn ones, each with any one of its states; and so of the states that were recalled,
   as their disk was mounted in another workload.
@@ -294,7 +294,7 @@ class Rounds:
             raise self._mispredicted(number, found.one, found.other) from None
 
     def _sample(self, predicted: Sequence[T], random: Random) -> list[T]:
-        """The share of ``predicted`` that is checked; one at least, if there are any."""
+        """The share of what was ``predicted``, or recalled, that is checked; one at least, if there is any."""
         return random.sample(predicted, min(len(predicted), max(1, ceil(self._audit * len(predicted)))))
 
     def _rank(self, window: Iterable[int]) -> None:

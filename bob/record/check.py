@@ -35,16 +35,14 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
     """The sectors in which a device that differs from ``base`` by ``final`` is not what ``trace`` makes of it."""
-    device, held = differences.Sectors(final), set[int]()
-    for first, data in differences.runs(final):
-        held.update(range(first, first + len(data) // SECTOR_BYTES))
+    device = differences.Sectors(final)
     # Where the content of each sector is, rather than the content: of a log of 14 MB that is 10 MB less.
     last: dict[int, tuple[bytes, int]] = {}
     for write in trace.writes:
         at = address(trace, write)
         last.update((at + number, (write.data, number * SECTOR_BYTES)) for number in range(write.sectors))
     wrong = []
-    for sector in sorted(last.keys() | held):
+    for sector in sorted({*last, *device}):
         written = last.get(sector)
         replayed = base.sector(sector) if written is None else written[0][written[1] : written[1] + SECTOR_BYTES]
         if replayed != (device.get(sector) or base.sector(sector)):

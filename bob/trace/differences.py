@@ -22,6 +22,11 @@ class Sectors:
         self._runs = list(_headers(self._data))
         self._starts = [sector for sector, _count, _position in self._runs]
 
+    def __iter__(self) -> Iterator[int]:
+        """The numbers of the sectors with a difference."""
+        for first, count, _position in self._runs:
+            yield from range(first, first + count)
+
     def get(self, sector: int) -> bytes | None:
         """The 512 bytes of ``sector``; None where there is no difference."""
         number = bisect_right(self._starts, sector) - 1

@@ -410,6 +410,14 @@ def test_what_was_mounted_in_another_workload_is_recalled_but_for_the_sample() -
     assert third.coverage.mounted == len(agent.states) == first.coverage.mounted, "the base is another one"
 
 
+def spoil(sights: Sights) -> None:
+    """Have all contents that were seen be zeros."""
+    for disks in sights.values():
+        for disk, sight in disks.items():
+            contents = tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks)
+            disks[disk] = replace(sight, packed_chunks=contents)
+
+
 class ThoroughAgent(FakeAgent):
     """Its recovery reads all that states differ in: nothing can be predicted."""
 
@@ -434,18 +442,14 @@ def test_some_of_what_is_recalled_is_mounted_too_where_nothing_is_predicted(audi
 def test_a_wrong_sight_is_noticed_where_nothing_is_predicted() -> None:
     sights: Sights = {}
     honest, _told, _plan = explored(ThoroughAgent(), predicting=True, sights=sights)
-    disks = sights[samples.BASE.name]
-    for disk, sight in disks.items():
-        disks[disk] = replace(sight, packed_chunks=tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks))
+    spoil(sights)
     agent = ThoroughAgent()
     seen, _told, _plan = explored(agent, predicting=True, sights=sights)
     assert seen.lost is not None
-    assert seen.lost.startswith("a control of the predictions failed: ")
-    assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 1, (
-        "what was recalled is not believed"
-    )
+    assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
+    assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 1, "nothing else is believed"
     assert seen.coverage.exhaustive is None
-    for (state, found), wanted in zip(in_words(seen), in_words(honest), strict=False):  # type: ignore[misc]
+    for (state, found), wanted in zip(in_words(seen), in_words(honest), strict=True):  # type: ignore[misc]
         assert found is None or (state, found) == wanted
 
 
@@ -480,9 +484,7 @@ def test_nothing_is_recalled_of_a_workload_of_which_a_control_failed() -> None:
 def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
     sights: Sights = {}
     explored(FakeAgent(), predicting=True, sights=sights)
-    disks = sights[samples.BASE.name]
-    for disk, sight in disks.items():
-        disks[disk] = replace(sight, packed_chunks=tuple(zlib.compress(bytes(len(chunk))) for chunk in sight.chunks))
+    spoil(sights)
     seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
     assert seen.lost is not None
     assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
