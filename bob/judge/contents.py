@@ -64,6 +64,10 @@ class Change:
         """Whether it wrote data at offset ``at``."""
         return self.start <= at < self.start + len(self.data)
 
+    def reaches(self, at: int) -> bool:
+        """Whether it grows the file over offset ``at``, or cuts it off before."""
+        return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
+
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
         """The sizes after the operation, or after its part up to ``stop``, where there were ``sizes``."""
         if self.cut is not None:
@@ -83,7 +87,7 @@ class Story:
 
     def __init__(self, history: History, identity: int) -> None:
         first = history.steps[0].inodes.get(identity)
-        self._initial = b"" if first is None else first.content
+        self.initial = b"" if first is None else first.content
         self.changes = tuple(_changes(history, identity))
         self._by_number = {change.number: change for change in self.changes}
 
@@ -124,10 +128,26 @@ class Story:
             return False
         return all(
             any(change.covers(start) for change in self.changes)
-            or found[start:stop] == self._initial[start:stop]
+            or found[start:stop] == self.initial[start:stop]
             or (self._is_hole(start, self.changes) and not any(found[start:stop]))
             for start, stop in self._pieces(0, len(found))
         )
+
+    def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
+        """The ranges of ``found`` in which no operation wrote, and that no set of them explains all the same, torn ones
+        included: each with the operations that change this file there, or else anywhere in it.
+
+        What lies before the end of the initial contents, and before where any operation cuts the file off, is as it
+        was. Behind that it is zeros, or as it was.
+        """
+        kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
+        for start, stop in self._pieces(0, len(found)):
+            if any(change.covers(start) for change in self.changes) or self._is_initial(start, stop, found[start:stop]):
+                continue
+            if start >= kept and not any(found[start:stop]):
+                continue
+            here = frozenset(change.number for change in self.changes if change.reaches(start))
+            yield start, stop, here or self.writers
 
     def _compare(self, number: int, start: int, stop: int, found: bytes) -> Iterator[Stretch]:
         """Facts about a piece in which no operation begins or ends."""
@@ -155,11 +175,11 @@ class Story:
             yield from self._compare(number, middle, stop, found[middle - start :])
 
     def _is_initial(self, start: int, stop: int, found: bytes) -> bool:
-        return stop <= len(self._initial) and found == self._initial[start:stop]
+        return stop <= len(self.initial) and found == self.initial[start:stop]
 
     def _is_hole(self, at: int, changes: Iterable[Change], *, is_there: bool = False) -> bool:
         """Whether whole ``changes`` can leave zeros at ``at``; ``is_there``: where something was before them."""
-        is_gone = not is_there and at >= len(self._initial)
+        is_gone = not is_there and at >= len(self.initial)
         for change in changes:
             if is_gone and change.stop > at and not change.covers(at):
                 return True
@@ -168,7 +188,7 @@ class Story:
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The range, cut where the initial contents end and wherever an operation on this file begins or ends."""
-        edges = {len(self._initial)}
+        edges = {len(self.initial)}
         for change in self.changes:
             edges |= {change.start, change.start + len(change.data), change.stop, change.cut or 0}
         cuts = [start, *sorted(edge for edge in edges if start < edge < stop), stop]
@@ -176,7 +196,7 @@ class Story:
 
     def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
         """Every size that the operations can leave, each there, left out or torn, but for the two that are named."""
-        sizes: Sizes = frozenset({(len(self._initial), len(self._initial))})
+        sizes: Sizes = frozenset({(len(self.initial), len(self.initial))})
         for change in self.changes:
             if change.number == whole:
                 sizes = change.whole(sizes, stop)

@@ -10,7 +10,9 @@ each fact is held against what all sets of operations can leave (:mod:`bob.judge
 - NEITHER: no set explains it, and only k can have left it half done.
 
 Where no set of whole operations explains something, but any of several operations can have left it half done, those are
-its *suspects*: then nothing is known of any one of them, but they are not all atomic (:class:`Damage`).
+its *suspects*: then nothing is known of any one of them, but they are not all atomic (:class:`Damage`). Only sets that
+can have happened explain the names (:mod:`bob.judge.possible`). And all that no operation had to do with is to be as it
+was (:mod:`bob.judge.collateral`).
 
 Where an observation cannot tell, bob gives the file system the benefit of the doubt: a false accusation is the worst
 error (docs/design.md).
@@ -18,21 +20,20 @@ error (docs/design.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import combinations, pairwise
+from itertools import pairwise
 
+from bob.judge.collateral import Collateral, Damage, described
 from bob.judge.contents import Fact, Story, fact_of
+from bob.judge.possible import Group, found, groups, unexplained
 from bob.judge.sightings import Place, Places, Sightings
 from bob.judge.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.history import History, Inode, Kind, Thing
 from bob.workload.pattern import describe
-
-MOST_JOINT_OPERATIONS = 10
-"""Of so many operations on the same names every set is tried; of more, each name is judged by itself."""
 
 
 class Presence(Enum):
@@ -66,23 +67,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """Something that no set of whole operations explains: at least one of ``suspects`` is there only in part."""
-
-    suspects: frozenset[int]
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
 
     ``prefixes`` are those operations of which only a part is there, but a block-granular prefix of their data.
+    ``collateral`` is damage to what no operation was to change; its suspects, if any, are those nearest to it.
     """
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
     prefixes: frozenset[int] = frozenset()
+    collateral: tuple[Damage, ...] = ()
 
     def of(self, number: int) -> Presence:
         """The presence of operation ``number``."""
@@ -100,8 +95,15 @@ class Oracle:
         self._inodes = inodes
         self._places = Places(history)
         self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
-        self._groups = _groups(self._places)
-        self._changing = frozenset().union(*(self._touchers(thing.identity) for thing in history.things))
+        self._groups = groups(history, self._places)
+        self._directory_operations = frozenset(
+            number
+            for number, operation in enumerate(history.operations, start=1)
+            if isinstance(operation, ops.DIRECTORY_OPERATIONS)
+        )
+        touchers = {thing.identity: self._touchers(thing.identity) for thing in history.things}
+        self._changing = frozenset().union(*touchers.values())
+        self._collateral = Collateral(history, self._places, self._stories, touchers)
 
     def read(self, observation: Observation) -> Reading:
         """What is there of every operation in ``observation`` (which has a tree)."""
@@ -111,12 +113,15 @@ class Oracle:
             findings = list(self._findings(number, seen, explain=False))
             presences.append(_presence({finding.fact for finding in findings}))
             damage += [Damage(f.suspects, f.words) for f in findings if f.suspects - {number}]
-        for group in self._groups:
-            if not any(presences[number - 1] is Presence.PARTIAL for number in group.numbers):
-                damage += group.damage(seen, self._who)
+        collateral = list(self._collateral.damage(seen))
+        torn = [number for number, presence in enumerate(presences, start=1) if presence is Presence.PARTIAL]
+        for group in unexplained(self._groups, seen, torn):
+            # What is made by a write is in no row of the table that is about names.
+            is_of_names = self._directory_operations.issuperset(group.numbers)
+            (damage if is_of_names else collateral).append(self._unexplained(group, seen))
         partial = [number for number in self._history.data if presences[number - 1] is Presence.PARTIAL]
         prefixes = frozenset(number for number in partial if self._leaves_prefix(number, seen))
-        return Reading(tuple(presences), tuple(dict.fromkeys(damage)), prefixes)
+        return Reading(tuple(presences), tuple(dict.fromkeys(damage)), prefixes, tuple(dict.fromkeys(collateral)))
 
     def findings(self, number: int, observation: Observation) -> list[Finding]:
         """Every fact of operation ``number``, as observed, in words."""
@@ -146,6 +151,12 @@ class Oracle:
             for attribute in sorted({*({} if was is None else was.xattrs), *now.xattrs}):
                 if was is None or was.xattrs.get(attribute) != now.xattrs.get(attribute):
                     yield self._attribute(number, thing, attribute, node)
+
+    def _unexplained(self, group: Group, seen: Sightings) -> Damage:
+        """Names that no set of operations explains."""
+        names = zip(group.places, found(group, seen), strict=True)
+        about = [f"{name} is {self._who(there)}" for (_folder, name), there in names if there is not None]
+        return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}")
 
     def _name(self, number: int, place: Place, seen: Sightings) -> Finding:
         """What is at a place that the operation changed."""
@@ -292,55 +303,8 @@ class Oracle:
         return place[1]
 
     def _who(self, found: Iterable[int | None]) -> str:
-        return " or ".join("nothing" if thing is None else self._describe(thing) for thing in sorted(found, key=str))
-
-    def _describe(self, identity: int) -> str:
-        thing = self._history.things[identity]
-        first = min(thing.names, key=lambda name: (name not in self._history.steps[0].names, name))
-        return f"the {thing.kind.value} first known as {first}"
-
-
-class Group:
-    """Operations that change the same names: only some values of all of these names go together."""
-
-    def __init__(self, places: Places, numbers: Sequence[int]) -> None:
-        self.numbers = tuple(numbers)
-        self._places = sorted({place for number in numbers for place in places.changes[number]})
-        self._together = set()
-        for count in range(len(self.numbers) + 1):
-            for there in combinations(self.numbers, count):
-                values = {place: places.initially(place) for place in self._places}
-                for number in there:
-                    values.update(places.changes[number])
-                self._together.add(tuple(values[place] for place in self._places))
-
-    def damage(self, seen: Sightings, who: Callable[[Iterable[int | None]], str]) -> Iterator[Damage]:
-        """What no set of these operations explains."""
-        found = [seen.at(place) if seen.may_be_there(place[0]) else None for place in self._places]
-        if any(there is not None and not there for there in found):
-            return
-        for values in self._together:
-            if all(there is None or value in there for there, value in zip(found, values, strict=True)):
-                return
-        names = [(name, there) for (_folder, name), there in zip(self._places, found, strict=True) if there is not None]
-        about = ", ".join(f"{name} is {who(there)}" for name, there in names)
-        yield Damage(frozenset(self.numbers), f"of the names, {about}")
-
-
-def _groups(places: Places) -> list[Group]:
-    """The operations that change the same names, directly or by a chain of others, where there are not too many."""
-    groups: list[tuple[set[int], set[Place]]] = []
-    for number, changed in enumerate(places.changes):
-        if not changed:
-            continue
-        numbers, names = {number}, set(changed)
-        for group in [group for group in groups if group[1] & names]:
-            groups.remove(group)
-            numbers |= group[0]
-            names |= group[1]
-        groups.append((numbers, names))
-    wanted = (sorted(numbers) for numbers, _names in groups)
-    return [Group(places, numbers) for numbers in wanted if 1 < len(numbers) <= MOST_JOINT_OPERATIONS]
+        things = sorted(found, key=str)
+        return " or ".join("nothing" if thing is None else described(self._history, thing) for thing in things)
 
 
 def _presence(facts: set[Fact]) -> Presence:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bob.judge.calls import Call, covered
+from bob.judge.collateral import Damage
 from bob.judge.contents import Fact
-from bob.judge.presence import Damage, Oracle, Presence, Reading
+from bob.judge.presence import Oracle, Presence, Reading
 from bob.judge.subjects import Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops

@@ -7,7 +7,7 @@ is not known), what is in them. Sometimes nothing does: then an observed name ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from bob.judge.contents import Story
@@ -40,6 +40,11 @@ class Places:
     def initially(self, place: Place) -> int | None:
         """What is at ``place`` in the initial tree."""
         return self._steps[0].get(place)
+
+    def lasting(self) -> list[tuple[Place, int]]:
+        """The names of the initial tree that no operation changes, and what they refer to."""
+        changed = frozenset().union(*self.changes)
+        return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
     def of(self, thing: int) -> list[Place]:
         """Every place that ``thing`` ever had."""
@@ -134,6 +139,18 @@ class Sightings:
         """The names that were found where no operation ever put one."""
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
+    def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
+        """Every name that was found, in order, with what it may be: several things, or none of those that it can be."""
+        return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
+
+    def is_stray(self, path: str) -> bool:
+        """Whether no operation ever put a name there, in a directory that may be one of the workload's."""
+        return not self._bearers(path) and bool(self.folder_of(path))
+
+    def folder_of(self, path: str) -> frozenset[int]:
+        """What the directory of ``path`` may be."""
+        return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())
+
     def fault(self, place: Place) -> str | None:
         """The kernel's word where what is at ``place`` cannot be read."""
         paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
@@ -155,24 +172,23 @@ class Sightings:
         return self._tree[path].fault if path in self._tree else None
 
     def _bearers(self, path: str) -> list[int]:
-        folder, name = path.rsplit("/", 1)
-        parents = self._who.get(folder or "/", frozenset())
+        name = path.rsplit("/", 1)[1]
+        parents = self.folder_of(path)
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Whether things that no operation moved have their old inode numbers: some file systems invent new ones.
+        """Whether most things that no operation moved have their old inode numbers: some file systems invent new ones.
 
         Where there is none to see, numbers are not believed either.
         """
-        checked = 0
+        checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
             self._who[path] = frozenset(bearers)
             if len(bearers) == 1 and node.inode and not self._places.is_moved(bearers[0]):
-                if self._inodes.get(bearers[0], node.inode) != node.inode:
-                    return False
                 checked += bearers[0] in self._inodes
-        return checked > 0
+                agreeing += self._inodes.get(bearers[0]) == node.inode
+        return 2 * agreeing > checked
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
         """Which of ``bearers`` ``node`` may be."""

@@ -38,7 +38,8 @@ def check_prefixes(seed: int) -> None:
         for number in world.all:
             allowed = THERE if number <= last else NOT_THERE
             assert reading.of(number) in allowed, shown(number, set(range(1, last + 1)), set(), workload, seen, reading)
-        assert not reading.damage, shown(0, set(range(1, last + 1)), set(), workload, seen, reading)
+        there = set(range(1, last + 1))
+        assert not (reading.damage or reading.collateral), shown(0, there, set(), workload, seen, reading)
 
 
 def check_whole(seed: int) -> None:
@@ -53,7 +54,7 @@ def check_whole(seed: int) -> None:
     for number in world.all:
         allowed = THERE if number in there else NOT_THERE
         assert reading.of(number) in allowed, shown(number, there, set(), workload, seen, reading)
-    assert not reading.damage, shown(0, there, set(), workload, seen, reading)
+    assert not (reading.damage or reading.collateral), shown(0, there, set(), workload, seen, reading)
 
 
 def check_torn(seed: int) -> None:
@@ -74,7 +75,7 @@ def check_torn(seed: int) -> None:
         if any(made & set(world.named(other)) for other in torn):
             allowed = (*THERE, *NOT_THERE)  # what it was done to may have been lost with its name
         assert reading.of(number) in allowed, shown(number, there, torn, workload, seen, reading)
-    for damage in reading.damage:
+    for damage in (*reading.damage, *reading.collateral):
         assert damage.suspects & torn, shown(0, there, torn, workload, seen, reading)
 
 

@@ -18,6 +18,8 @@ from bob.workload.history import History, Kind, simulate
 from bob.workload.operations import How, Workload
 from bob.workload.pattern import contents
 
+from .executed import executed
+
 SECTOR = 512
 
 
@@ -62,12 +64,10 @@ class World:
         for number in done:
             if not set(self.named(number)) <= alive:
                 return False
+        places = executed(self.history, done)
+        if places is None:
+            return False
         for number in done:
-            # Nothing is made where something is.
-            before = self.places(other for other in done if other < number)
-            for place, thing in self.changed(number).items():
-                if thing is not None and place in before and place not in self.at(number - 1):
-                    return False
             # What is mapped is there.
             operation = self.history.operations[number - 1]
             if isinstance(operation, ops.Write) and operation.how is How.MMAP:
@@ -75,7 +75,7 @@ class World:
                 if len(data.get(self.history.data[number][0], b"")) < self.history.data[number][1] + operation.length:
                     return False
         found: dict[int, int] = {}
-        return all(found.setdefault(self.numbers[thing], thing) == thing for thing in self.places(done).values())
+        return all(found.setdefault(self.numbers[thing], thing) == thing for thing in places.values())
 
     def named(self, number: int) -> list[int]:
         """The things that an operation names: those at its places, their directories, the file that it writes."""
@@ -116,7 +116,9 @@ class World:
     ) -> Observation:
         """The tree when these operations are there, those in ``torn`` (also in ``there``) in part only."""
         torn = torn or {}
-        places = self.places(there, torn)
+        places = None if torn else executed(self.history, there)
+        if places is None:  # no set that can have happened: each name as the operation left it that is there
+            places = self.places(there, torn)
         data = self.contents(there, torn)
         attributes = {thing: dict(inode.xattrs) for thing, inode in self.history.steps[0].inodes.items()}
         for number in sorted(there):

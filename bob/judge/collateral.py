@@ -1,0 +1,157 @@
+"""What no operation was to change, and a crash changed all the same.
+
+The oracle asks of each operation what is there of it. Here the rest of the tree is looked at: whatever no operation of
+the workload touched is as in the initial tree, and whatever one did touch is so outside of what it was to change.
+
+- A name that no operation gave, took or moved refers to what it did; there are no other names.
+- A file has the bytes that it had, but for those that an operation wrote, cut off, or grew the file over.
+- The number of names, the extended attributes, the mode, the owner and, of what no operation touched at all, the time
+  of the last change are what they were; a directory has one link for each directory in it, where it had before.
+- All of it can be read.
+
+The *suspects* of damage are the operations nearest to it: those that touched the same file or directory; if there are
+none, those whose data is found in it, since they may have got its blocks; and if there are none, those that changed
+names beside it. There may be none at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bob.judge.contents import Story
+from bob.judge.sightings import ROOT, Place, Places, Sightings
+from bob.observe.observation import Node
+from bob.workload.history import History, Kind
+from bob.workload.pattern import describe, operations_in
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something that no set of whole operations explains: at least one of ``suspects``, if there are any, is there only
+    in part, or did more than it was to do."""
+
+    suspects: frozenset[int]
+    about: str
+
+
+class Collateral:
+    """Finds damage to what the operations of ``history`` were not to change. ``touchers`` are the operations that have
+    to do with each thing: with its names, its contents, or the names in it."""
+
+    def __init__(
+        self,
+        history: History,
+        places: Places,
+        stories: Mapping[int, Story],
+        touchers: Mapping[int, frozenset[int]],
+    ) -> None:
+        self._history, self._places, self._stories, self._touchers = history, places, stories, touchers
+        self._lasting = places.lasting()
+        self._setters = _setters(history)
+        self._links = _constant_links(history)
+        # Not all that is called changes something: a file may be cut off where it ends.
+        self._unchanged = {
+            thing
+            for thing, inode in history.steps[0].inodes.items()
+            if all(thing not in step.inodes or step.inodes[thing].content == inode.content for step in history.steps)
+        }
+
+    def damage(self, seen: Sightings) -> Iterator[Damage]:
+        """All of it that shows in an observation."""
+        yield from self._names(seen)
+        for path, node, things in seen.sighted():
+            beside = self._beside(seen.folder_of(path))
+            if not things:
+                if seen.is_stray(path):
+                    yield Damage(beside, f"the name {path}: {_what(node)}, which no operation made")
+                continue
+            if node.fault:
+                if not any(self._touchers[thing] for thing in things):
+                    yield Damage(beside, f"{path}: {node.fault}")
+                continue
+            if node.kind == "unreadable":
+                continue
+            # What may be any of several things is damaged if it is so as each of them.
+            found = [list(self._of(thing, path, node, beside)) for thing in sorted(things)]
+            if all(found):
+                yield from found[0]
+
+    def _names(self, seen: Sightings) -> Iterator[Damage]:
+        """Names that no operation changed, and that are gone, or are names of something else."""
+        for place, thing in self._lasting:
+            there = seen.at(place) if seen.may_be_there(place[0]) else None
+            if there is None or thing in there:
+                continue
+            suspects = self._touchers[thing] or self._beside(frozenset({place[0]}))
+            now = "nothing" if there == {None} else "something else"
+            yield Damage(suspects, f"the name {self._path(place)}: {now} instead of {described(self._history, thing)}")
+
+    def _of(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
+        """What is damaged of ``node``, if it is ``thing``."""
+        near = self._touchers[thing] or beside
+        if node.kind == Kind.FILE:
+            yield from self._contents(thing, path, node, beside)
+            links = self._links.get(thing)
+            if links is not None and node.links != links:
+                yield Damage(near, f"the number of names of {path}: {node.links} instead of {links}")
+        first = self._history.steps[0].inodes.get(thing)
+        expected = {} if first is None else first.xattrs
+        for name in sorted({*node.xattrs, *expected} - self._setters.get(thing, set())):
+            if node.xattrs.get(name) != expected.get(name):
+                now = "absent" if name not in node.xattrs else "another" if name in expected else "there"
+                yield Damage(near, f"the attribute {name} of {path}: {now}, though no operation set it")
+
+    def _contents(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
+        """Bytes that no operation was to change, and a size that none could leave."""
+        story, touchers = self._stories[thing], self._touchers[thing]
+        for start, stop, suspects in story.outside(node.content):
+            found = node.content[start:stop]
+            others = frozenset(n for n in operations_in(found) if n <= len(self._history.operations))
+            about = f"bytes {start:,} to {stop:,} of {path}: {describe(found, start)}, where no operation wrote"
+            yield Damage(suspects or touchers or others or beside, about)
+            return
+        if thing in self._unchanged and node.size != len(story.initial):
+            about = f"the size of {path}: {node.size:,} B instead of {len(story.initial):,} B"
+            yield Damage(touchers or beside, about)
+
+    def _beside(self, directories: frozenset[int]) -> frozenset[int]:
+        """The operations that changed names in these directories, or moved them."""
+        return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
+
+    def _path(self, place: Place) -> str:
+        folders = [path for path, thing in self._history.steps[0].names.items() if thing == place[0]]
+        return f"{folders[0].rstrip('/')}/{place[1]}"
+
+
+def described(history: History, thing: int) -> str:
+    """What a person is told of a thing: its kind, and the name it had first."""
+    about = history.things[thing]
+    first = min(about.names, key=lambda name: (name not in history.steps[0].names, name))
+    return f"the {about.kind.value} first known as {first}"
+
+
+def _what(node: Node) -> str:
+    return f"a {node.kind} of {node.size:,} B" if node.kind == Kind.FILE else f"a name of kind {node.kind}"
+
+
+def _setters(history: History) -> dict[int, set[str]]:
+    """The attributes that operations set, of each thing."""
+    found: dict[int, set[str]] = {}
+    for before, after in zip(history.steps, history.steps[1:], strict=False):
+        for thing, inode in after.inodes.items():
+            was = before.inodes.get(thing)
+            if was is not None and inode.xattrs != was.xattrs:
+                found.setdefault(thing, set()).update(inode.xattrs.keys() ^ was.xattrs.keys())
+                found[thing].update(name for name in inode.xattrs if inode.xattrs[name] != was.xattrs.get(name))
+    return found
+
+
+def _constant_links(history: History) -> dict[int, int]:
+    """How many names a file has, where no operation changes that."""
+    found: dict[int, set[int]] = {}
+    for step in history.steps:
+        for thing, inode in step.inodes.items():
+            if thing != ROOT and history.things[thing].kind is Kind.FILE:
+                found.setdefault(thing, set()).add(inode.links)
+    return {thing: links.pop() for thing, links in found.items() if len(links) == 1}

@@ -1,0 +1,225 @@
+"""Which sets of operations can have happened, as far as names can tell.
+
+A crash may leave out any operations. But not every set of them can have happened by itself: a file system refuses to
+make a name that is there (EEXIST), to take away or to move one that is not (ENOENT), and to remove a directory with
+names in it (ENOTEMPTY). A set with an operation that would have been refused explains nothing. Nor does one after which
+a file or directory of the initial tree has no name, though no operation of the workload takes a name of it away.
+
+An operation is judged as the kernel hands it to the file system, after the path was walked: by the inode of the
+directory, and the name in it. So an operation in a directory that was moved before is not refused where that move is
+missing.
+
+The operations are dealt with in *groups*, each by itself: those that change the same names, directly or by a chain of
+others, and then those that have a file or a directory in common as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bob.judge.sightings import ROOT, Place, Places, Sightings
+from bob.workload import operations as ops
+from bob.workload.history import History, Kind
+
+MOST_STATES = 4096
+"""Of operations that can leave their names in more ways than this, all ways are not held against what is there: each
+name is judged by itself."""
+
+_State = tuple[int | None, ...]
+"""What is at each place of a group: a thing, or nothing."""
+
+
+class _Act(Enum):
+    """What an operation does to names."""
+
+    MAKE = "make"
+    LINK = "link"
+    REMOVE = "remove"
+    REMOVE_DIRECTORY = "remove a directory"
+    RENAME = "rename"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation on names: what it does at ``place``, with ``thing``, which is made, linked or moved there, from the
+    place ``old``."""
+
+    number: int
+    act: _Act
+    place: Place
+    thing: int | None = None
+    old: Place | None = None
+
+
+class Group:
+    """Operations of which only some sets can have happened, and what these leave at all places that they change."""
+
+    def __init__(self, history: History, places: Places, steps: Sequence[_Step]) -> None:
+        self.numbers = tuple(step.number for step in steps)
+        self._things = history.things
+        self.places = tuple(sorted({place for number in self.numbers for place in places.changes[number]}))
+        self._at = {place: index for index, place in enumerate(self.places)}
+        self._homes = {thing: places.of(thing) for thing in range(len(history.things))}
+        first: _State = tuple(places.initially(place) for place in self.places)
+        # Of what no operation removes something must be left; what has a name elsewhere has one.
+        kept = {
+            thing
+            for thing in first
+            if thing is not None and not places.is_removed(thing) and all(p in self._at for p in self._homes[thing])
+        }
+        states: set[_State] | None = {first}
+        for step in steps:
+            assert states is not None
+            states |= {after for state in states if (after := self._after(state, step)) is not None}
+            if len(states) > MOST_STATES:
+                states = None
+                break
+        self._states = None if states is None else [state for state in sorted(states, key=str) if kept <= set(state)]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are few enough ways to hold what is there against all of them."""
+        return self._states is not None
+
+    def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
+        """Whether a set of operations that can have happened leaves what was ``found`` at each of ``places``: one of
+        several things, or anything (None)."""
+        return self._states is None or any(
+            all(there is None or value in there for there, value in zip(found, state, strict=True))
+            for state in self._states
+        )
+
+    def _after(self, state: _State, step: _Step) -> _State | None:
+        """What the operation makes of ``state``; None where it would be refused."""
+        at, values = self._at[step.place], list(state)
+        there = state[at]
+        if not self._is_alive(step.place[0], state):
+            return None
+        match step.act:
+            case _Act.MAKE | _Act.LINK:
+                assert step.thing is not None
+                if there is not None or (step.act is _Act.LINK and not self._is_alive(step.thing, state)):
+                    return None
+                values[at] = step.thing
+            case _Act.REMOVE:
+                if there is None or self._is_directory(there):
+                    return None
+                values[at] = None
+            case _Act.REMOVE_DIRECTORY:
+                if there is None or not self._is_directory(there) or not self._is_empty(there, state):
+                    return None
+                values[at] = None
+            case _Act.RENAME:
+                assert step.old is not None
+                moved = state[self._at[step.old]]
+                if moved != step.thing or not self._is_alive(step.old[0], state):
+                    return None
+                assert moved is not None
+                if moved == there:
+                    return state  # two names of one file: rename(2) does nothing
+                if there is not None and (
+                    self._is_directory(there) != self._is_directory(moved)
+                    or (self._is_directory(there) and not self._is_empty(there, state))
+                ):
+                    return None
+                values[self._at[step.old]], values[at] = None, moved
+        return tuple(values)
+
+    def _is_directory(self, thing: int) -> bool:
+        return self._things[thing].kind is Kind.DIRECTORY
+
+    def _is_alive(self, thing: int, state: _State) -> bool:
+        """Whether ``thing`` has a name, or may have one that this group knows nothing of."""
+        homes = self._homes[thing]
+        return thing == ROOT or thing in state or not all(place in self._at for place in homes)
+
+    def _is_empty(self, directory: int, state: _State) -> bool:
+        return not any(
+            value is not None and place[0] == directory for place, value in zip(self.places, state, strict=True)
+        )
+
+
+def unexplained(groups: Iterable[Group], seen: Sightings, torn: Iterable[int]) -> Iterator[Group]:
+    """The groups of which no set that can have happened explains the names that are ``seen``, but not those around
+    them; a group with an operation that is ``torn``, there in part, needs no other explanation."""
+    explained_by_others = {frozenset({number}) for number in torn}
+    for group in groups:
+        numbers = frozenset(group.numbers)
+        if any(less <= numbers for less in explained_by_others) or group.is_explained(found(group, seen)):
+            continue
+        explained_by_others.add(numbers)
+        yield group
+
+
+def found(group: Group, seen: Sightings) -> list[frozenset[int | None] | None]:
+    """What is seen at each place of ``group``; None where that cannot be told."""
+    there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
+    # What is none of the things that it can be is told by the operations on that name.
+    return [None] * len(there) if any(one is not None and not one for one in there) else there
+
+
+def groups(history: History, places: Places) -> list[Group]:
+    """The groups of a workload, those first that change the same names. One within another has the fewer suspects."""
+    steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
+    by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
+    by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
+    wanted: dict[tuple[int, ...], list[_Step]] = {}
+    for keys in (by_name, by_thing):
+        for numbers in _chained(keys):
+            if len(numbers) > 1:
+                wanted[numbers] = [step for step in steps if step.number in numbers]
+    made = [Group(history, places, several) for several in wanted.values()]
+    return [group for group in made if group.is_judged]
+
+
+def _shared(places: Places, step: _Step) -> set[object]:
+    """What else an operation depends on, or others on it: its things and directories, by all the names they ever had,
+    and the names in a directory that it removes."""
+    things = {step.place[0], *(() if step.old is None else (step.old[0],))}
+    if step.thing is not None:
+        things.add(step.thing)
+    shared: set[object] = {place for thing in things for place in places.of(thing)}
+    if step.act in (_Act.REMOVE_DIRECTORY, _Act.RENAME):
+        gone = {thing for place in (step.place, step.old) if place for thing in places.bearers.get(place, [])}
+        shared |= {place for place in places.bearers if place[0] in gone}
+    return shared
+
+
+def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
+    """The numbers, in order, that have a key in common, directly or by a chain of others."""
+    parts: list[tuple[set[int], set[object]]] = []
+    for number, own in keys.items():
+        numbers, together = {number}, set(own)
+        for part in [part for part in parts if part[1] & together]:
+            parts.remove(part)
+            numbers |= part[0]
+            together |= part[1]
+        parts.append((numbers, together))
+    return [tuple(sorted(numbers)) for numbers, _keys in parts]
+
+
+def _step(history: History, places: Places, number: int) -> _Step | None:
+    """Operation ``number`` as it acts on names; None where it changes none."""
+    if not places.changes[number]:
+        return None
+    operation = history.operations[number - 1]
+    before, after = history.steps[number - 1].names, history.steps[number].names
+    match operation:
+        case ops.Rename(old, new):
+            return _Step(number, _Act.RENAME, _place(before, new), before[old], _place(before, old))
+        case ops.Link(_old, new):
+            return _Step(number, _Act.LINK, _place(before, new), after[new])
+        case ops.Unlink(path):
+            return _Step(number, _Act.REMOVE, _place(before, path))
+        case ops.Rmdir(path):
+            return _Step(number, _Act.REMOVE_DIRECTORY, _place(before, path))
+        case ops.Create(path) | ops.Mkdir(path) | ops.Symlink(_, path) | ops.Write(path):
+            return _Step(number, _Act.MAKE, _place(before, path), after[path])
+    raise ValueError(f"an operation on names that is not known: {operation}")
+
+
+def _place(names: Mapping[str, int], path: str) -> Place:
+    folder, name = path.rsplit("/", 1)
+    return names[folder or "/"], name

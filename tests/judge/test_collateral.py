@@ -1,0 +1,241 @@
+"""Nothing else changed: whatever an operation was not to change is held against the initial tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+
+import pytest
+from workload.generators import random_workload
+
+from bob.judge.presence import Presence, Reading
+from bob.observe.observation import Node, Observation
+from bob.workload.history import Kind
+from bob.workload.language import parse
+from bob.workload.operations import Finish, Workload
+from bob.workload.pattern import STALE_CELL, contents
+
+from .worlds import World
+
+SETUP = "mkdir /d; mkdir /d/sub; write /d/sub/in 0 100; write /d/a 0 8K; write /d/b 0 4K; mkdir /e; write /e/gone 0 4K"
+Tree = dict[str, Node]
+
+
+def world_of(operations: str, setup: str = SETUP) -> World:
+    return World.of(Workload("made up", parse(setup), parse(operations), Finish("natural", natural=True)))
+
+
+def read(world: World, tree: Mapping[str, Node]) -> Reading:
+    return world.oracle().read(Observation(True, None, tree))
+
+
+def done(world: World) -> Tree:
+    return dict(world.crash(world.all).tree or {})
+
+
+def with_content(node: Node, content: bytes) -> Node:
+    return replace(node, content=content, size=len(content))
+
+
+def bytes_before_an_append(tree: Tree) -> None:
+    tree["/d/a"] = with_content(tree["/d/a"], bytes(8192) + tree["/d/a"].content[8192:])
+
+
+def rest_of_an_overwritten_block(tree: Tree) -> None:
+    tree["/d/a"] = with_content(tree["/d/a"], tree["/d/a"].content[:200] + bytes(7992))
+
+
+def an_emptied_renamed_file(tree: Tree) -> None:
+    tree["/e/a"] = with_content(tree["/e/a"], b"")
+
+
+def a_lost_first_name(tree: Tree) -> None:
+    del tree["/d/a"]
+    tree["/e/a"] = replace(tree["/e/a"], links=1)
+
+
+def garbage_in_a_new_directory(tree: Tree) -> None:
+    tree["/d/new/garbage"] = Node("file", 99)
+
+
+def a_name_that_nothing_gave(tree: Tree) -> None:
+    tree["/d/stray"] = Node("file", 99)
+
+
+def a_moved_directory_without_its_contents(tree: Tree) -> None:
+    del tree["/e/sub/in"]
+
+
+def a_lost_neighbour(tree: Tree) -> None:
+    del tree["/d/b"]
+
+
+def freed_blocks_given_away(tree: Tree) -> None:
+    tree["/e/gone"] = with_content(tree["/e/gone"], contents(2, 8192, 4096))
+
+
+@pytest.mark.parametrize(
+    ("operations", "spoil", "suspects", "there"),
+    [
+        ("append /d/a 4K", bytes_before_an_append, {1}, None),
+        ("write /d/a 100 100", rest_of_an_overwritten_block, {1}, None),
+        ("rename /d/a /e/a", an_emptied_renamed_file, {1}, None),
+        ("link /d/a /e/a", a_lost_first_name, {1}, None),
+        ("mkdir /d/new", garbage_in_a_new_directory, {1}, None),
+        ("create /d/new", a_name_that_nothing_gave, {1}, None),
+        ("append /e/gone 10", a_name_that_nothing_gave, set(), None),
+        ("rename /d/sub /e/sub", a_moved_directory_without_its_contents, {1}, None),
+        ("create /d/new", a_lost_neighbour, {1}, None),
+        ("unlink /e/gone; append /d/a 4K", freed_blocks_given_away, {1}, {2}),
+        ("rename /d/b /e/gone; append /d/a 4K", freed_blocks_given_away, {1}, {2}),
+    ],
+)
+def test_made_up_trees_are_damage(
+    operations: str, spoil: Callable[[Tree], None], suspects: set[int], there: set[int] | None
+) -> None:
+    world = world_of(operations)
+    tree = dict(world.crash(world.all if there is None else there).tree or {})
+    assert not read(world, tree).collateral
+    spoil(tree)
+    found = read(world, tree).collateral
+    assert found, "read as undamaged"
+    assert all(damage.suspects == suspects for damage in found), found
+
+
+def test_a_set_that_would_have_been_refused_explains_nothing() -> None:
+    """f2fs with fsync_mode=posix: the rename is not there, the create is, which would have found the name taken."""
+    world = world_of("rename /d/a /d/moved; create /d/a")
+    tree = dict(world.step(0).tree or {})
+    tree["/d/a"] = Node("file", world.numbers[world.history.steps[2].names["/d/a"]])
+    (damage,) = read(world, tree).damage
+    assert damage.suspects == {1, 2}
+
+
+def test_what_was_moved_into_a_directory_that_is_not_there_is_lost() -> None:
+    world = world_of("mkdir /new; rename /d/a /new/a")
+    tree = dict(world.step(0).tree or {})
+    del tree["/d/a"]
+    (damage,) = read(world, tree).damage
+    assert damage.suspects == {1, 2}
+
+
+def test_a_removed_directory_that_was_not_empty() -> None:
+    world = world_of("unlink /d/sub/in; rmdir /d/sub; create /d/new")
+    tree = {path: node for path, node in done(world).items() if path != "/d/new"}
+    assert not read(world, tree).damage
+    world = world_of("create /d/sub/x; unlink /d/sub/x; unlink /d/sub/in; rmdir /d/sub")
+    tree = dict(world.crash({1, 2, 3}).tree or {})
+    assert not read(world, tree).damage
+
+
+# Whatever is spoiled of a tree that no operation touched shows, whatever sets of operations are there.
+
+
+def bystanders(world: World, tree: Mapping[str, Node]) -> Iterator[str]:
+    """The names that no operation of the workload has anything to do with, nor with a directory above them."""
+    steps = [step.names for step in world.history.steps]
+    touched = {thing for number in world.all for thing in world.named(number)}
+    for path in sorted(tree):
+        things = {names.get(path) for names in steps}
+        if len(things) == 1 and None not in things and not things & touched:
+            yield path
+
+
+def spoiled(rng: Random, tree: Tree, path: str) -> str:
+    """Spoil ``path`` in one way; which."""
+    node = tree[path]
+    ways = ["gone", "kind", "attribute", "fault"]
+    if node.kind == Kind.FILE:
+        ways += ["links", "longer"]
+        ways += ["shorter", "byte", "zeros", "stale"] if node.content else []
+    way = rng.choice(ways)
+    middle = rng.randrange(len(node.content)) if node.content else 0
+    match way:
+        case "gone":
+            for name in [name for name in tree if name == path or name.startswith(path + "/")]:
+                del tree[name]
+        case "kind":
+            kind = "symlink" if node.kind != "symlink" else "file"
+            tree[path] = replace(node, kind=kind, target="elsewhere", content=b"", size=0)
+        case "attribute":
+            tree[path] = replace(node, xattrs={**node.xattrs, "user.nobody": b"1"})
+        case "fault":
+            tree[path] = replace(node, fault="Input/output error", content=b"")
+        case "links":
+            tree[path] = replace(node, links=node.links + rng.choice([-1, 1]))
+        case "longer":
+            tree[path] = with_content(node, node.content + bytes(rng.choice([1, 4096])))
+        case "shorter":
+            tree[path] = with_content(node, node.content[:middle])
+        case "byte":
+            spot = bytes([node.content[middle] ^ 0xFF])
+            tree[path] = with_content(node, node.content[:middle] + spot + node.content[middle + 1 :])
+        case "zeros":
+            tree[path] = with_content(node, node.content[:middle] + bytes(len(node.content) - middle))
+        case "stale":
+            tree[path] = with_content(node, (STALE_CELL * len(node.content))[: len(node.content)])
+    return way
+
+
+@pytest.mark.parametrize("seed", range(0, 600, 200))
+def test_what_no_operation_touched_is_watched(seed: int) -> None:
+    ways: set[str] = set()
+    for number in range(seed, seed + 200):
+        rng = Random(number)
+        world = World.of(random_workload(rng))
+        there = {one for one in world.all if rng.random() < 0.6}
+        if not world.is_possible(there):
+            continue
+        tree = dict(world.crash(there).tree or {})
+        if not (alone := list(bystanders(world, tree))):
+            continue
+        path = rng.choice(alone)
+        way = spoiled(rng, tree, path)
+        ways.add(way)
+        reading = read(world, tree)
+        assert reading.collateral, (number, path, way, world.history.operations)
+    assert len(ways) > 7
+
+
+@pytest.mark.parametrize("seed", range(0, 600, 200))
+def test_a_name_that_nothing_gave_is_seen(seed: int) -> None:
+    for number in range(seed, seed + 200):
+        rng = Random(number)
+        world = World.of(random_workload(rng))
+        there = {one for one in world.all if rng.random() < 0.6}
+        if not world.is_possible(there):
+            continue
+        tree = dict(world.crash(there).tree or {})
+        folders = ["", *(path for path, node in sorted(tree.items()) if node.kind == Kind.DIRECTORY)]
+        path = f"{rng.choice(folders)}/stray"
+        tree[path] = Node(rng.choice(["file", "directory", "symlink"]), 9999)
+        assert [one for one in read(world, tree).collateral if path in one.about], (number, path)
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 200))
+def test_no_tree_that_no_set_of_operations_leaves_reads_as_whole(seed: int) -> None:
+    """Names exchanged, given twice or taken away: unless some set of operations leaves just these, it shows."""
+    for number in range(seed, seed + 200):
+        rng = Random(number)
+        world = World.of(random_workload(rng, rng.randint(1, 5)))
+        every = [{n for n in world.all if mask >> n - 1 & 1} for mask in range(1 << len(world.all))]
+        possible = [there for there in every if world.is_possible(there)]
+        trees = [dict(world.crash(there).tree or {}) for there in possible]
+        tree = dict(rng.choice(trees))
+        files = [path for path, node in sorted(tree.items()) if node.kind == Kind.FILE]
+        if len(files) < 2:
+            continue
+        one, other = rng.sample(files, 2)
+        match rng.randrange(3):
+            case 0:
+                tree[one], tree[other] = tree[other], tree[one]
+            case 1:
+                tree[one] = tree[other]
+            case 2:
+                del tree[one]
+        numbers = {path: (node.kind, node.inode) for path, node in tree.items()}
+        if any(numbers == {path: (node.kind, node.inode) for path, node in t.items()} for t in trees):
+            continue
+        reading = read(world, tree)
+        assert reading.collateral or reading.damage or Presence.PARTIAL in reading.presences, (number, one, other)
