@@ -28,7 +28,7 @@ LOGGED_SECONDS = 120
 EPOCH = 1_700_000_000
 """What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
 
-SECTORS_READ, SECTORS_WRITTEN = 2, 6
+SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 
 SECTOR = 512
