@@ -23,7 +23,7 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.guest.agent_client import Agent, AgentBroken
+from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
@@ -222,7 +222,7 @@ class Pipeline:
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     observed = self._observe(agent, recorded, told)
                 except (GuestLost, AgentBroken, UsageError) as loss:
-                    lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
+                    lost, died = what_happened(loss), isinstance(loss, GuestLost)
                     observed = Observed((), Findings(), recorded.asked.nothing_explored(), lost, died=died)
                 if observed.lost is not None:
                     agent = None
@@ -307,7 +307,7 @@ class Pipeline:
                 try:
                     self._record(agent, work, number)
                 except (GuestLost, AgentBroken) as loss:
-                    self._refuse(work, number, f"the guest was lost while recording: {loss}")
+                    self._refuse(work, number, what_happened(loss, " while recording"))
                     return numbers[place + 1 :]
         return ()
 

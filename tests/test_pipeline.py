@@ -148,12 +148,18 @@ def test_a_guest_is_made_ready_while_the_first_workload_is_recorded(
     assert all(isinstance(item, Explored) and item.observed == OBSERVED for item in found), "it costs no workload"
 
 
-@pytest.mark.parametrize("loss", [LOSS, AgentBroken("the agent failed at record: KeyError")])
-def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path, loss: BobError) -> None:
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        (LOSS, f"the guest was lost while recording: {LOSS}"),
+        (AgentBroken("the agent failed at record: KeyError"), "'the agent failed at record: KeyError'"),
+    ],
+)
+def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path, loss: BobError, told: str) -> None:
     world.recording = at(2, loss)
     found = results(pipeline(tmp_path))
     assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
-    assert f"the guest was lost while recording: {loss}" in str(found[2])
+    assert told in str(found[2])
     assert world.guests.count(Clock.VIRTUAL) == 2
     # the new guest is given the base that the old one made: states are built on the one that was recorded on
     assert world.made == [samples.WORKLOAD.setup]
@@ -198,11 +204,18 @@ def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed
     return found
 
 
-@pytest.mark.parametrize("losses", [[LOSS, LOSS], [AgentBroken("it failed")], [UsageError("it refused")]])
-def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError]) -> None:
+@pytest.mark.parametrize(
+    ("losses", "told"),
+    [
+        ([LOSS, LOSS], f"the guest was lost: {LOSS}"),
+        ([AgentBroken("the agent failed at observe: it broke")], "the agent failed at observe: it broke"),
+        ([UsageError("no such thing")], "the guest refused it: no such thing"),
+    ],
+)
+def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError], told: str) -> None:
     found = observed_after(world, tmp_path, *losses)
     [lost] = [observed for observed in found if observed.lost]
-    assert lost.lost == f"the guest was lost: {losses[0]}"
+    assert lost.lost == told
     assert lost.coverage.explored == 0
     assert lost.coverage.exhaustive is None
 

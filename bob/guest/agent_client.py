@@ -39,7 +39,20 @@ class Stream(Protocol):
 
 
 class AgentBroken(BobError):
-    """The agent itself failed: a mistake of bob's, not of the guest's file system."""
+    """The agent itself failed: a mistake of bob's, not of the guest's file system. The message says so."""
+
+
+def what_happened(failure: BobError, when: str = "") -> str:
+    """In words, why a guest has no answer: it was lost, or its agent failed, or refused what was asked.
+
+    ``when`` the guest was lost, if it is to be said: " while recording".
+    """
+    match failure:
+        case AgentBroken():
+            return str(failure)
+        case UsageError():
+            return f"the guest refused it: {failure}"
+    return f"the guest was lost{when}: {failure}"
 
 
 def agent_file() -> bytes:

@@ -11,7 +11,7 @@ from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import UsageError
-from bob.guest.agent_client import Agent, AgentBroken
+from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.loss import GuestLost
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
@@ -81,7 +81,7 @@ def explore(
         if disks is not None:
             disks.update(rounds.new_disks)
     except (GuestLost, AgentBroken, UsageError) as loss:
-        lost, died = f"the guest was lost: {loss}", isinstance(loss, GuestLost)
+        lost, died = what_happened(loss), isinstance(loss, GuestLost)
     except Mispredicted as wrong:
         lost = str(wrong)
     if rounds is None:

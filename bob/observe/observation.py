@@ -15,6 +15,11 @@ class Node:
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``content`` is the whole file as it
     can be read (bytes); ``size`` what stat says (bytes). ``fault`` is the kernel's word where something below this name
     could not be read.
+
+    ``mode`` (the permission bits), ``uid``, ``gid`` and ``mtime`` are None where they were not observed: of what stat
+    does not know, and in what older runs have kept; there the ``links`` of a directory are always 1, too. ``mtime`` is
+    in ns since 1970 where it was set when the base image was made, and 0 where it was set since: by an operation, by
+    recovery, or when it was looked at.
     """
 
     kind: str
@@ -25,6 +30,10 @@ class Node:
     target: str = ""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     fault: str | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    mtime: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +125,8 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
         target=entry.get("target", ""),
         xattrs={name: chunks[number] for name, number in entry.get("xattrs", {}).items()},
         fault=entry.get("fault"),
+        mode=entry.get("mode"),
+        uid=entry.get("uid"),
+        gid=entry.get("gid"),
+        mtime=entry.get("mtime"),
     )

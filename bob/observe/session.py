@@ -118,7 +118,7 @@ class Session:
             traced.append(accesses(self._decoder.events(contents[position : position + length])))
             position += length
             if traced[-1].sectors_read != sectors:
-                raise AgentBroken("the trace of what recovery read is not complete")
+                raise AgentBroken("the agent failed: the trace of what recovery read is not complete")
         if self._watched is None:
             return [Mounted(outcome, ()) for outcome in outcomes]
         self._choose_lookups(traced, self._watched)

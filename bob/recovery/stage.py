@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.guest.agent_client import Agent, AgentBroken
+from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock
@@ -79,7 +79,7 @@ class Recoveries:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")
             return True
         except (GuestLost, AgentBroken) as loss:
-            run.save_refusal(folder, workload, f"the guest was lost while recording: {loss}")
+            run.save_refusal(folder, workload, what_happened(loss, " while recording"))
             return False
         run.save_base(base)
         run.save_recording(folder, workload, base, recording)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bob.guest.agent import look
+from bob.guest.agent.devices import EPOCH
 from bob.guest.agent.look import Look, describe
 
 
@@ -37,6 +38,23 @@ def test_a_tree_is_found_as_it_is(tmp_path: Path) -> None:
     assert tree["/d/a"]["inode"] == (tmp_path / "d/a").stat().st_ino
     assert tree["/empty"]["content"] == ()
     assert tree["/s"]["target"] == "/nowhere"
+
+
+def test_what_stat_says_is_found(tmp_path: Path) -> None:
+    (tmp_path / "d/e").mkdir(parents=True)
+    (tmp_path / "d/f").mkdir()
+    (tmp_path / "a").touch()
+    (tmp_path / "s").symlink_to("a")
+    (tmp_path / "d").chmod(0o1751)
+    (tmp_path / "a").chmod(0o4604)
+    before = EPOCH * 10**9 - 1
+    os.utime(tmp_path / "a", ns=(0, before))
+    os.utime(tmp_path / "d", ns=(0, before + 1))
+    tree = found(Look(str(tmp_path)))
+    assert (tree["/d"]["mode"], tree["/a"]["mode"], tree["/s"]["mode"]) == (0o1751, 0o4604, 0o777)
+    assert (tree["/d"]["mtime"], tree["/a"]["mtime"], tree["/s"]["mtime"]) == (0, before, 0)
+    assert tree["/d"]["links"] == (tmp_path / "d").stat().st_nlink
+    assert {(entry["uid"], entry["gid"]) for entry in tree.values()} == {(os.getuid(), os.getgid())}
 
 
 def test_equal_contents_have_one_number_whenever_they_are_seen(tmp_path: Path) -> None:
@@ -119,6 +137,7 @@ def test_what_cannot_be_read_is_at_fault_and_the_rest_is_found(
     tree = found(Look(str(tmp_path)))
     assert {path: (entry["kind"], entry["fault"]) for path, entry in tree.items() if "fault" in entry} == expected
     assert tree["/good"]["size"] == 1
+    assert ("mode" in tree["/bad"]) == (call != "lstat")
 
 
 def test_what_was_read_before_a_fault_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +154,7 @@ def test_a_folder_that_cannot_be_listed_keeps_its_inode(tmp_path: Path, monkeypa
     Faulty(monkeypatch, "listdir", "bad")
     entry = found(Look(str(tmp_path)))["/bad"]
     assert entry["kind"] == "directory"
+    assert entry["mode"] == (tmp_path / "bad").stat().st_mode & 0o7777
     assert entry["inode"] == (tmp_path / "bad").stat().st_ino
     assert entry["fault"] == "cannot be listed: Structure needs cleaning"
 

@@ -10,6 +10,7 @@ import pytest
 
 from bob.crash.image import Run
 from bob.errors import UsageError
+from bob.guest.agent.devices import BASE_EPOCH
 from bob.guest.agent.mounts import ROOT
 from bob.guest.agent_client import AgentBroken
 from bob.guest.spec import Clock
@@ -57,6 +58,23 @@ def test_everything_kept_is_the_final_tree_and_nothing_kept_the_initial_one(
         assert found(first) == expected(each.workload, 0)
         assert last.mounted
     assert found(observe(observing.agent, taken, [taken.last])[0]) == expected(WRITES, 4)
+
+
+def test_what_stat_says_tells_the_base_from_what_came_later(taken: Taken, observing: Inhabited) -> None:
+    first, last = observe(observing.agent, taken, [taken.first, taken.last])
+    assert first.tree is not None
+    assert last.tree is not None
+    assert {(node.uid, node.gid) for node in first.tree.values()} == {(0, 0)}
+    assert {path: (node.mode, node.links) for path, node in first.tree.items()} == {
+        "/b": (0o644, 1), "/d": (0o755, 2), "/d/a": (0o644, 1), "/s": (0o777, 1),
+    }  # fmt: skip
+    for node in first.tree.values():
+        assert 0 < (node.mtime or 0) - BASE_EPOCH * 10**9 < 3600 * 10**9
+    written = {path for path, node in last.tree.items() if node.mtime == 0}
+    assert written
+    assert {path: node for path, node in last.tree.items() if path not in written and path in first.tree} == {
+        path: node for path, node in first.tree.items() if path in last.tree.keys() - written
+    }
 
 
 def test_another_base_of_the_same_name_takes_the_place_of_the_first(taken: Taken, observing: Inhabited) -> None:
@@ -153,6 +171,8 @@ def scratch_device(guest: Inhabited) -> str:
 def test_crash_states_are_in_memory_where_the_guest_has_it_and_else_on_a_loop_device(
     taken: Taken, observing: Inhabited, recording: Inhabited
 ) -> None:
+    for guest in (observing, recording):
+        drop_base(guest.agent, taken.base)  # it may have made another one of this name since
     seen = [observe(guest.agent, taken, taken.states(6)) for guest in (observing, recording)]
     assert [scratch_device(guest)[:4] for guest in (observing, recording)] == ["dm-0", "loop"]
     assert seen[0] == seen[1]

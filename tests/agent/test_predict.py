@@ -142,7 +142,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
 
     monkeypatch.setattr(sessions, "accesses", drop)
     observed = explored(recording, taken)
-    assert observed.lost == "the guest was lost: the trace of what recovery read is not complete"
+    assert observed.lost == "the agent failed: the trace of what recovery read is not complete"
     assert {one.outcome for one in observed.states} == {None}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -85,3 +86,10 @@ def test_a_difference_is_of_what_is_observed() -> None:
     one, other = (Observation(True, None, {"/a": Node("file", inode, content=b"x", size=1)}) for inode in (12, 13))
     assert difference(one, one) is None
     assert "inode 13" in (difference(one, other) or "")
+
+
+def test_a_mode_is_compared_and_a_time_is_not() -> None:
+    node = Node("directory", 12, 2, mode=0o755, uid=0, gid=0, mtime=7)
+    before = Observation(True, None, {"/d": node})
+    assert difference(before, Observation(True, None, {"/d": replace(node, mtime=0)})) is None
+    assert "mode 0700" in (difference(before, Observation(True, None, {"/d": replace(node, mode=0o700)})) or "")

@@ -252,7 +252,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: i
     agent = FakeAgent()
     agent.forgets = sector
     seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.lost == "the guest was lost: the trace of what recovery read is not complete"
+    assert seen.lost == "the agent failed: the trace of what recovery read is not complete"
     assert {one.outcome for one in seen.states} == {None}
 
 
@@ -316,15 +316,22 @@ def test_a_budget_that_ends_is_no_claim() -> None:
     assert (seen.coverage, len(seen.states), seen.lost) == (States(4, 5, 9, None, 4), 4, None)
 
 
-@pytest.mark.parametrize("failure", [LOSS, AgentBroken("the agent failed at observe: it broke"), UsageError("refused")])
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (LOSS, f"the guest was lost: {LOSS}"),
+        (AgentBroken("the agent failed at observe: it broke"), "the agent failed at observe: it broke"),
+        (UsageError("no such thing"), "the guest refused it: no such thing"),
+    ],
+)
 @pytest.mark.parametrize("fails", range(6))
 @pytest.mark.usefixtures("few")
-def test_a_loss_leaves_what_was_known(failure: BobError, fails: int) -> None:
+def test_a_loss_leaves_what_was_known(failure: BobError, words: str, fails: int) -> None:
     whole, _told, _plan = explored(FakeAgent())
     seen, told, _plan = explored(FakeAgent(fails, failure))
     requests = max(0, fails - 3)  # has_base, put_base and observe_prepare come first
     known = [one for one in seen.states if one.outcome is not None]
-    assert seen.lost == f"the guest was lost: {failure}"
+    assert seen.lost == words
     assert len(known) == 3 * requests == sum(told) == seen.coverage.explored
     assert seen.coverage.exhaustive is None
     assert seen.coverage.legal_sectors == 9

@@ -27,8 +27,11 @@ LOGGED_SECONDS = 120
 """How long the target may take to log what was written."""
 EPOCH = 1_700_000_000
 """What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
+BASE_EPOCH = EPOCH - 12 * 3600
+"""And what it says when a base image is made: long before, so that each time stamp tells which of the two set it, but
+less than the day after which a read sets a new one (relatime_need_update in fs/inode.c)."""
 
-SECTORS_READ, SECTORS_WRITTEN = 2, 6
+SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8
 """The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
 
 SECTOR = 512
@@ -184,7 +187,7 @@ def read_text(path: str) -> str:
 
 def run(*command: str) -> str:
     """Run a program to its end; what it printed. Its failure is a refusal that quotes it."""
-    environment = {**_plain(), "E2FSPROGS_FAKE_TIME": str(EPOCH)}
+    environment = {**_plain(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
     except FileNotFoundError:

@@ -11,16 +11,25 @@ import os
 import stat
 from typing import Any, Optional
 
+from bob.guest.agent.devices import EPOCH
+
 CHUNK = 4096
 PIECE = 1024 * 1024
 LONGEST = 256 * 1024 * 1024
 """How much of a file is read (bytes): a damaged size may be anything."""
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
+RECORDED_NS = EPOCH * 1_000_000_000
+"""A time that was set by a recording, by recovery or while it was looked at is not before this (ns)."""
 
 Xattrs = tuple[tuple[str, int], ...]
-Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[str]]
-"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, fault."""
+Status = tuple[int, int, int, int]
+"""Permission bits, owner, group, time of modification (ns; 0 if it was not set when the base image was made)."""
+Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[Status], Optional[str]]
+"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, what else
+stat says (None where it says nothing), fault."""
+UNKNOWN: Entry = ("directory", 0, 1, 0, (), "", (), None, None)
+"""A directory of which nothing is known."""
 Tree = tuple[tuple[str, Entry], ...]
 """(path, entry), by path."""
 
@@ -44,7 +53,7 @@ class Look:
         try:
             os.chdir(self.root)
         except OSError as error:
-            return (("/", ("directory", 0, 1, 0, (), "", (), f"cannot be listed: {error.strerror}")),)
+            return (("/", _with_fault(UNKNOWN, f"cannot be listed: {error.strerror}")),)
         else:
             found = self._found()
         finally:  # who stays inside keeps it from being unmounted
@@ -61,10 +70,8 @@ class Look:
             try:
                 names = os.listdir(folder[1:] or ".")
             except OSError as error:
-                fault = f"cannot be listed: {error.strerror}"
                 path = folder or "/"
-                _kind, inode, *_ = found.get(path, ("", 0))
-                found[path] = ("directory", inode, 1, 0, (), "", (), fault)
+                found[path] = _with_fault(found.get(path, UNKNOWN), f"cannot be listed: {error.strerror}")
                 continue
             for name in names:
                 if not folder and (name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX)):
@@ -79,24 +86,26 @@ class Look:
         try:
             status = os.lstat(path)
         except OSError as error:
-            return ("unreadable", 0, 1, 0, (), "", (), error.strerror)
+            return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
         mode, links, size = status.st_mode, status.st_nlink, status.st_size
         inode = status.st_ino if self.lasting_inodes else 0
+        modified = status.st_mtime_ns
+        more = (mode & 0o7777, status.st_uid, status.st_gid, modified if modified < RECORDED_NS else 0)
         content: tuple[int, ...] = ()
         fault: str | None = None
         if stat.S_ISREG(mode):
             content, fault = self._content(path, size)
             xattrs, other_fault = self._xattrs(path)
-            return ("file", inode, links, size, content, "", xattrs, fault or other_fault)
+            return ("file", inode, links, size, content, "", xattrs, more, fault or other_fault)
         if stat.S_ISDIR(mode):
             xattrs, fault = self._xattrs(path)
-            return ("directory", inode, 1, 0, (), "", xattrs, fault)
+            return ("directory", inode, links, 0, (), "", xattrs, more, fault)
         if not stat.S_ISLNK(mode):
-            return ("other", inode, links, 0, (), "", (), None)
+            return ("other", inode, links, 0, (), "", (), more, None)
         try:
-            return ("symlink", inode, links, 0, (), os.readlink(path), (), None)
+            return ("symlink", inode, links, 0, (), os.readlink(path), (), more, None)
         except OSError as error:
-            return ("symlink", inode, links, 0, (), "", (), error.strerror)
+            return ("symlink", inode, links, 0, (), "", (), more, error.strerror)
 
     def _content(self, path: str, size: int) -> tuple[tuple[int, ...], str | None]:
         """What can be read of a file, and what went wrong with the rest."""
@@ -141,6 +150,10 @@ class Look:
         return number
 
 
+def _with_fault(entry: Entry, fault: str) -> Entry:
+    return (*entry[:-1], fault)
+
+
 def describe(tree: Tree) -> dict[str, dict[str, Any]]:
     """A tree as it travels: of each entry what there is to be said."""
     return {path: _describe_entry(*entry) for path, entry in tree}
@@ -154,6 +167,7 @@ def _describe_entry(
     content: tuple[int, ...],
     target: str,
     xattrs: Xattrs,
+    more: Status | None,
     fault: str | None,
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"kind": kind, "inode": inode, "links": links, "size": size, "content": content}
@@ -161,6 +175,8 @@ def _describe_entry(
         entry["target"] = target
     if xattrs:
         entry["xattrs"] = dict(xattrs)
+    if more:
+        entry.update(zip(("mode", "uid", "gid", "mtime"), more))
     if fault:
         entry["fault"] = fault
     return entry

@@ -11,6 +11,7 @@ from typing import Any
 from bob.guest.agent import medium
 from bob.guest.agent.block_log import read_log, writes
 from bob.guest.agent.devices import (
+    BASE_EPOCH,
     EPOCH,
     SECTORS_WRITTEN,
     WORK,
@@ -37,9 +38,9 @@ QUIET_POLLS = 3
 ALIGNMENT_SECONDS = 20
 
 
-def set_clock() -> None:
-    """Set the wall clock to the epoch of recordings."""
-    time.clock_settime(time.CLOCK_REALTIME, EPOCH)
+def set_clock(seconds: int = EPOCH) -> None:
+    """Set the wall clock, to the epoch of recordings unless another one is given."""
+    time.clock_settime(time.CLOCK_REALTIME, seconds)
 
 
 def make_base(
@@ -52,7 +53,7 @@ def make_base(
     """
     device = medium.medium_of(length, cell.encode())
     with Loop(device.work_path) as loop:
-        set_clock()
+        set_clock(BASE_EPOCH)
         printed = run(*[loop.path if word == "DEVICE" else word for word in mkfs])
         mount_or_refuse(loop.path, fs, options)
         effective = effective_options()
@@ -60,6 +61,7 @@ def make_base(
         perform_all(setup, blob, ROOT, lambda _text: None)
         os.sync()
         unmount()
+    set_clock()
     runs = device.adopt(base)
     packed = pack(device.pristine, runs)
     medium.bases[base] = medium.Base(length, cell.encode(), packed)

@@ -12,7 +12,7 @@ the file ``format`` of the kind. All is little-endian, as the guests are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 PAGE_BYTES = 4096
 _HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
@@ -24,6 +24,19 @@ are times, of one word."""
 
 _ID = re.compile(r"^ID: (\d+)$", re.M)
 _FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
+
+Pipe = Callable[[], bytes]
+"""Reads a page of the buffer; raises BlockingIOError when that was all."""
+
+
+def drained(read: Pipe) -> bytes:
+    """All the pages there are, as they travel."""
+    pages: list[bytes] = []
+    try:
+        while True:
+            pages.append(used(read()))
+    except BlockingIOError:
+        return b"".join(pages)
 
 
 def used(page: bytes) -> bytes:

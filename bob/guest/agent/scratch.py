@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import NamedTuple
 
-from bob.guest.agent.devices import SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
+from bob.guest.agent.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
 from bob.guest.agent.images import SECTOR, Runs
 from bob.guest.agent.medium import Medium
 from bob.guest.agent.mounts import KernelLog
 from bob.guest.agent.ram_disk import RamDisk
-from bob.guest.agent.ring_buffer import PAGE_BYTES, kind_at, places, used
+from bob.guest.agent.ring_buffer import PAGE_BYTES, Pipe, drained, kind_at, places
 from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
 TRACE_KIB = 4096
@@ -39,6 +42,54 @@ is no __bh_read_batch.) Then all that is read counts as used."""
 SMALL = 64 * 1024 * 1024
 """Of an image up to this size (bytes) each audit compares all; of larger ones, what was written since the last one."""
 
+MOST_EMPTY_READS = 1000
+"""So often in a row the kernel may give nothing of its trace though there is something."""
+UNDER_WAY_SECONDS = 30.0
+"""So long may requests take that a mount which failed has left behind."""
+POLL_SECONDS = 0.001
+
+
+class Counts(NamedTuple):
+    """How many sectors a device has counted."""
+
+    read: int
+    written: int
+
+
+def counts(stat: Callable[[], bytes]) -> Counts:
+    """What a device has counted, by its file ``stat``, when nothing of it is under way any more.
+
+    An unmount waits for all requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then.
+    """
+    deadline = time.monotonic() + UNDER_WAY_SECONDS
+    while True:
+        fields = stat().split()
+        if fields[IN_FLIGHT] == b"0":
+            return Counts(int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN]))
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{int(fields[IN_FLIGHT])} requests of the scratch device are still under way")
+        time.sleep(POLL_SECONDS)
+
+
+def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
+    """``read``, a read of ``trace_pipe_raw``, again where it gives nothing; ``more`` says whether there are events.
+
+    Nothing is no end: the kernel finds no page, then looks whether the buffer is empty, and an event may have come in
+    between (tracing_buffers_read in kernel/trace/trace.c). Nor is a buffer empty in which there is only what was thrown
+    away (rb_per_cpu_empty in kernel/trace/ring_buffer.c).
+    """
+
+    def read_on() -> bytes:
+        for _ in range(MOST_EMPTY_READS):
+            if page := read():
+                return page
+            if not more():
+                raise BlockingIOError
+            time.sleep(POLL_SECONDS)
+        raise RuntimeError("the kernel's trace cannot be read to its end")
+
+    return read_on
+
 
 class Scratch:
     """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
@@ -65,7 +116,8 @@ class Scratch:
                     events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
             self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB))
             raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
-            self.pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
             self.layouts = self.trace.layouts()
             self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
@@ -91,15 +143,9 @@ class Scratch:
     def accessed(self) -> tuple[bytes, int, Runs]:
         """What was done to the device since the last call: the trace's pages, how many sectors were read by the
         device's own count, and what was written: as many sectors as the device has counted."""
-        pages: list[bytes] = []
-        try:
-            while True:
-                pages.append(used(os.read(self.pipe, PAGE_BYTES)))
-        except BlockingIOError:  # that was all: the last unmount has waited for what was under way
-            pass
-        trace = b"".join(pages)
         read, written = self.counted
-        self.counted = self.count()
+        self.counted = self.count()  # first: it waits for what is under way
+        trace = drained(self.pipe)
         runs = self.written(trace)
         if sum([count for _sector, count in runs]) != self.counted[1] - written:
             raise RuntimeError("the trace of what recovery wrote is not complete")
@@ -121,7 +167,6 @@ class Scratch:
         known = None if self.medium.length <= SMALL else written
         return not self.trace.lost() and not self.medium.changed(known)
 
-    def count(self) -> tuple[int, int]:
-        """How many sectors were read and written, as the device itself has counted."""
-        fields = os.pread(self.stat, 4096, 0).split()
-        return int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN])
+    def count(self) -> Counts:
+        """How many sectors were read and written, as the device itself has counted, with nothing under way."""
+        return counts(lambda: os.pread(self.stat, 4096, 0))

@@ -76,9 +76,17 @@ class Instance:
 
     def lost(self) -> int:
         """How many events were overwritten, or found no place."""
+        return self._total("overrun", "commit overrun", "dropped events")
+
+    def has_more(self) -> bool:
+        """Whether there are events that were not read yet."""
+        return self._total("entries") > 0
+
+    def _total(self, *what: str) -> int:
+        """The sum of these statistics of the buffer."""
         processors = f"{self.path}/per_cpu"
         statistics = "".join(read_text(f"{processors}/{name}/stats") for name in os.listdir(processors))
-        return sum(int(n) for n in re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)", statistics, re.M))
+        return sum(int(n) for n in re.findall(rf"^(?:{'|'.join(what)}): (\d+)", statistics, re.M))
 
 
 def make_probes(probes: tuple[str, ...]) -> bool:
