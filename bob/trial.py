@@ -133,9 +133,8 @@ class _Taken:
         trial, recording = self._trial, self._recording
         inodes = (recording.inodes_before, recording.inodes_after)
         observations = observed.findings.observations()
-        bench = Bench(
-            trial.workload, inodes, observed.states, observations, observed.coverage, observed.lost, self._complete
-        )
+        asked = replace(trial.workload, at=trial.at)
+        bench = Bench(asked, inodes, observed.states, observations, observed.coverage, observed.lost, self._complete)
         found = answers(trial.expectations, bench, observed, self._complete)
         unmountable = Unmountable()
         if bench.unmountable:

@@ -76,7 +76,7 @@ def _doubt(bench: Bench, coverage: States, lost: str | None, mounted: int) -> st
         return bench.distrust or lost
     if coverage.explored == 0:
         return "no crash state was explored"
-    return None if mounted else "no crash state that was explored could be mounted"
+    return bench.unseen if mounted else "no crash state that was explored could be mounted"
 
 
 def _answer(

@@ -12,7 +12,7 @@ from bob.observe.observation import Observation
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
 from bob.store import Seen
 from bob.workload.history import History, simulate
-from bob.workload.operations import Sync, Workload
+from bob.workload.operations import At, Sync, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,10 @@ class Bench:
     name before and after the operations. ``complete`` is the state with every write of the recording.
 
     Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
-    the recording ended with everything written, none may be missing. Otherwise nothing that bob says of this workload
-    can be believed, and every verdict is UNKNOWN: ``distrust`` says why, or is None.
+    the recording ended with everything written, none may be missing. Both must mount. Otherwise nothing that bob says
+    of this workload can be believed, and every verdict is UNKNOWN: ``distrust`` says why, or is None. Where a control
+    was not looked at, nothing holds: ``unseen`` says which one, or is None. (A crash after the last operation never
+    leaves the state from before the operations.)
     """
 
     def __init__(
@@ -70,15 +72,26 @@ class Bench:
         outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
-        self.distrust = self._control(outcomes.get(CrashState(0)), "before the operations", _THERE)
-        if is_settled and complete is not None and self.distrust is None:
-            self.distrust = self._control(outcomes.get(complete), "with every write there", _MISSING)
+        self.distrust: str | None = None
+        self.unseen: str | None = None
+        self._control(outcomes.get(CrashState(0)), "before the operations", _THERE, must=workload.at is At.ANY)
+        if is_settled and complete is not None:
+            self._control(outcomes.get(complete), "with every write there", _MISSING, must=True)
 
-    def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...]) -> str | None:
-        """Why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation."""
-        reading = None if outcome is None else self._readings.get(outcome)
+    def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
+        """Take note why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation; or that a
+        control that ``must`` be seen was not."""
+        if outcome is None:
+            if must and self.unseen is None:
+                self.unseen = f"a control was not seen: the state {when}"
+        elif self.distrust is None:
+            self.distrust = self._wrong(outcome, when, wrong)
+
+    def _wrong(self, outcome: int, when: str, wrong: tuple[Presence, ...]) -> str | None:
+        """What ``outcome`` says that a control must not say."""
+        reading = self._readings.get(outcome)
         if reading is None:
-            return None
+            return f"a control failed: {when} the file system could not be mounted"
         for number in range(1, len(self.history.operations) + 1):
             if (presence := reading.of(number)) in wrong:
                 return f"a control failed: {when} {quoted(self.history, number)} is {_WORDS[presence]}"
@@ -112,6 +125,8 @@ class Bench:
             verdict, reason = Verdict.UNKNOWN, "no crash state was explored"
         elif not self._readings:
             verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
+        elif self.unseen is not None:
+            verdict, reason = Verdict.UNKNOWN, self.unseen
         result = WorkloadResult(
             self.workload.name,
             self.workload.finish.name,
