@@ -135,7 +135,8 @@ def declared(document: Mapping[str, Any]) -> Property:
     name = _text(document["name"])
     (judge,) = _tables([document["judge"]], "judge")
     _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later", "kinds", "later_kinds", "relations", "call")
-    subject = judge.get("subject", ()) if "kinds" in judge else judge["subject"]
+    of_all = judge.get("rule") == Rule.COLLATERAL
+    subject = judge.get("subject", ()) if "kinds" in judge or of_all else judge["subject"]
     prop = Property(
         name=name,
         family=_text(document["family"]),
@@ -160,6 +161,8 @@ def declared(document: Mapping[str, Any]) -> Property:
         raise ValueError("'relations' are for the rules 'ordered' and 'durable' only")
     if (prop.rule is Rule.DURABLE) != (prop.call is not None):
         raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
+    if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):
+        raise ValueError("the rule 'collateral' is about all that no operation was to change: it has no 'subject'")
     if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
         raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
     return prop

@@ -107,7 +107,7 @@ def broken(witness: Witness, observation: Observation, undisturbed: Observation 
     if undisturbed is not None:
         return during_recovery(undisturbed, observation)
     history, _setup, _operations = simulate(witness.workload)
-    oracle = Oracle(history, inodes_of_things(history, *witness.inodes))
+    oracle = Oracle(history, inodes_of_things(history, *witness.inodes), witness.statuses)
     found = violation(prop, witness.question, history, oracle, oracle.read(observation), observation)
     return None if found is None else found.evidence
 

@@ -29,7 +29,7 @@ from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
 from bob.result import States, states_from_json
 from bob.trace.base import Base
-from bob.trace.recording import Recording
+from bob.trace.recording import Recording, statuses_from_json
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
 
@@ -128,6 +128,8 @@ class RunDirectory:
             "effective_options": recording.effective_options,
             "inodes_before": recording.inodes_before,
             "inodes_after": recording.inodes_after,
+            "status_before": recording.status_before,
+            "status_after": recording.status_after,
             "final": _packed(recording.final),
         }
         write_whole(folder / "recorded.json", json.dumps(document).encode())
@@ -159,6 +161,8 @@ class RunDirectory:
                 effective_options=document["effective_options"],
                 inodes_before=document["inodes_before"],
                 inodes_after=document["inodes_after"],
+                status_before=statuses_from_json(document.get("status_before", {})),
+                status_after=statuses_from_json(document.get("status_after", {})),
             )
             return workload_from_json(document["workload"]), document["base"], recording
 

@@ -35,7 +35,7 @@ from bob.story.timeline import Timeline
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Recording
+from bob.trace.recording import Recording, Statuses, statuses_from_json
 from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
@@ -83,9 +83,9 @@ class Witness:
     this is the text). ``declared`` is what it asks, None where ``property`` is, and in a witness that is older than
     declarations. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
-    operations. ``state`` is the crash state in terms of the recording that it was found in, ``timeline`` what happened
-    there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large it was before it was shrunk, where it
-    was.
+    operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
+    found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
+    it was before it was shrunk, where it was.
     """
 
     property: str | None
@@ -99,6 +99,7 @@ class Witness:
     base: Base
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
+    statuses: tuple[Statuses, Statuses]
     state: CrashState
     timeline: Timeline
     size: Size
@@ -149,6 +150,8 @@ def write(
         "workload": workload_to_json(workload),
         "inodes_before": dict(inodes[0]),
         "inodes_after": dict(inodes[1]),
+        "status_before": showing.recording.status_before,
+        "status_after": showing.recording.status_after,
         "crash": {
             "state": state.to_json(),
             "departure": showing.size.departure,
@@ -234,7 +237,10 @@ def _read(document: Mapping[str, Any]) -> Witness:
         if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
             raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
     workload = workload_from_json(document["workload"])
-    question = None if asked is None else Question(tuple(asked["required"]), asked["later"], asked.get("returned"))
+    question = None
+    if asked is not None:
+        beside = bool(asked.get("beside", False))
+        question = Question(tuple(asked["required"]), asked["later"], asked.get("returned"), beside)
     if question and not all(0 < number <= len(workload.operations) for number in question.operations):
         raise ValueError("it asks about operations that its workload does not have")
     if (expected := document.get("expectation")) is not None:
@@ -254,6 +260,10 @@ def _read(document: Mapping[str, Any]) -> Witness:
         base=base_from_json(base),
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
+        statuses=(
+            statuses_from_json(document.get("status_before", {})),
+            statuses_from_json(document.get("status_after", {})),
+        ),
         state=CrashState.from_json(document["crash"]["state"]),
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
@@ -265,7 +275,8 @@ def _read(document: Mapping[str, Any]) -> Witness:
 
 def _question_to_json(question: Question) -> dict[str, Any]:
     returned = {} if question.returned is None else {"returned": question.returned}
-    return {"required": list(question.required), "later": question.later, **returned}
+    beside = {"beside": True} if question.beside else {}
+    return {"required": list(question.required), "later": question.later, **returned, **beside}
 
 
 def _declared(document: Mapping[str, Any] | None, name: str | None) -> Property | None:

@@ -16,12 +16,14 @@ names beside it. There may be none at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bob.judge.attributes import Attributes
 from bob.judge.contents import Story
 from bob.judge.sightings import ROOT, Place, Places, Sightings
 from bob.observe.observation import Node
+from bob.trace.recording import Statuses
 from bob.workload.history import History, Kind
 from bob.workload.pattern import describe, operations_in
 
@@ -37,7 +39,8 @@ class Damage:
 
 class Collateral:
     """Finds damage to what the operations of ``history`` were not to change. ``touchers`` are the operations that have
-    to do with each thing: with its names, its contents, or the names in it."""
+    to do with each thing: with its names, its contents, or the names in it. ``statuses`` are what stat said of the
+    names before and after the operations, where that is known."""
 
     def __init__(
         self,
@@ -45,8 +48,10 @@ class Collateral:
         places: Places,
         stories: Mapping[int, Story],
         touchers: Mapping[int, frozenset[int]],
+        statuses: Sequence[Statuses] = (),
     ) -> None:
         self._history, self._places, self._stories, self._touchers = history, places, stories, touchers
+        self._attributes = Attributes(history, statuses)
         self._lasting = places.lasting()
         self._setters = _setters(history)
         self._links = _constant_links(history)
@@ -76,6 +81,10 @@ class Collateral:
             found = [list(self._of(thing, path, node, beside)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]
+            if node.kind == Kind.DIRECTORY:
+                wrong = self._attributes.links_of_directory(node, seen.folders_in(path))
+                if wrong is not None:
+                    yield Damage(frozenset().union(*map(self._movers_in, things)), f"of {path}: {wrong}")
 
     def _names(self, seen: Sightings) -> Iterator[Damage]:
         """Names that no operation changed, and that are gone, or are names of something else."""
@@ -90,6 +99,8 @@ class Collateral:
     def _of(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
         """What is damaged of ``node``, if it is ``thing``."""
         near = self._touchers[thing] or beside
+        for wrong in self._attributes.wrong(thing, node, is_touched=bool(self._touchers[thing])):
+            yield Damage(near, f"of {path} {wrong}")
         if node.kind == Kind.FILE:
             yield from self._contents(thing, path, node, beside)
             links = self._links.get(thing)
@@ -114,6 +125,13 @@ class Collateral:
         if thing in self._unchanged and node.size != len(story.initial):
             about = f"the size of {path}: {node.size:,} B instead of {len(story.initial):,} B"
             yield Damage(touchers or beside, about)
+
+    def _movers_in(self, directory: int) -> frozenset[int]:
+        """The operations that make, move or remove directories in ``directory``."""
+        is_directory = {thing.identity for thing in self._history.things if thing.kind is Kind.DIRECTORY}
+        own = [place for place, bearers in self._places.bearers.items() if place[0] == directory]
+        found = [place for place in own if is_directory.intersection(self._places.bearers[place])]
+        return frozenset().union(*map(self._places.changers, found))
 
     def _beside(self, directories: frozenset[int]) -> frozenset[int]:
         """The operations that changed names in these directories, or moved them."""

@@ -72,7 +72,16 @@ class Column:
         inodes = (recording.inodes_before, recording.inodes_after)
         complete = plan.controls[-1]
         try:
-            bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
+            bench = Bench(
+                workload,
+                inodes,
+                observed.states,
+                observations,
+                observed.coverage,
+                observed.lost,
+                complete,
+                (recording.status_before, recording.status_after),
+            )
         except Exception as broken:
             self.refuse(workload, _broke(broken))
             return

@@ -20,7 +20,7 @@ error (docs/design.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -31,6 +31,7 @@ from bob.judge.possible import Group, found, groups, unexplained
 from bob.judge.sightings import Place, Places, Sightings
 from bob.judge.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
+from bob.trace.recording import Statuses
 from bob.workload import operations as ops
 from bob.workload.history import History, Inode, Kind, Thing
 from bob.workload.pattern import describe
@@ -87,10 +88,11 @@ class Reading:
 class Oracle:
     """The presence oracle of one recorded workload.
 
-    ``inodes`` gives the inode number of each thing of the history where it is known (thing identity -> number).
+    ``inodes`` gives the inode number of each thing of the history where it is known (thing identity -> number),
+    ``statuses`` what stat said of each name before and after the operations, where that is known.
     """
 
-    def __init__(self, history: History, inodes: Mapping[int, int]) -> None:
+    def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
         self._inodes = inodes
         self._places = Places(history)
@@ -103,7 +105,7 @@ class Oracle:
         )
         touchers = {thing.identity: self._touchers(thing.identity) for thing in history.things}
         self._changing = frozenset().union(*touchers.values())
-        self._collateral = Collateral(history, self._places, self._stories, touchers)
+        self._collateral = Collateral(history, self._places, self._stories, touchers, statuses)
 
     def read(self, observation: Observation) -> Reading:
         """What is there of every operation in ``observation`` (which has a tree)."""

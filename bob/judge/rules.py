@@ -3,7 +3,9 @@
 - atomicity of k: the effect of k is never partial;
 - prefix: an append leaves nothing, or a block-granular prefix of it, in order;
 - ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full;
-- durability of k after a call: whenever that has returned before the crash, k's effect is there in full.
+- durability of k after a call: whenever that has returned before the crash, k's effect is there in full;
+- collateral: what no operation was to change is as it was. Damage of which the only suspect is an operation that an
+  atomicity property speaks of breaks that property; all else is this one's.
 
 What is asked of recovery itself is in :mod:`bob.judge.idempotence`.
 """
@@ -33,6 +35,7 @@ class Rule(StrEnum):
     PREFIX = "prefix"
     ORDERED = "ordered"
     DURABLE = "durable"
+    COLLATERAL = "collateral"
 
 
 class Later(StrEnum):
@@ -72,12 +75,14 @@ class Question:
 
     ``required`` must be there in full (ordering, durability), or must not be partial (atomicity); ``later`` is the
     operation whose presence asks for it (ordering only), ``returned`` that which had returned before the crash
-    (durability only). One that requires nothing is asked of recovery (:mod:`bob.judge.idempotence`).
+    (durability only). One that requires nothing is asked of what no operation was to change, where it is ``beside``
+    them, or else of recovery (:mod:`bob.judge.idempotence`).
     """
 
     required: tuple[int, ...]
     later: int | None = None
     returned: int | None = None
+    beside: bool = False
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -99,6 +104,8 @@ def questions(prop: Property, history: History) -> tuple[Question, ...]:
     if prop.call is not None:
         numbers = covered(prop.call, prop.kinds, prop.relations, history)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
+    if prop.rule is Rule.COLLATERAL:
+        return (Question((), beside=True),) if subjects(history) else ()
     chosen = _chosen(prop, history)
     if prop.rule is not Rule.ORDERED:
         return tuple(Question((subject.number,)) for subject in chosen)
@@ -157,6 +164,8 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
     if question.later is not None:
         there = reading.of(question.later) in (Presence.PARTIAL, Presence.FULL)
         return there and any(reading.of(number) in _LOST for number in question.required)
+    if question.beside:
+        return _beside(history, reading) is not None
     (number,) = question.required
     if question.returned is not None:
         return reading.of(number) in _LOST
@@ -171,6 +180,10 @@ def violation(
     """What ``observation``, read by ``oracle`` as ``reading``, breaks of ``prop``, in words; None if it does not."""
     if not is_broken(prop, question, history, reading):
         return None
+    if question.beside:
+        found = _beside(history, reading)
+        assert found is not None
+        return Violation(question, _of_suspects(found, history))
     number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
     detail = _detail(number, oracle, observation)
     lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
@@ -184,6 +197,8 @@ def violation(
     damage = _damage(prop, number, history, reading)
     if reading.of(number) is Presence.PARTIAL or damage is None:
         return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
+    if damage in reading.collateral:
+        return Violation(question, f"{quoted(history, number)} did more than it was to do, or not all ({damage.about})")
     suspects = " or ".join(quoted(history, suspect) for suspect in sorted(damage.suspects))
     return Violation(question, f"only a part of {suspects} is there ({damage.about})")
 
@@ -196,7 +211,25 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
-    return None
+    return next((damage for damage in reading.collateral if damage.suspects == {number}), None)
+
+
+def _beside(history: History, reading: Reading) -> Damage | None:
+    """The first damage to what no operation was to change, but what breaks the atomicity of its only suspect."""
+    atomic = {subject.number for subject in subjects(history) if subject.effect in _ATOMIC}
+    return next(
+        (damage for damage in reading.collateral if len(damage.suspects) != 1 or not damage.suspects <= atomic), None
+    )
+
+
+_ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)
+"""The effects that the atomicity rows of Table 1 speak of."""
+
+
+def _of_suspects(damage: Damage, history: History) -> str:
+    """Damage in words, with the operations that may have done it."""
+    suspects = " or ".join(quoted(history, number) for number in sorted(damage.suspects))
+    return f"what no operation was to change is damaged ({damage.about})" + (f": by {suspects}" if suspects else "")
 
 
 def quoted(history: History, number: int) -> str:

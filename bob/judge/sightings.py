@@ -147,6 +147,11 @@ class Sightings:
         """Whether no operation ever put a name there, in a directory that may be one of the workload's."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
+    def folders_in(self, path: str) -> int:
+        """How many directories are in the directory ``path``."""
+        inside = (name for name, node in self._tree.items() if node.kind == Kind.DIRECTORY)
+        return sum(name != "/" and name.rpartition("/")[0] == path for name in inside)
+
     def folder_of(self, path: str) -> frozenset[int]:
         """What the directory of ``path`` may be."""
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())

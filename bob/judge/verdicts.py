@@ -11,6 +11,7 @@ from bob.judge.rules import Property, Question, Violation, is_broken, questions,
 from bob.observe.observation import Observation
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
 from bob.store import Seen
+from bob.trace.recording import Statuses
 from bob.workload.history import History, simulate
 from bob.workload.operations import At, Sync, Workload
 
@@ -37,7 +38,8 @@ class Bench:
 
     ``states`` has what was seen of each explored state, ``observations`` each outcome (large ones:
     they are looked at one by one). ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by
-    name before and after the operations. ``complete`` is the state with every write of the recording.
+    name before and after the operations, ``statuses`` what else stat said then. ``complete`` is the state with every
+    write of the recording.
 
     Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
     the recording ended with everything written, none may be missing. Both must mount. Otherwise nothing that bob says
@@ -55,10 +57,11 @@ class Bench:
         coverage: States,
         lost: str | None,
         complete: CrashState | None = None,
+        statuses: Sequence[Statuses] = (),
     ) -> None:
         self.workload = workload
         self.history, _setup, _performed = simulate(workload)
-        self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes))
+        self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes), statuses)
         self._states = states
         self._coverage = coverage
         self._lost = lost
@@ -95,7 +98,8 @@ class Bench:
         for number in range(1, len(self.history.operations) + 1):
             if (presence := reading.of(number)) in wrong:
                 return f"a control failed: {when} {quoted(self.history, number)} is {_WORDS[presence]}"
-        return f"a control failed: {when} {reading.damage[0].about}" if reading.damage else None
+        damage = (*reading.damage, *reading.collateral)
+        return f"a control failed: {when} {damage[0].about}" if damage else None
 
     @property
     def unmountable(self) -> list[Seen]:

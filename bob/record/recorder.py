@@ -11,7 +11,7 @@ from bob.record.encode import encode
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Recording
+from bob.trace.recording import Recording, Status
 from bob.workload.history import Performed, simulate
 from bob.workload.operations import Workload
 
@@ -36,7 +36,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         base=base.name,
         fs=fs.driver,
         options=configuration.mount_options,
-        paths=sorted({name for thing in history.things for name in thing.names}) if fs.lasting_inodes else [],
+        paths=sorted({name for thing in history.things for name in thing.names}),
         operations=encoded,
         finish=finish,
         natural=workload.finish.natural,
@@ -47,7 +47,7 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         virtual=virtual,
         blob=blob,
     )
-    return _recording(header, pieces)
+    return _recording(header, pieces, lasting_inodes=fs.lasting_inodes)
 
 
 def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, virtual: bool) -> Recording:
@@ -64,10 +64,10 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
         check=list(configuration.fs.check),
         virtual=virtual,
     )
-    return _recording(header, pieces)
+    return _recording(header, pieces, lasting_inodes=False)  # it has no names
 
 
-def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
+def _recording(header: Mapping[str, Any], pieces: bytes, *, lasting_inodes: bool) -> Recording:
     log_length, timeline_length = header["lengths"]
     position = log_length + timeline_length
     changed: list[tuple[int, bytes | memoryview]] = []
@@ -80,6 +80,16 @@ def _recording(header: Mapping[str, Any], pieces: bytes) -> Recording:
         final=differences.packed(changed),
         device=(header["device"][0], header["device"][1]),
         effective_options=header["effective_options"],
-        inodes_before=header["inodes_before"],
-        inodes_after=header["inodes_after"],
+        inodes_before=_inodes(header["before"]) if lasting_inodes else {},
+        inodes_after=_inodes(header["after"]) if lasting_inodes else {},
+        status_before=_statuses(header["before"]),
+        status_after=_statuses(header["after"]),
     )
+
+
+def _inodes(told: Mapping[str, list[int]]) -> dict[str, int]:
+    return {path: number for path, (number, *_status) in told.items()}
+
+
+def _statuses(told: Mapping[str, list[int]]) -> dict[str, Status]:
+    return {path: Status(*status) for path, (_number, *status) in told.items()}

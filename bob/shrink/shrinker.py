@@ -131,7 +131,9 @@ class Shrinker:
         """What was seen that shows the violation best."""
         inodes, plan = (recording.inodes_before, recording.inodes_after), looking.plan
         observations = looking.session.findings.observations()
-        bench = Bench(workload, inodes, looking.seen, observations, plan.nothing_explored(), None, plan.controls[-1])
+        statuses = recording.status_before, recording.status_after
+        coverage, complete = plan.nothing_explored(), plan.controls[-1]
+        bench = Bench(workload, inodes, looking.seen, observations, coverage, None, complete, statuses)
         if self._property is None:
             found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
             if found is None or found.outcome is None:

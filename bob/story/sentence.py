@@ -26,6 +26,8 @@ def sentence(
         return f"{_fates(line)}, and «{' '.join(expectation.split())}» does not hold."
     if question is None:
         return f"{_fates(line)}, and the file system could not be mounted."
+    if question.beside:
+        return f"{_fates(line)}, and what no operation was to change is not as it was."
     if not question.required:
         return f"{_fates(line)} as recovery was under way, and the next recovery did not come to the same."
     if question.returned is not None:

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Status(NamedTuple):
+    """What lstat(2) says of a name beside its kind, inode number and size: permission bits, owner, group, time of
+    modification (ns since 1970; 0 if it was set since the base image was made), links."""
+
+    mode: int
+    uid: int
+    gid: int
+    mtime: int
+    links: int
+
+
+Statuses = Mapping[str, Status]
+"""By path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,8 +27,8 @@ class Recording:
     """What came out of the guest, as it came: :func:`bob.record.check.checked` makes a Trace of it.
 
     ``log`` is the dm-log-writes log (bytes), ``timeline`` the text of the trace buffer, ``final`` the differences of
-    the device (major, minor) from the base after the recording. The inode numbers are by path, before and after the
-    operations.
+    the device (major, minor) from the base after the recording. The inode numbers, and what else stat says, are by
+    path, before and after the operations (of the latter nothing in recordings of older versions).
     """
 
     log: bytes
@@ -21,3 +38,10 @@ class Recording:
     effective_options: str
     inodes_before: dict[str, int]
     inodes_after: dict[str, int]
+    status_before: Statuses = field(default_factory=dict)
+    status_after: Statuses = field(default_factory=dict)
+
+
+def statuses_from_json(document: Mapping[str, list[int]]) -> dict[str, Status]:
+    """What a document has of them: an array for each path. TypeError or ValueError where it is none."""
+    return {path: Status(*map(int, numbers)) for path, numbers in document.items()}

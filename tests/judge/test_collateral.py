@@ -9,8 +9,12 @@ from random import Random
 import pytest
 from workload.generators import random_workload
 
-from bob.judge.presence import Presence, Reading
+from bob.judge.presence import Oracle, Presence, Reading
+from bob.judge.rules import questions, violation
+from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Node, Observation
+from bob.probe_files import shipped_probes
+from bob.trace.recording import Status
 from bob.workload.history import Kind
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -239,3 +243,85 @@ def test_no_tree_that_no_set_of_operations_leaves_reads_as_whole(seed: int) -> N
             continue
         reading = read(world, tree)
         assert reading.collateral or reading.damage or Presence.PARTIAL in reading.presences, (number, one, other)
+
+
+STATUS = {"/": Status(0o755, 0, 0, 7, 4), "/d": Status(0o755, 0, 0, 7, 3), "/d/sub": Status(0o755, 0, 0, 7, 2)}
+STATUS |= {path: Status(0o644, 0, 0, 7, 1) for path in ("/d/sub/in", "/d/a", "/d/b", "/e/gone")}
+STATUS |= {"/e": Status(0o755, 0, 0, 7, 2)}
+
+
+def with_status(tree: Mapping[str, Node]) -> Tree:
+    """``tree`` as stat would tell it, all of it modified when the initial tree was made."""
+    found = {}
+    for path, node in tree.items():
+        inside = sum(one.kind == "directory" and name.rpartition("/")[0] == path for name, one in tree.items())
+        links = 2 + inside if node.kind == "directory" else node.links
+        mode = 0o755 if node.kind == "directory" else 0o644
+        found[path] = replace(node, mode=mode, uid=0, gid=0, mtime=7, links=links)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("operations", "path", "change", "suspects"),
+    [
+        ("create /d/new", "/e/gone", {"mode": 0o600}, set()),
+        ("create /d/new", "/d/a", {"uid": 1}, {1}),
+        ("create /d/new", "/e/gone", {"gid": 1}, set()),
+        ("create /d/new", "/e/gone", {"mtime": 0}, set()),
+        ("append /e/gone 10", "/e/gone", {"mode": 0}, {1}),
+        ("append /e/gone 10", "/e/gone", {"mtime": 0}, None),
+        ("create /d/new", "/d", {"mtime": 0}, None),
+        ("create /d/new", "/d/new", {"mode": 0}, {1}),
+        ("mkdir /d/new", "/d", {"links": 3}, {1}),
+        ("create /d/new", "/d", {"links": 2}, set()),
+        ("create /d/new", "/e", {"links": 3}, set()),
+    ],
+)
+def test_modes_owners_times_and_links(
+    operations: str, path: str, change: dict[str, int], suspects: set[int] | None
+) -> None:
+    world = world_of(operations)
+    after = {**STATUS, "/d/new": Status(0o755 if "mkdir" in operations else 0o644, 0, 0, 0, 1)}
+    known = [{name: world.numbers[thing] for name, thing in world.history.steps[at].names.items()} for at in (0, -1)]
+    oracle = Oracle(world.history, inodes_of_things(world.history, *known), (STATUS, after))
+    tree = with_status(done(world))
+    assert not oracle.read(Observation(True, None, tree)).collateral
+    tree[path] = replace(tree[path], **change)  # type: ignore[arg-type]
+    found = oracle.read(Observation(True, None, tree)).collateral
+    assert [set(damage.suspects) for damage in found] == ([] if suspects is None else [suspects])
+
+
+def test_a_file_system_that_does_not_count_directories_is_not_held_to_it() -> None:
+    world = world_of("mkdir /d/new")
+    one = {path: status._replace(links=1) for path, status in STATUS.items()}
+    oracle = Oracle(world.history, {}, (one, one))
+    tree = {path: replace(node, links=1) for path, node in with_status(done(world)).items()}
+    assert not oracle.read(Observation(True, None, tree)).collateral
+
+
+def test_damage_breaks_the_atomicity_of_its_only_suspect_and_else_is_collateral() -> None:
+    broken = {
+        "an overwrite": ("write /d/a 100 100", rest_of_an_overwritten_block, "single-sector-overwrite"),
+        "an append": ("append /d/a 4K", bytes_before_an_append, "single-block-append"),
+        "a prefix": ("append /d/a 8K", bytes_before_an_append, "multi-block-prefix-append"),
+        "a mkdir": ("mkdir /d/new", garbage_in_a_new_directory, "directory-op"),
+        "two": ("create /d/new; create /d/newer", a_lost_neighbour, "collateral"),
+        "another": ("append /e/gone 10", a_lost_neighbour, "collateral"),
+        "a truncation": ("truncate /d/a 8000", rest_of_an_overwritten_block, "collateral"),
+    }
+    properties = {probe.property.name: probe.property for probe in shipped_probes()}
+    for what, (operations, spoil, name) in broken.items():
+        world = world_of(operations)
+        oracle, tree = world.oracle(), done(world)
+        whole = Observation(True, None, dict(tree))
+        spoil(tree)
+        spoiled_tree = Observation(True, None, tree)
+        shown = {"directory-op": "directory-op", "collateral": "collateral", name: name}
+        for row in shown:
+            (question,) = questions(properties[row], world.history)[:1] or (None,)
+            if question is None:
+                continue
+            prop, history = properties[row], world.history
+            assert violation(prop, question, history, oracle, oracle.read(whole), whole) is None, what
+            found = violation(prop, question, history, oracle, oracle.read(spoiled_tree), spoiled_tree)
+            assert (found is not None) == (row == name), (what, row)

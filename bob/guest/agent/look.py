@@ -89,8 +89,7 @@ class Look:
             return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
         mode, links, size = status.st_mode, status.st_nlink, status.st_size
         inode = status.st_ino if self.lasting_inodes else 0
-        modified = status.st_mtime_ns
-        more = (mode & 0o7777, status.st_uid, status.st_gid, modified if modified < RECORDED_NS else 0)
+        more = what_else(status)
         content: tuple[int, ...] = ()
         fault: str | None = None
         if stat.S_ISREG(mode):
@@ -148,6 +147,12 @@ class Look:
             number = self._chunks[chunk] = len(self._chunks)
             self.new_chunks.append(chunk)
         return number
+
+
+def what_else(status: os.stat_result) -> Status:
+    """What is told of a name's status beside its kind, inode number, links and size."""
+    modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
+    return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 
 
 def _with_fault(entry: Entry, fault: str) -> Entry:

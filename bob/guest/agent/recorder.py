@@ -25,6 +25,7 @@ from bob.guest.agent.devices import (
 )
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, pack
+from bob.guest.agent.look import what_else
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
 from bob.guest.agent.tracing import Instance, kernel_device
@@ -183,8 +184,8 @@ class Recording:
     def __exit__(self, *failure: Any) -> None:
         self.timeline.__exit__(*failure)
 
-    def reply(self, before: dict[str, int], after: dict[str, int]) -> Reply:
-        """Take the device away, with nothing mounted on it: what was recorded, with these inode numbers by path."""
+    def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
+        """Take the device away, with nothing mounted on it: what was recorded, with what stat said by path."""
         log, written = self.device.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -194,22 +195,22 @@ class Recording:
         header = {
             "effective_options": self.effective,
             "device": [os.major(self.device.device), os.minor(self.device.device)],
-            "inodes_before": before,
-            "inodes_after": after,
+            "before": before,
+            "after": after,
             "lengths": [len(log), len(text)],
             "changed": runs,
         }
         return header, b"".join(pieces)
 
 
-def inodes_of(paths: list[str]) -> dict[str, int]:
-    """Path -> inode number, for those that are there (lstat only: listing a directory would dirty its atime)."""
+def status_of(paths: list[str]) -> dict[str, list[int]]:
+    """Path -> inode number, and what :class:`bob.trace.recording.Status` has, for those that are there (lstat only:
+    listing a directory would dirty its atime)."""
     found = {}
     for path in paths:
-        try:
-            found[path] = os.lstat(ROOT + path).st_ino
-        except OSError:
-            continue
+        with suppress(OSError):
+            status = os.lstat(ROOT + path)
+            found[path] = [status.st_ino, *what_else(status), status.st_nlink]
     return found
 
 
@@ -232,7 +233,7 @@ def record(
 ) -> Reply:
     """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
-    Replies with the effective mount options, the device's major and minor, the inode numbers of ``paths`` before and
+    Replies with the effective mount options, the device's major and minor, what stat says of ``paths`` before and
     after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
     what the device then holds where it is not as the base, in the sectors ``changed``.
     """
@@ -240,7 +241,7 @@ def record(
         device, mark = recording.device, recording.timeline.mark
         mount_or_refuse(device.path, fs, options)
         recording.effective = effective_options()
-        before = inodes_of(paths)
+        before = status_of(paths)
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         if phase:
@@ -248,7 +249,7 @@ def record(
             time.sleep(phase)
         mark("start")
         perform_all(operations, blob, ROOT, mark)
-        after = inodes_of(paths)
+        after = status_of(paths)
         perform_all(finish, b"", ROOT, mark)
         if natural:
             device.wait_until_quiet(quiet, enough, deadline)

@@ -1,0 +1,65 @@
+"""What stat says of a name beside what is in it: mode, owner, links of directories, and when it was modified.
+
+No operation of a workload sets a mode or an owner, so both are after a crash what they were: of what the initial tree
+has, before the operations, of what they made, after all of them. What no operation touched at all was modified when it
+was. A directory has two links and one for each directory in it, on file systems that count them so (ext2's heirs and
+most others; btrfs says 1 of each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bob.observe.observation import Node
+from bob.trace.recording import Status, Statuses
+from bob.workload.history import History, Kind, Step
+
+_OWN_LINKS = 2
+"""A directory's name in the one above it, and its own ``.``."""
+
+
+class Attributes:
+    """What is expected of each thing of ``history``, by ``statuses``: what stat said of its names before and after the
+    operations. Where it is not known nothing is expected."""
+
+    def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
+        before, after = (*statuses, {}, {})[:2]
+        self._before = _of_things(history.steps[0], before)
+        self._expected: Mapping[int, Status] = {**_of_things(history.steps[-1], after), **self._before}
+        folders = {path: thing for path, thing in history.steps[0].names.items() if path in before and path != "/"}
+        directories = {path for path, thing in folders.items() if history.things[thing].kind is Kind.DIRECTORY}
+        counts = {path: sum(inner.rpartition("/")[0] == path for inner in directories) for path in directories}
+        self._counts_directories = bool(counts) and all(
+            before[path].links == _OWN_LINKS + count for path, count in counts.items()
+        )
+
+    def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
+        """What is not as it was of ``node``, which is ``thing``, in words."""
+        expected = self._expected.get(thing)
+        if expected is None:
+            return
+        if node.mode is not None and node.mode != expected.mode:
+            yield f"the mode is {node.mode:o} instead of {expected.mode:o}"
+        if node.uid is not None and (node.uid, node.gid) != (expected.uid, expected.gid):
+            yield f"the owner is {node.uid}:{node.gid} instead of {expected.uid}:{expected.gid}"
+        first = self._before.get(thing)
+        if is_touched or first is None or not first.mtime or node.mtime is None:
+            return
+        if node.mtime != first.mtime:
+            yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
+
+    def links_of_directory(self, node: Node, directories: int) -> str | None:
+        """What is wrong with the link count of a directory in which so many ``directories`` are; None if nothing."""
+        expected = _OWN_LINKS + directories
+        if not self._counts_directories or node.mode is None or node.links == expected:
+            return None
+        return f"{node.links} links instead of {expected}, with {directories} directories in it"
+
+
+def _of_things(step: Step, statuses: Statuses) -> dict[int, Status]:
+    return {thing: statuses[path] for path, thing in sorted(step.names.items()) if path in statuses}
+
+
+def _time(modified: int) -> str:
+    """A time of modification in words (ns since 1970)."""
+    return f"{modified / 1e9:.3f} s" if modified else "a later one"
