@@ -332,13 +332,13 @@ class Pipeline:
     def _base(self, agent: Agent, work: _Work, workload: Workload) -> Base:
         """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
         run, setup = work.task.run, workload.setup
-        name = base_name(work.task.configuration, setup)
+        name = base_name(work.task.configuration, setup, workload.pattern)
         if setup not in work.bases and run.has_base(name):
             work.bases[setup] = run.base(name)
         if (base := work.bases.get(setup)) is not None:
             put_base(agent, base)
             return base
-        base = work.bases[setup] = make_base(agent, work.task.configuration, setup)
+        base = work.bases[setup] = make_base(agent, work.task.configuration, setup, workload.pattern)
         run.save_base(base)
         return base
 

@@ -32,6 +32,7 @@ from bob.trace.base import Base
 from bob.trace.recording import Recording, statuses_from_json
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
 
 
 class Seen(NamedTuple):
@@ -258,11 +259,15 @@ def workload_to_json(workload: Workload) -> dict[str, Any]:
             "phase": finish.phase,
         },
         **({} if workload.at is At.ANY else {"at": workload.at.value}),
+        **({} if workload.pattern == UNSHADED_PATTERN else {"pattern": workload.pattern}),
     }
 
 
 def workload_from_json(document: Mapping[str, Any]) -> Workload:
-    """The workload in a plain document."""
+    """The workload in a plain document; one that names no pattern is of before there were several."""
+    pattern = document.get("pattern", UNSHADED_PATTERN)
+    if pattern not in (UNSHADED_PATTERN, PATTERN):
+        raise ValueError(f"its data has pattern {pattern!r}, which this bob does not know")
     finish = document["finish"]
     operations = tuple(map(parse_one, finish["operations"]))
     return Workload(
@@ -271,6 +276,7 @@ def workload_from_json(document: Mapping[str, Any]) -> Workload:
         tuple(map(parse_one, document["operations"])),
         Finish(finish["name"], operations, finish["natural"], finish["phase"]),
         At(document.get("at", At.ANY)),
+        pattern,
     )
 
 

@@ -74,7 +74,7 @@ def _record(hypervisor: Hypervisor, image: Image, trial: Trial, run: RunDirector
     """Record the workload, and keep the recording."""
     made, workload = trial.request.configuration, trial.workload
     with agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
-        base = make_base(agent, made, workload.setup)
+        base = make_base(agent, made, workload.setup, workload.pattern)
         recording = record(agent, made, base, workload, virtual=True)
     taken = _Taken(trial, base, recording, run.folder(0, workload))
     run.save_base(base)

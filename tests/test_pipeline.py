@@ -57,7 +57,7 @@ class World:
         finally:
             self.ended.append(clock)
 
-    def make_base(self, _agent: object, _configuration: object, setup: object) -> Base:
+    def make_base(self, _agent: object, _configuration: object, setup: object, _pattern: int) -> Base:
         self.made.append(setup)
         return samples.BASE
 
@@ -364,10 +364,10 @@ def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
 def test_a_configuration_that_is_refused_leaves_the_others(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make_base(agent: object, made: Configuration, setup: object) -> Base:
+    def make_base(agent: object, made: Configuration, setup: object, pattern: int) -> Base:
         if made.fs.name == "xfs":
             raise UsageError("mkfs.xfs failed (1)")
-        return world.make_base(agent, made, setup)
+        return world.make_base(agent, made, setup, pattern)
 
     monkeypatch.setattr(module, "make_base", make_base)
     runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two")]

@@ -14,7 +14,11 @@ from bob.config import load_set
 from bob.report.saved import read_result
 from bob.result import Verdict
 from bob.story.sentence import sentence
+from bob.trace.model import SECTOR_BYTES
+from bob.workload.history import simulate
 from bob.workload.language import write_one
+from bob.workload.operations import Write
+from bob.workload.pattern import CELL_BYTES, UNSHADED, place
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 64 * 1024
@@ -55,6 +59,25 @@ def asked(read: witness.Witness) -> set[int]:
     """The first operation that must be there, and the later one."""
     assert read.question is not None
     return {read.question.required[0], *([] if read.question.later is None else [read.question.later])}
+
+
+@pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
+def test_the_data_of_witnesses_is_what_their_workloads_write(folder: Path) -> None:
+    """Also of those from before there were shades: else each would be judged by bytes that were never written."""
+    seen: set[bool] = set()
+    for path in sorted(folder.glob("**/witnesses/*.json")):
+        read = witness.read(path)
+        _history, setup, performed = simulate(read.workload)
+        written = {one.number: one for one in (*setup, *performed) if one.data}
+        for _sector, data in read.runs:
+            for start in range(0, len(data), SECTOR_BYTES):
+                cell = place(data[start : start + SECTOR_BYTES])
+                if cell is not None and isinstance(written[cell.operation].operation, Write):
+                    found = data[start : start + CELL_BYTES]
+                    one = written[cell.operation]
+                    assert found == one.data[cell.offset - one.offset :][:CELL_BYTES]
+                    seen.add(cell.shade == UNSHADED)
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)

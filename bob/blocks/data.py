@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from bob.blocks.parts import Kind, Part, Run
 from bob.trace.model import SECTOR_BYTES
-from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, contents, operations_in, stale
-
-_CELLS = SECTOR_BYTES // CELL_BYTES
-_STALE = stale(SECTOR_BYTES)
-_MOST_LEADING_OPERATION = 64
+from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operations_in
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> Part | None:
@@ -18,7 +14,7 @@ def data_part(written: bytes, sector: int, place: int | None) -> Part | None:
 
     What is not data (the zeros behind a file's end) is not told.
     """
-    if b"<" not in written:
+    if not any(written):
         return None
     spans: dict[int, list[Run]] = {}
     for start in range(0, len(written), SECTOR_BYTES):
@@ -53,18 +49,12 @@ def rest_part(written: bytes, place: int) -> Part:
 
 def _operations(sector: bytes) -> frozenset[int]:
     """The operations that wrote what is in a sector; all that made the initial tree are the first of them."""
-    word = sector[:6]
-    if word[:1] == b"<" and word[5:] == b":" and sector.count(word) == _CELLS:
-        numbers = operations_in(sector[:CELL_BYTES])
-    else:
-        numbers = operations_in(sector) or _beginning(sector)
+    numbers = operations_in(sector) or _beginning(sector)
     return frozenset(min(number, FIRST_SETUP_NUMBER) for number in numbers)
 
 
 def _beginning(sector: bytes) -> frozenset[int]:
     """The operation of a file too short for one whole cell: its bytes, then zeros."""
     text = sector.rstrip(b"\0")
-    if not 5 <= len(text) < CELL_BYTES or sector == _STALE:
-        return frozenset()
-    numbers = [*range(_MOST_LEADING_OPERATION), *range(FIRST_SETUP_NUMBER, FIRST_SETUP_NUMBER + 64)]
-    return frozenset(number for number in numbers if contents(number, 0, len(text)) == text)
+    number = author(text, 0) if 5 <= len(text) < CELL_BYTES else None
+    return frozenset() if number is None else frozenset({number})

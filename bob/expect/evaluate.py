@@ -32,7 +32,7 @@ from bob.expect.syntax import (
 from bob.observe.observation import Node, Observation
 from bob.workload.history import History, Kind, Step
 from bob.workload.language import write_one
-from bob.workload.pattern import contents, describe
+from bob.workload.pattern import describe
 
 LONGEST_WORDS = 200
 """What is told of one file has at most so many letters."""
@@ -166,8 +166,8 @@ def _content_is(wanted: Content, found: bytes, history: History) -> bool:
         piece = found[within.start : within.stop] if within else found
         return len(piece) == (within.stop - within.start if within else len(found)) and bool(piece) and not any(piece)
     if isinstance(what, int):
-        _thing, offset, length = history.data[what]
-        data = contents(what, offset, length)
+        thing, offset, length = history.data[what]
+        data = history.steps[what].inodes[thing].content[offset : offset + length]
         if wanted.prefix:
             return data.startswith(found[offset:])
         start, stop = (within.start, within.stop) if within else (offset, offset + length)

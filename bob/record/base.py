@@ -12,7 +12,7 @@ from bob.trace.base import Base
 from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
-from bob.workload.pattern import STALE_CELL
+from bob.workload.pattern import PATTERN, STALE_CELL, UNSHADED_PATTERN
 
 BASE_TIMEOUT = 300.0
 """How long making a base image may take on the host (seconds)."""
@@ -21,21 +21,23 @@ _held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()
 """The bases that each agent's guest is known to have. It loses none but by what is below, and to ask takes 3 ms."""
 
 
-def base_name(configuration: Configuration, setup: tuple[Operation, ...]) -> str:
-    """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``."""
+def base_name(configuration: Configuration, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
+    """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``, whose
+    data is written by a ``pattern``."""
     words = [*configuration.mkfs, configuration.fs.driver, configuration.mount_options, str(configuration.device_bytes)]
-    text = "\n".join([*words, "", *map(write_one, setup)])
+    written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
+    text = "\n".join([*words, "", *map(write_one, setup), *written])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...]) -> Base:
-    """Make a base image in the agent's guest, where it stays.
+def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...], pattern: int = PATTERN) -> Base:
+    """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`.
 
     Raises UsageError in the words of mkfs or the kernel when one of them refuses.
     """
-    _history, performed, _operations = simulate(Workload("base", setup, ()))
+    _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
-    name = base_name(configuration, setup)
+    name = base_name(configuration, setup, pattern)
     held = _held.setdefault(agent, set())
     held.discard(name)
     header, packed = agent.ask(

@@ -155,7 +155,8 @@ class Shrinker:
 
     def _base(self, workload: Workload) -> Base:
         if workload.setup not in self._bases:
-            made = make_base(self._agent, self._configuration, workload.setup)  # if refused, the old one stays
+            # If it is refused, the old one stays.
+            made = make_base(self._agent, self._configuration, workload.setup, workload.pattern)
             for old in self._bases.values():
                 drop_base(self._agent, old)
             self._bases = {workload.setup: made}

@@ -3,7 +3,7 @@
 This is the yardstick of the presence oracle (:mod:`bob.judge.presence`) and the source of the bytes that the agent
 writes. It is a small in-memory file system; it knows no kernel.
 
-Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``<op01:...``), 10000, ... for
+Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``[op01:...``), 10000, ... for
 those of the initial tree.
 """
 
@@ -17,7 +17,17 @@ from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import At, How, Operation, Workload
-from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, contents
+from bob.workload.pattern import (
+    FIRST_SETUP_NUMBER,
+    MAX_OPERATIONS,
+    MOST_SETUP_OPERATIONS,
+    PATTERN,
+    UNSHADED,
+    UNSHADED_PATTERN,
+    contents,
+    word_of,
+)
+from bob.workload.shades import Shades
 
 DIRECT_BYTES = 512
 """Offsets and lengths of direct I/O are multiples of this many bytes."""
@@ -98,9 +108,10 @@ class Performed:
 
 
 class _FileSystem:
-    """The mutable model behind :func:`simulate`."""
+    """The mutable model behind :func:`simulate`; ``pattern`` is that by which data is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, pattern: int = PATTERN) -> None:
+        self._shades = None if pattern == UNSHADED_PATTERN else Shades()
         self.names: dict[str, int] = {"/": 0}
         self.inodes: dict[int, Inode] = {0: Inode()}
         self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
@@ -130,6 +141,13 @@ class _FileSystem:
         old = self.inodes[identity]
         fields: dict[str, object] = {"content": old.content, "xattrs": old.xattrs, "links": old.links, **changes}
         self.inodes[identity] = Inode(**fields)  # type: ignore[arg-type]
+
+    def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
+        """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
+        if self._shades is None:
+            return contents(number, offset, length, UNSHADED)
+        shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
+        return contents(number, offset, length, shade)
 
     def rename(self, old: str, new: str) -> None:
         moved = self.find(old)
@@ -175,7 +193,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
 
     Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
     """
-    system = _FileSystem()
+    system = _FileSystem(workload.pattern)
     setup, _ = _run(system, workload.setup, FIRST_SETUP_NUMBER, -1, workload.name)
     steps = [system.snapshot()]
     performed: list[Performed] = []
@@ -230,7 +248,7 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             if how is How.DIRECT and (offset % DIRECT_BYTES or length % DIRECT_BYTES):
                 raise ValueError(f"direct I/O of {length:,} bytes at {offset:,} is not in multiples of {DIRECT_BYTES}")
             _check_size(offset + length)
-            written = contents(number, offset, length)
+            written = system.written(number, identity, offset, length)
             system.set(identity, content=old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
             return offset, written
         case ops.Truncate(path, size):
@@ -253,7 +271,7 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             system.drop(path)
         case ops.Setxattr(path, name, length):
             identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
-            value = contents(number, 0, length)
+            value = system.written(number, identity, 0, length, name)
             system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
             return 0, value
         case ops.Fsync(path):

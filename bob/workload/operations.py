@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bob.workload.pattern import PATTERN
+
 
 class How(StrEnum):
     """By which way data is written."""
@@ -183,13 +185,17 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Initial tree (made durable before recording), operations, how it finishes, and when the crash may come."""
+    """Initial tree (made durable before recording), operations, how it finishes, and when the crash may come.
+
+    ``pattern`` is that by which its data is written (:mod:`bob.workload.pattern`).
+    """
 
     name: str
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
     finish: Finish = field(default_factory=lambda: Finish("natural", natural=True))
     at: At = At.ANY
+    pattern: int = PATTERN
 
     @property
     def title(self) -> str:

@@ -1,15 +1,21 @@
-"""What is written names its operation: contents that can be recognised in every few bytes.
+r"""What is written names its operation: contents that can be recognised in every few bytes.
 
-A file's bytes are a function of the operation that wrote them and of the offset in the file. They come in *cells* of
-16 printable bytes, aligned to the file offset, so that a hexdump of a crash image reads like a sentence::
+A file's bytes are a function of the operation that wrote them, of the offset in the file, and of the operation's
+*shade* (:mod:`bob.workload.shades`), by which each byte differs from those of other operations in the same place. They
+come in *cells* of 16 printable bytes, aligned to the file offset, so that a hexdump of a crash image reads like a
+sentence::
 
-    <op03:00001a:7f>    operation 3, block 0x1a (4,096-byte blocks of the file), cell 0x7f of that block
-    <012c:00001a:7f>    operation 300: from 128 on they have four digits
-    <op80:00001a:7f>    what made the initial tree: from 0x80 on its operations are counted
+    [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
+    [012C:00001A:7F]    operation 300: from 128 on they have four digits
+    {23XPZPPPPQaZWf}    what made the initial tree, [op80:00001A:7F] in shade 32; its operations begin at 0x80
+    \pq14;11112B;8G^    operation 3 in shade 1, where another one wrote in shade 0
     <stale--medium!>    never written: what the device held before mkfs
 
 Whoever knows the operations of a workload can therefore tell of any range, unaligned ends included, whether it is data
 of operation k, zeros, stale medium or none of these.
+
+Recordings and witnesses of before shades have cells like ``<op03:00001a:7f>``, for all operations alike: shade
+``UNSHADED``.
 """
 
 from __future__ import annotations
@@ -17,28 +23,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-CELL_BYTES = 16
-STALE_CELL = b"<stale--medium!>"
+import numpy as np
+
+from bob.workload.shades import (
+    CELL_BYTES,
+    FIRST_SETUP_NUMBER,
+    PLAIN,
+    SHADED,
+    SHADES,
+    STALE_CELL,
+    WORD,
+    first_shade,
+    plain,
+    shaded,
+)
+
+__all__ = ["CELL_BYTES", "FIRST_SETUP_NUMBER", "STALE_CELL"]
+
+UNSHADED_PATTERN, PATTERN = 1, 2
+"""How a workload's data is written: by the first pattern, or as it is now."""
+UNSHADED = -1
 PATTERN_BLOCK_BYTES = 4096
-FIRST_SETUP_NUMBER = 10_000
-"""Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
 MOST_SETUP_OPERATIONS = 128
 MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 
+_SECTOR_BYTES = 512
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
 # Four digits are 0080 to 270f (9,999): a cell that names no operation is none.
 _FOUR = rb"00[89a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|1[0-9a-f]{3}|2[0-6][0-9a-f]{2}|270[0-9a-f]"
-_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
+_OLD_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
+_WORD = re.compile(rb"op[0-9A-F]{2}|" + _FOUR.replace(b"a-f", b"A-F").replace(b"0f", b"0F"))
+_CELL = re.compile(rb"\[(" + _WORD.pattern + rb"):([0-9A-F]{6}):([0-9A-F]{2})\]")
 _FIRST_SETUP_WORD = 0x80
+_MARKS = {0: ord("["), 5: ord(":"), 12: ord(":"), 15: ord("]")}
+_DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
-def _word(operation: int) -> bytes:
-    """The four bytes of a cell that name its operation."""
+class Cell(NamedTuple):
+    """What a cell says: its operation, the file offset (bytes) that it is for, and its shade."""
+
+    operation: int
+    offset: int
+    shade: int
+
+
+def word_of(operation: int) -> bytes:
+    """The four bytes of a plain cell that name its operation."""
     if operation >= FIRST_SETUP_NUMBER:
-        return b"op%02x" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
-    return (b"op%02x" if operation < _FIRST_SETUP_WORD else b"%04x") % operation
+        return b"op%02X" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
+    return (b"op%02X" if operation < _FIRST_SETUP_WORD else b"%04X") % operation
 
 
 def _operation(word: bytes) -> int:
@@ -49,20 +85,38 @@ def _operation(word: bytes) -> int:
     return number if number < _FIRST_SETUP_WORD else number - _FIRST_SETUP_WORD + FIRST_SETUP_NUMBER
 
 
+def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+    """By byte: the shade in which ``character`` is that byte at a ``position``; below 0 where it is none."""
+    table = np.full(256, -1 - position, np.int16)
+    table[SHADED[:, position, character]] = np.arange(SHADES)
+    return table
+
+
+_SHADES_AT = {position: _shades_at(position, character) for position, character in _MARKS.items()}
+
+
 @lru_cache(maxsize=4096)
-def _block(operation: int, block: int) -> bytes:
-    return b"".join(b"<%s:%06x:%02x>" % (_word(operation), block, cell) for cell in range(_CELLS_PER_BLOCK))
+def _block(operation: int, block: int, shade: int) -> bytes:
+    word = word_of(operation)
+    if shade == UNSHADED:
+        return b"".join(b"<%s:%06x:%02x>" % (word.lower(), block, cell) for cell in range(_CELLS_PER_BLOCK))
+    return shaded(b"".join(b"[%s:%06X:%02X]" % (word, block, cell) for cell in range(_CELLS_PER_BLOCK)), shade)
 
 
-def contents(operation: int, offset: int, length: int) -> bytes:
+def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
     """The ``length`` bytes that operation number ``operation`` writes at file offset ``offset`` (bytes).
 
-    Raises ValueError for a number of ``MAX_OPERATIONS`` or more.
+    Without a ``shade`` they are in that of an operation that writes where no other does. Raises ValueError for a number
+    of ``MAX_OPERATIONS`` or more, and for a shade that is none.
     """
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
+    if shade is None:
+        shade = first_shade(operation)
+    if not UNSHADED <= shade < SHADES:
+        raise ValueError(f"{shade} is no shade (0 to {SHADES - 1})")
     first, last = offset // PATTERN_BLOCK_BYTES, -(-(offset + length) // PATTERN_BLOCK_BYTES)
-    whole = b"".join(_block(operation, block) for block in range(first, last))
+    whole = b"".join(_block(operation, block, shade) for block in range(first, last))
     skip = offset - first * PATTERN_BLOCK_BYTES
     return whole[skip : skip + length]
 
@@ -74,16 +128,88 @@ def stale(length: int) -> bytes:
 
 def operations_in(data: bytes) -> frozenset[int]:
     """The numbers of the operations whose whole cells occur in ``data``, wherever they stand in it."""
-    return frozenset(_operation(word) for word in {word for word, _block, _cell in _CELL.findall(data)})
+    numbers: set[int] = set()
+    start = position = 0
+    while position < len(data):
+        cell = place(data[position : position + CELL_BYTES])
+        length = 0 if cell is None else _same(data, position, cell)
+        if cell is not None and length:
+            numbers.add(cell.operation)
+            if start < position:
+                numbers |= _scattered(data[max(start - CELL_BYTES, 0) : position + CELL_BYTES])
+            start = position + length
+        position += length or _SECTOR_BYTES
+    return frozenset(numbers | _scattered(data[max(start - CELL_BYTES, 0) :]))
 
 
-def place(data: bytes) -> tuple[int, int] | None:
-    """The operation and the file offset (bytes) that the cell at the beginning of ``data`` names; None if there is no
-    cell."""
-    found = _CELL.match(data)
+def _same(data: bytes, position: int, cell: Cell) -> int:
+    """How many bytes of ``data`` from ``position`` on are as ``cell`` begins: a block, a sector, or none."""
+    for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
+        piece = data[position : position + length]
+        if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
+            return length
+    return 0
+
+
+def _scattered(data: bytes) -> set[int]:
+    """What :func:`operations_in` says, cell by cell."""
+    words = {word for word, _block, _cell in _OLD_CELL.findall(data)}
+    found = np.frombuffer(data, np.uint8)
+    starts = max(len(found) - CELL_BYTES + 1, 0)
+    shades = _SHADES_AT[0][found[:starts]]
+    alike = shades >= 0
+    for position in list(_MARKS)[1:]:
+        alike &= _SHADES_AT[position][found[position : position + starts]] == shades
+    at = np.flatnonzero(alike)
+    if len(at):
+        cells = PLAIN[shades[at][:, None], _PLACES, found[at[:, None] + _PLACES]]
+        named = np.unique(cells[_IS_DIGIT[cells[:, _DIGITS]].all(axis=1), WORD], axis=0)
+        words |= {word for word in map(bytes, named) if _WORD.fullmatch(word)}
+    return set(map(_operation, words))
+
+
+_PLACES = np.arange(CELL_BYTES)
+_IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
+
+
+def place(data: bytes) -> Cell | None:
+    """What the cell at the beginning of ``data`` says; None if there is no cell."""
+    piece = data[:CELL_BYTES]
+    if len(piece) < CELL_BYTES:
+        return None
+    shade = UNSHADED
+    found = _OLD_CELL.fullmatch(piece)
+    if found is None:
+        shade = int(_SHADES_AT[0][piece[0]])
+        found = _CELL.fullmatch(plain(piece, 0, shade)) if shade >= 0 else None
     if found is None:
         return None
-    return _operation(found[1]), int(found[2], 16) * PATTERN_BLOCK_BYTES + int(found[3], 16) * CELL_BYTES
+    return Cell(_operation(found[1]), int(found[2], 16) * PATTERN_BLOCK_BYTES + int(found[3], 16) * CELL_BYTES, shade)
+
+
+def author(part: bytes, offset: int) -> int | None:
+    """The only operation whose data ``part`` of a cell at file offset ``offset`` can be; None if there is none."""
+    position = offset % CELL_BYTES
+    known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
+    found: set[int] = set()
+    for shade in range(UNSHADED, SHADES):
+        sample = contents(0, offset, len(part), shade)
+        if known and all(sample[at] == part[at] for at in known):
+            here = part.upper().replace(b"OP", b"op") if shade == UNSHADED else plain(part, position, shade)
+            found.update(_named_by(here, position))
+    return found.pop() if len(found) == 1 else None
+
+
+def _named_by(part: bytes, position: int) -> Iterator[int]:
+    """The operations whose names fit ``part`` of a plain cell."""
+    seen = [part[at - position : at - position + 1] if 0 <= at - position < len(part) else b"" for at in range(1, 5)]
+    form = re.compile(b"".join(re.escape(byte) if byte else b"." for byte in seen))
+    return (operation for word, operation in _words().items() if form.fullmatch(word))
+
+
+@lru_cache(maxsize=1)
+def _words() -> dict[bytes, int]:
+    return {word_of(operation): operation for operation in range(MAX_OPERATIONS)}
 
 
 def describe(data: bytes, offset: int = 0) -> str:
@@ -106,7 +232,7 @@ def describe(data: bytes, offset: int = 0) -> str:
 
 def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
     """Each cell of ``data``, or part of one where an operation began or ended inside it: its name and length."""
-    before: int | None = None
+    before: Cell | None = None
     position = 0
     while position < len(data):
         start = offset + position
@@ -114,36 +240,40 @@ def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
         if name := _uniform(block, start):
             yield name, PATTERN_BLOCK_BYTES
             position += PATTERN_BLOCK_BYTES
-            last = _CELL.fullmatch(block[-CELL_BYTES:])
-            before = None if last is None else _operation(last[1])
+            before = place(block[-CELL_BYTES:])
             continue
         piece = data[position : position + min(CELL_BYTES - start % CELL_BYTES, len(data) - position)]
         position += len(piece)
-        whole, after = _CELL.fullmatch(piece), _CELL.match(data, position)
-        near = [number for number in (before, None if after is None else _operation(after[1])) if number is not None]
-        before = None if whole is None else _operation(whole[1])
-        if whole is not None and (before in near or len(near) < 2):
+        whole, after = place(piece), place(data[position : position + CELL_BYTES])
+        near = [cell for cell in (before, after) if cell is not None]
+        before = whole
+        if whole is not None and (len(near) < 2 or _source(whole) in map(_source, near)):
             yield _whole(whole, start), CELL_BYTES
         elif split := _split(piece, start, near):
             yield from split
         elif whole is not None:
             yield _whole(whole, start), CELL_BYTES
         else:
-            yield (_only_data(piece, start) if len(piece) < CELL_BYTES else None) or "unknown", len(piece)
+            number = author(piece, start) if len(piece) < CELL_BYTES else None
+            yield "unknown" if number is None else _data_of(number), len(piece)
+
+
+def _source(cell: Cell) -> tuple[int, int]:
+    return cell.operation, cell.shade
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
     """The name of a whole block of one kind, as are nearly all of a long file: cell by cell they take seconds."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
-    first = _CELL.match(block)
+    first = place(block)
     if first is not None:
-        operation = _operation(first[1])
-        return _data_of(operation) if block == contents(operation, offset, len(block)) else None
+        same = block == contents(first.operation, offset, len(block), first.shade)
+        return _data_of(first.operation) if same else None
     return {_ZEROS: "zeros", _STALE: "stale medium"}.get(block)
 
 
-def _split(piece: bytes, offset: int, near: Sequence[int]) -> list[tuple[str, int]]:
+def _split(piece: bytes, offset: int, near: Sequence[Cell]) -> list[tuple[str, int]]:
     """``piece`` of a cell as what is before and after a point in it; empty if it cannot be told so.
 
     Two operations that meet inside a cell can make the number of a third there.
@@ -156,37 +286,23 @@ def _split(piece: bytes, offset: int, near: Sequence[int]) -> list[tuple[str, in
     return []
 
 
-def _part_of(part: bytes, offset: int, near: Sequence[int]) -> str | None:
+def _part_of(part: bytes, offset: int, near: Sequence[Cell]) -> str | None:
     """The name of ``part`` of a cell; data only of the operations ``near``."""
     if not any(part):
         return "zeros"
-    for number in near:
-        if contents(number, offset, len(part)) == part:
-            return _data_of(number)
+    for cell in near:
+        if contents(cell.operation, offset, len(part), cell.shade) == part:
+            return _data_of(cell.operation)
     stale_from = offset % CELL_BYTES
     return "stale medium" if part == STALE_CELL[stale_from : stale_from + len(part)] else None
-
-
-def _only_data(part: bytes, offset: int) -> str | None:
-    """The name of ``part`` of a cell if it can be data of one operation only."""
-    found = [number for number in range(MAX_OPERATIONS) if _in_cell(number, offset, len(part)) == part]
-    return _data_of(found[0]) if len(found) == 1 else None
-
-
-@lru_cache(maxsize=2 * MAX_OPERATIONS)
-def _in_cell(operation: int, offset: int, length: int) -> bytes:
-    """What ``contents`` is, within one cell."""
-    block, start = divmod(offset, PATTERN_BLOCK_BYTES)
-    cell, skip = divmod(start, CELL_BYTES)
-    return (b"<%s:%06x:%02x>" % (_word(operation), block, cell))[skip : skip + length]
 
 
 def _data_of(operation: int) -> str:
     return f"operation {operation}" if operation < FIRST_SETUP_NUMBER else "initial data"
 
 
-def _whole(cell: re.Match[bytes], offset: int) -> str:
-    operation, block, number = _operation(cell[1]), int(cell[2], 16), int(cell[3], 16)
-    if (block * _CELLS_PER_BLOCK + number) * CELL_BYTES == offset:
-        return _data_of(operation)
-    return f"misplaced data of operation {operation}" if operation < FIRST_SETUP_NUMBER else "misplaced initial data"
+def _whole(cell: Cell, offset: int) -> str:
+    if cell.offset == offset:
+        return _data_of(cell.operation)
+    is_own = cell.operation < FIRST_SETUP_NUMBER
+    return f"misplaced data of operation {cell.operation}" if is_own else "misplaced initial data"

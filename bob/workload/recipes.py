@@ -12,27 +12,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from bob.trace.model import SECTOR_BYTES
-from bob.workload.pattern import contents, place
+from bob.workload.pattern import UNSHADED, contents, place
 
 
 def to_recipe(data: bytes) -> dict[str, Any]:
     """The recipe of ``data``, whole sectors, as plain JSON: ``patterns`` are (sector of the data, sectors, operation,
-    offset in the file), ascending, ``rest`` all other sectors (lzma, base64)."""
+    offset in the file, shade), ascending, ``rest`` all other sectors (lzma, base64)."""
     patterns: list[list[int]] = []
     rest = bytearray()
     for sector in range(len(data) // SECTOR_BYTES):
         piece = data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
         found = place(piece)
-        if found is None or contents(*found, SECTOR_BYTES) != piece:
+        if found is None or contents(found.operation, found.offset, SECTOR_BYTES, found.shade) != piece:
             rest += piece
             continue
-        operation, offset = found
         if patterns:
-            first, count, same, start = patterns[-1]
-            if (first + count, same, start + count * SECTOR_BYTES) == (sector, operation, offset):
+            first, count, same, start, shade = patterns[-1]
+            if (first + count, same, start + count * SECTOR_BYTES, shade) == (sector, *found):
                 patterns[-1][1] += 1
                 continue
-        patterns.append([sector, 1, operation, offset])
+        patterns.append([sector, 1, *found])
     return {
         "sectors": len(data) // SECTOR_BYTES,
         "patterns": patterns,
@@ -41,7 +40,10 @@ def to_recipe(data: bytes) -> dict[str, Any]:
 
 
 def from_recipe(recipe: Mapping[str, Any]) -> bytes:
-    """The data of a recipe. Raises KeyError, TypeError, ValueError or LZMAError for what is none."""
+    """The data of a recipe; patterns without a shade are of before there were any.
+
+    Raises KeyError, TypeError, ValueError or LZMAError for what is none.
+    """
     rest = lzma.decompress(base64.b64decode(recipe["rest"], validate=True))
     data, used = bytearray(), 0
 
@@ -53,9 +55,9 @@ def from_recipe(recipe: Mapping[str, Any]) -> bytes:
         data.extend(piece)
         used += len(piece)
 
-    for sector, count, operation, offset in recipe["patterns"]:
+    for sector, count, operation, offset, *shade in recipe["patterns"]:
         take(sector - len(data) // SECTOR_BYTES)
-        data += contents(operation, offset, count * SECTOR_BYTES)
+        data += contents(operation, offset, count * SECTOR_BYTES, *(shade or [UNSHADED]))
     take(recipe["sectors"] - len(data) // SECTOR_BYTES)
     if used != len(rest):
         raise ValueError("a recipe has more sectors than it says")

@@ -176,10 +176,10 @@ def test_garbage_is_found_only_where_the_model_allows_it() -> None:
     stale_only = {Never(ChangeKind.APPEND, Fill.ZEROS)}
     found = [left(asked, graph, frozenset(one)) for one in ([], ZEROS_ONLY, stale_only, NO_HOLES)]
     assert [{dict(tree)["/a"][:4] for tree in trees} for trees in found] == [
-        {b"", b"\0\0\0\0", b"????", b"<op0"},
-        {b"", b"\0\0\0\0", b"<op0"},
-        {b"", b"????", b"<op0"},
-        {b"", b"<op0"},
+        {b"", b"\0\0\0\0", b"????", b"[op0"},
+        {b"", b"\0\0\0\0", b"[op0"},
+        {b"", b"????", b"[op0"},
+        {b"", b"[op0"},
     ]
 
 

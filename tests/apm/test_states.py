@@ -43,10 +43,10 @@ def test_an_append_may_show_zeros_or_stale_contents_where_nothing_forbids_it() -
         promised = frozenset(Never(ChangeKind.APPEND, fill) for fill in forbidden)
         allowed = allowed_trees(graph_of("append /a 16", "create /a"), promised, 1000)
         contents[forbidden] = sorted(dict(tree)["/a"].content[:6] for tree in allowed.trees)
-    assert contents[()] == [b"", b"\0" * 6, b"<op01:", b"<stale"]
-    assert contents[Fill.STALE,] == [b"", b"\0" * 6, b"<op01:"]
-    assert contents[Fill.ZEROS,] == [b"", b"<op01:", b"<stale"]
-    assert contents[Fill.ZEROS, Fill.STALE] == [b"", b"<op01:"]
+    assert contents[()] == [b"", b"\0" * 6, b"<stale", b"[op01:"]
+    assert contents[Fill.STALE,] == [b"", b"\0" * 6, b"[op01:"]
+    assert contents[Fill.ZEROS,] == [b"", b"<stale", b"[op01:"]
+    assert contents[Fill.ZEROS, Fill.STALE] == [b"", b"[op01:"]
 
 
 def test_overwrites_come_in_sectors_blocks_or_whole() -> None:
@@ -61,7 +61,7 @@ def test_what_was_synced_is_there_before_anything_that_was_done_later() -> None:
     promised = frozenset({Durable(Call.FSYNC_FILE, What.DATA), Durable(Call.FSYNC_FILE, What.SIZE)})
     for tree in allowed_trees(graph_of(operations, "create /a"), promised, 1000).trees:
         found = dict(tree)
-        assert "/b" not in found or found["/a"].content == b"<op01:0000"
+        assert "/b" not in found or found["/a"].content == b"[op01:0000"
     lost = allowed_trees(graph_of(operations, "create /a"), NOTHING, 1000).trees
     assert any("/b" in dict(tree) and not dict(tree)["/a"].content for tree in lost)
 

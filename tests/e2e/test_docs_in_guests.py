@@ -25,7 +25,7 @@ TUTORIAL = {
     "./run probe": "overwrite-any  ×",
     "./run replay": "the violation shows in 3 of 3 mounts",
     "./run witness": "«create /d/new» was committed",
-    "./run trace": "<op01:000001:00>",
+    "./run trace": "[op01:000001:00]",
     "grep": "bob: op 1 begin",
 }
 """How each command of the tutorial begins, and what it prints, whatever the kernel and the machine."""

@@ -16,7 +16,6 @@ from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, simulate
 from bob.workload.operations import How, Workload
-from bob.workload.pattern import contents
 
 from .executed import executed
 
@@ -125,7 +124,8 @@ class World:
             operation = self.history.operations[number - 1]
             if isinstance(operation, ops.Setxattr):
                 thing = self.history.steps[number].names[operation.path]
-                attributes.setdefault(thing, {})[operation.name] = contents(number, 0, operation.length)
+                value = self.history.steps[number].inodes[thing].xattrs[operation.name]
+                attributes.setdefault(thing, {})[operation.name] = value
         links: dict[int, int] = {}
         for thing in places.values():
             links[thing] = links.get(thing, 0) + 1
@@ -165,7 +165,7 @@ class World:
             case ops.Write(_path, _offset, length, how):
                 thing, offset, _length = self.history.data[number]
                 file = data.setdefault(thing, bytearray())
-                written = contents(number, offset, length)
+                written = after.inodes[thing].content[offset : offset + length]
                 if how is How.TRUNC and (torn is None or torn.random() < 0.7):
                     del file[:]
                 end, before = offset + length, self.history.steps[number - 1].inodes.get(thing)

@@ -182,5 +182,5 @@ def test_what_is_written_where() -> None:
     assert [done.number for done in setup] == [FIRST_SETUP_NUMBER]
     assert history.data == {1: (1, 100, 60), 2: (2, 10, 5), 3: (1, 0, 7)}
     assert history.steps[1].inodes[1].content == contents(FIRST_SETUP_NUMBER, 0, 100) + contents(1, 100, 60)
-    assert history.steps[2].inodes[2].content == bytes(10) + contents(2, 10, 5)
-    assert history.steps[4].inodes[1].content == contents(3, 0, 7)
+    assert history.steps[2].inodes[2].content == bytes(10) + contents(2, 10, 5, 1)  # short: as no other write
+    assert history.steps[4].inodes[1].content == contents(3, 0, 7, 2)

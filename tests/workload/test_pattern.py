@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -13,38 +14,72 @@ from bob.workload.pattern import (
     CELL_BYTES,
     FIRST_SETUP_NUMBER,
     MAX_OPERATIONS,
+    UNSHADED,
     contents,
     describe,
     operations_in,
+    place,
     stale,
 )
+from bob.workload.shades import SHADES, first_shade
 
 NUMBERS = st.integers(1, MAX_OPERATIONS - 1)
 OFFSETS = st.one_of(st.integers(0, 10_000), st.integers(0, 2**33))
+SHADE = st.one_of(st.none(), st.integers(UNSHADED, SHADES - 1))
 
 
 def name(number: int) -> str:
     return f"operation {number}" if number < FIRST_SETUP_NUMBER else "initial data"
 
 
-@given(NUMBERS, OFFSETS, st.integers(0, 9000), st.integers(0, 9000))
-def test_contents_depend_on_operation_and_offset_only(number: int, offset: int, skip: int, length: int) -> None:
-    assert contents(number, offset, skip + length)[skip:] == contents(number, offset + skip, length)
-    assert len(contents(number, offset, length)) == length
+@given(NUMBERS, OFFSETS, st.integers(0, 9000), st.integers(0, 9000), SHADE)
+def test_contents_depend_on_operation_offset_and_shade_only(
+    number: int, offset: int, skip: int, length: int, shade: int | None
+) -> None:
+    assert contents(number, offset, skip + length, shade)[skip:] == contents(number, offset + skip, length, shade)
+    assert len(contents(number, offset, length, shade)) == length
 
 
-@given(NUMBERS, OFFSETS, st.integers(2 * CELL_BYTES - 1, 9000))
-def test_any_range_is_recognised(number: int, offset: int, length: int) -> None:
-    data = contents(number, offset, length)
+@given(NUMBERS, OFFSETS, st.integers(2 * CELL_BYTES - 1, 9000), SHADE)
+def test_any_range_is_recognised(number: int, offset: int, length: int, shade: int | None) -> None:
+    data = contents(number, offset, length, shade)
     assert operations_in(data) == {number}
     assert describe(data, offset) == f"{name(number)} ({length:,} B)"
 
 
-@given(st.lists(st.tuples(NUMBERS, OFFSETS, st.integers(31, 600)), max_size=5), st.binary(max_size=20))
-def test_operations_are_found_wherever_they_stand(pieces: list[tuple[int, int, int]], between: bytes) -> None:
+@given(NUMBERS, OFFSETS, SHADE)
+def test_a_cell_says_what_it_is(number: int, offset: int, shade: int | None) -> None:
+    start = offset // CELL_BYTES * CELL_BYTES
+    cell = place(contents(number, start, CELL_BYTES, shade))
+    assert cell == (number, start, first_shade(number) if shade is None else shade)
+    assert all(place(contents(number, start, CELL_BYTES)[:length]) is None for length in range(CELL_BYTES))
+
+
+@pytest.mark.parametrize("shade", range(UNSHADED, SHADES))
+def test_cells_name_no_other_operation_from_any_place_in_them(shade: int) -> None:
+    """What begins within a cell, or where two meet, is no cell of any shade."""
+    for numbers in itertools.pairwise((1, 0x7F, 0x80, 0x1111, 9_999, FIRST_SETUP_NUMBER, MAX_OPERATIONS - 1, 1)):
+        for other in (UNSHADED, 0, 1, 32, shade):
+            pieces = contents(numbers[0], 0xABCDEF000, 48, shade), contents(numbers[1], 0x30, 48, other)
+            for cut in range(16):
+                assert operations_in(pieces[0][:48] + pieces[1][cut:]) == set(numbers)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, OFFSETS, st.integers(31, 6000), SHADE), max_size=5),
+    st.one_of(st.binary(max_size=20), st.integers(0, 4096).map(bytes)),
+)
+def test_operations_are_found_wherever_they_stand(
+    pieces: list[tuple[int, int, int, int | None]], between: bytes
+) -> None:
     data = between.join(contents(*piece) for piece in pieces)
-    assert {number for number, _, _ in pieces} <= operations_in(data)
+    assert {number for number, *_ in pieces} <= operations_in(data) == operations_by_hand(data)
     assert operations_in(stale(9000) + bytes(9000)) == frozenset()
+
+
+def operations_by_hand(data: bytes) -> set[int]:
+    cells = (place(data[at : at + CELL_BYTES]) for at in range(len(data)))
+    return {cell.operation for cell in cells if cell is not None}
 
 
 PIECE = st.one_of(st.just("zeros"), st.just("stale medium"), st.integers(1, 30).map(name))
@@ -93,7 +128,7 @@ def test_mixtures_that_change_anywhere(pieces: list[tuple[str, int]], start: int
     runs = re.findall(r"(?:^|, )([a-z]+(?: [a-z0-9]+)*) \(([\d,]+) B\)", told)
     assert sum(int(length.replace(",", "")) for _what, length in runs) == len(data)
     names = [what for at, (what, _length) in enumerate(pieces) if at == 0 or pieces[at - 1][0] != what]
-    # Where two meet, up to a few bytes can be of both (all data begins with "<op"): the names still come in order.
+    # Where two meet, up to a few bytes can be of both (all data begins with "[op"): the names still come in order.
     assert [what for what, _length in runs] == names
 
 
@@ -104,6 +139,10 @@ def test_mixtures_that_change_anywhere(pieces: list[tuple[str, int]], start: int
         (b"\0", 5, "zeros (1 B)"),
         (b"?", 0, "unknown (1 B)"),
         (b"<op03:", 16, "operation 3 (6 B)"),
+        (b"[op03:", 16, "operation 3 (6 B)"),
+        (contents(3, 16, 6, 77), 16, "operation 3 (6 B)"),
+        (contents(3, 17, 4, 77), 17, "unknown (4 B)"),
+        (contents(3, 0, 20, 1) + contents(3, 20, 40), 0, "operation 3 (60 B)"),
         (b"garbage, and more of it.", 0, "unknown (24 B)"),
         (contents(3, 4096, 64), 0, "misplaced data of operation 3 (64 B)"),
         (contents(FIRST_SETUP_NUMBER + 72, 4096, 64), 0, "misplaced initial data (64 B)"),
@@ -129,6 +168,12 @@ def test_what_people_are_told(data: bytes, offset: int, told: str) -> None:
     assert describe(data, offset) == told
 
 
+@pytest.mark.parametrize("shade", [UNSHADED - 1, SHADES])
+def test_shades_that_are_none(shade: int) -> None:
+    with pytest.raises(ValueError, match="no shade"):
+        contents(1, 0, 10, shade)
+
+
 @pytest.mark.parametrize("number", [-1, MAX_OPERATIONS])
 def test_numbers_that_do_not_fit(number: int) -> None:
     with pytest.raises(ValueError, match="does not fit"):
@@ -136,7 +181,8 @@ def test_numbers_that_do_not_fit(number: int) -> None:
 
 
 @pytest.mark.parametrize("word", [b"ffff", b"2710", b"2711", b"0003", b"007f"])
-def test_a_cell_that_names_no_operation_is_nobodys(word: bytes) -> None:
-    data = b"".join(b"<%s:000000:%02x>" % (word, cell) for cell in range(256))
+@pytest.mark.parametrize("form", [b"<%s:000000:%02x>", b"[%s:000000:%02X]"])
+def test_a_cell_that_names_no_operation_is_nobodys(word: bytes, form: bytes) -> None:
+    data = b"".join(form % (word.upper() if form[:1] == b"[" else word, cell) for cell in range(256))
     assert operations_in(data) == frozenset()
     assert describe(data) == "unknown (4,096 B)"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
+from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
 from bob.workload.recipes import from_recipe, to_recipe
 
 SECTOR = st.one_of(
@@ -20,6 +20,7 @@ SECTOR = st.one_of(
         st.integers(0, 20).map(lambda sector: sector * 512),
     ).map(lambda found: contents(*found, 512)),
     st.integers(0, 600).map(lambda offset: contents(3, offset, 512)),
+    st.integers(UNSHADED, 5).map(lambda shade: contents(3, 512, 512, shade)),
 )
 
 
@@ -32,8 +33,14 @@ def test_round_trip(sectors: list[bytes]) -> None:
 def test_a_long_write_is_a_line() -> None:
     data = contents(7, 4096, 2 * 1024 * 1024)
     recipe = to_recipe(data + bytes(512))
-    assert recipe["patterns"] == [[0, 4096, 7, 4096]]
+    assert recipe["patterns"] == [[0, 4096, 7, 4096, 0]]
     assert len(json.dumps(recipe)) < 200
+
+
+def test_patterns_without_a_shade_are_of_before_there_were_any() -> None:
+    recipe = {**to_recipe(b""), "sectors": 4, "patterns": [[1, 2, 3, 512]], "rest": to_recipe(bytes(1024))["rest"]}
+    assert from_recipe(recipe) == bytes(512) + contents(3, 512, 1024, UNSHADED) + bytes(512)
+    assert to_recipe(from_recipe(recipe))["patterns"] == [[1, 2, 3, 512, UNSHADED]]
 
 
 @pytest.mark.parametrize("sectors", [0, 1, 3])

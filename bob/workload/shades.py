@@ -1,0 +1,135 @@
+"""Shades: how operations that write to one place are made to differ in every byte.
+
+In a *shade* each character of a cell is moved on in its alphabet, by as many places as the shade's number says. The
+alphabet at a position of the cell is the printable characters but for the one that the stale medium has there: so no
+byte is zero or stale, and two operations differ wherever the cell has the same character for both. Only in the digits
+of their numbers can they agree; then one of them takes another shade. Shades from ``ALPHABET`` on are the same again
+with the highest bit set.
+
+Operations of a workload begin at shade 0, in which a cell is plain text, those of its initial tree at 32, in which
+brackets are braces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+CELL_BYTES = 16
+STALE_CELL = b"<stale--medium!>"
+ALPHABET = 93
+"""How many characters the alphabet of a position has."""
+SHADES = 2 * ALPHABET
+SETUP_SHADE = 32
+FIRST_SETUP_NUMBER = 10_000
+"""Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
+WORD = slice(1, 5)
+"""Where a cell has its operation."""
+SHORT_BYTES = 2 * CELL_BYTES - 1
+"""What is shorter may have no whole cell, and so no name of its operation."""
+_HIGH = 0x80
+
+
+def _alphabet(position: int) -> bytes:
+    return bytes(byte for byte in range(33, 127) if byte != STALE_CELL[position])
+
+
+def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    shaded = np.zeros((SHADES, CELL_BYTES, 256), np.uint8)
+    plain = np.zeros((SHADES, CELL_BYTES, 256), np.uint8)
+    for position in range(CELL_BYTES):
+        alphabet = np.frombuffer(_alphabet(position), np.uint8)
+        for shade in range(SHADES):
+            moved = np.roll(alphabet, -(shade % ALPHABET)) | (_HIGH if shade >= ALPHABET else 0)
+            shaded[shade, position, alphabet] = moved
+            plain[shade, position, moved] = alphabet
+    return shaded, plain
+
+
+SHADED, PLAIN = _tables()
+"""By shade, position in the cell and byte: the byte in that shade, and back; 0 where there is none."""
+_PLACES = np.arange(CELL_BYTES)
+
+
+def shaded(cells: bytes, shade: int) -> bytes:
+    """Whole plain ``cells`` in a shade."""
+    rows = np.frombuffer(cells, np.uint8).reshape(-1, CELL_BYTES)
+    return bytes(SHADED[shade, _PLACES, rows].tobytes())
+
+
+def plain(part: bytes, position: int, shade: int) -> bytes:
+    """``part`` of a cell, from a position in it on, as it is without the shade; zeros where it is of no such cell."""
+    return bytes(PLAIN[shade, position + at, byte] for at, byte in enumerate(part))
+
+
+class _Written(NamedTuple):
+    start: int
+    stop: int
+    shade: int
+    word: bytes
+
+    @property
+    def is_short(self) -> bool:
+        return self.stop - self.start < SHORT_BYTES
+
+
+class Shades:
+    """Chooses the shades of a workload's operations, one after the other: each depends on earlier ones alone."""
+
+    def __init__(self) -> None:
+        self._written: dict[Hashable, list[_Written]] = {}
+        self._short: list[_Written] = []
+
+    def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
+        """The shade in which operation ``number``, in cells ``word``, writes ``length`` bytes of ``thing`` at
+        ``start``.
+
+        None of its bytes is one that an earlier operation has put in the same place. What may have no whole cell, by
+        which it could be told, differs from all that is written anywhere, as long as there are shades for that. Raises
+        ValueError if there is no shade left.
+        """
+        made = _Written(start, start + length, 0, word)
+        here = self._written.setdefault(thing, [])
+        met = _taken((one for one in here if one.start < made.stop and start < one.stop), word)
+        seen = chain.from_iterable(self._written.values()) if made.is_short else self._short
+        shade = _first(number, met | _taken(seen, word))
+        if shade is None:
+            shade = _first(number, met)
+        if shade is None:
+            raise ValueError(f"so many operations write to the {length:,} bytes at {start:,} that it could not be seen")
+        made = made._replace(shade=shade)
+        here.append(made)
+        if made.is_short:
+            self._short.append(made)
+        return shade
+
+
+def first_shade(number: int) -> int:
+    """The shade of an operation where no other writes."""
+    return SETUP_SHADE if number >= FIRST_SETUP_NUMBER else 0
+
+
+def _first(number: int, taken: set[int]) -> int | None:
+    begin = first_shade(number)
+    order = chain(range(begin, ALPHABET), range(begin), range(ALPHABET, SHADES))
+    return next((shade for shade in order if shade not in taken), None)
+
+
+def _taken(others: Iterable[_Written], word: bytes) -> set[int]:
+    """The shades in which cells of ``word`` would agree with one of ``others`` in a byte."""
+    taken: set[int] = set()
+    for shade, theirs in {(one.shade, one.word) for one in others}:
+        high = shade // ALPHABET * ALPHABET
+        taken.add(shade)
+        for position, (mine, other) in enumerate(zip(word, theirs, strict=True), start=WORD.start):
+            apart = _index(position, other) - _index(position, mine)
+            taken.add(high + (shade + apart) % ALPHABET)
+    return taken
+
+
+def _index(position: int, byte: int) -> int:
+    return byte - 33 - (byte > STALE_CELL[position])

@@ -1,0 +1,134 @@
+"""Each byte that is written differs from all that could be in its place, or the operation is refused."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.workload import operations as ops
+from bob.workload.history import RefusedError, simulate
+from bob.workload.language import parse
+from bob.workload.operations import Operation, Workload
+from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, UNSHADED_PATTERN, contents, operations_in, stale
+from bob.workload.shades import SHADES
+from tests.workload.generators import random_workload
+
+FILES = st.sampled_from(["/a", "/b"])
+FEW = st.one_of(
+    st.builds(ops.Write, FILES, st.integers(0, 20), st.integers(1, 40)),
+    st.builds(ops.Write, FILES, st.none(), st.integers(1, 20), st.sampled_from([ops.How.PLAIN, ops.How.TRUNC])),
+    st.builds(ops.Truncate, FILES, st.integers(0, 40)),
+    st.builds(ops.Fallocate, FILES, st.integers(0, 20), st.integers(1, 20)),
+)
+
+
+@given(st.lists(FEW, max_size=2), st.lists(FEW, min_size=1, max_size=5))
+def test_every_byte_differs_from_what_any_set_of_earlier_operations_leaves(
+    setup: list[Operation], operations: list[Operation]
+) -> None:
+    workload = Workload("few", (ops.Create("/a"), ops.Create("/b"), *setup), tuple(operations))
+    before, performed = what_is_written(workload)
+    for number, (path, offset, data) in enumerate(performed):
+        if data is None:
+            continue
+        medium = stale(offset + len(data))[offset:]
+        for size in range(number + 1):
+            for there in combinations(range(number), size):
+                found = left(path, before, [performed[one] for one in there])
+                found = found.ljust(offset + len(data), b"\0")[offset : offset + len(data)]
+                assert all(new not in (old, 0, free) for new, old, free in zip(data, found, medium, strict=True))
+
+
+Effect = tuple[str, int, bytes | None]
+
+
+def what_is_written(workload: Workload) -> tuple[dict[str, bytes], list[Effect]]:
+    """The initial files, and what each operation does: (path, offset, data), data None for a new size."""
+    history, _setup, performed = simulate(workload)
+    files = {path: history.steps[0].inodes[thing].content for path, thing in history.steps[0].names.items()}
+    effects: list[Effect] = []
+    for one in performed:
+        match one.operation:
+            case ops.Truncate(path, size):
+                effects.append((path, size, None))
+            case ops.Write(path):
+                effects.append((path, one.offset, one.data))
+            case _:
+                effects.append(("", 0, None))
+    return files, effects
+
+
+def left(path: str, before: dict[str, bytes], effects: list[Effect]) -> bytes:
+    file = before[path]
+    for where, offset, data in effects:
+        if where == path and data is None:
+            file = file[:offset].ljust(offset, b"\0")
+        elif where == path and data is not None:
+            file = file.ljust(offset, b"\0")[:offset] + data + file[offset + len(data) :]
+    return file
+
+
+@given(st.integers(0, 2**32))
+def test_what_writes_to_one_place_of_a_file_or_an_attribute_differs_everywhere(seed: int) -> None:
+    history, _setup, performed = simulate(random_workload(Random(seed), most=12))
+    values: dict[tuple[int, str, int], set[int]] = defaultdict(lambda: {0})
+    first = history.steps[0].inodes
+    placed = [(thing, "", 0, inode.content) for thing, inode in first.items()]
+    for one in performed:
+        if one.data and isinstance(one.operation, ops.Write | ops.Setxattr):
+            attribute = one.operation.name if isinstance(one.operation, ops.Setxattr) else ""
+            thing = history.steps[one.number].names[one.operation.path]
+            placed.append((thing, attribute, one.offset, one.data))
+    for thing, attribute, offset, data in placed:
+        for at, byte in enumerate(data, start=offset):
+            assert byte not in values[thing, attribute, at] and byte != stale(16 * (at // 16 + 1))[at]
+            values[thing, attribute, at].add(byte)
+
+
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 30])
+def test_what_is_too_short_to_be_recognised_is_like_nothing_else(length: int) -> None:
+    setup = f"write /gone 0 9000; write /f 0 {length}; mkdir /d"
+    operations = f"write /n 0 {length}; setxattr /n user.x {length}; setxattr /n user.x 16; write /f 5 1; write /m 0 4K"
+    _history, made, performed = simulate(Workload("short", parse(setup), parse(operations)))
+    data = [(one.offset, one.data) for one in (*made, *performed) if one.data]
+    for at in range(length):
+        shown = [found[at - offset] for offset, found in data if offset <= at < offset + len(found)]
+        assert len(set(shown)) == len(shown) >= 5
+
+
+@pytest.mark.parametrize("length", [1, 4096])
+def test_where_there_are_too_many_the_operation_is_refused_by_name(length: int) -> None:
+    made: set[bytes] = set()
+    taken: list[Operation] = [ops.Write("/f", 0, length)]
+    with pytest.raises(RefusedError, match=r"'write /f 0 \S+': so many operations write to the") as refusal:
+        while True:
+            made |= {one.data[:1] for one in simulate(Workload("many", (), tuple(taken)))[2]}
+            taken.append(ops.Write("/f", 0, length))
+    assert SHADES // 2 < len(made) == len(taken) - 1 and refusal.value.operation == taken[-1]
+
+
+def test_a_long_log_is_not_refused() -> None:
+    log = tuple(ops.Write("/log", None, 500) for _ in range(1000))
+    assert len(simulate(Workload("log", (), log))[2]) == 1000
+
+
+def test_a_shade_depends_on_what_came_before_alone() -> None:
+    operations = parse("write /f 0 1; write /f 0 100; write /g 0 5; setxattr /f user.x 1; write /f 50 9")
+    whole = simulate(Workload("whole", parse("write /f 0 40K"), operations))[2]
+    for some in range(len(operations)):
+        assert simulate(Workload("some", parse("write /f 0 40K"), operations[:some]))[2] == whole[:some]
+
+
+def test_the_first_pattern_is_written_as_it_was() -> None:
+    operations = parse("write /f 0 16; setxattr /f user.x 3")
+    old = Workload("old", parse("write /f 0 40"), operations, pattern=UNSHADED_PATTERN)
+    history, setup, performed = simulate(old)
+    assert setup[0].data == b"<op80:000000:00><op80:000000:01><op80:00"
+    assert [one.data for one in performed] == [b"<op01:000000:00>", b"<op"]
+    assert history.steps[1].inodes[1].content == contents(1, 0, 16, UNSHADED) + setup[0].data[16:]
+    assert operations_in(history.steps[1].inodes[1].content) == {1, FIRST_SETUP_NUMBER}
