@@ -247,8 +247,8 @@ def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Work
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
     setup = trees[entry["tree"]]["setup"] if "tree" in entry else _texts(entry.get("setup", ()))
-    made, at = tuple(map(parse_one, setup)), _word(At, entry.get("at", At.ANY))
-    always = tuple(map(parse_one, _texts(entry["operations"])))
+    made, at = tuple(map(parse_one, _counted(setup))), _word(At, entry.get("at", At.ANY))
+    always = tuple(map(parse_one, _counted(_texts(entry["operations"]))))
     firsts, laters = (_texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
     for first, later, finish in product(firsts, laters, _texts(entry["finish"])):
         operations = (*parse(first), *always, *parse(later))
@@ -256,8 +256,23 @@ def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Work
         yield Workload(name, made, operations, parse_finish(finish, operations), at)
 
 
+def _counted(texts: Iterable[str]) -> Iterator[str]:
+    """Each text, and one with a range, as in a shell, once for each of its numbers: ``create /d/f{01..20}``."""
+    for text in texts:
+        found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
+        if found is None:
+            yield text
+            continue
+        first, last = found.groups()
+        if int(first) > int(last):
+            raise ValueError(f"{text!r} counts from {first} to {last}: write the smaller number first")
+        for number in range(int(first), int(last) + 1):
+            yield text.replace(found[0], f"{number:0{len(first)}d}")
+
+
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """A finish as it is written: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``.
+    """A finish as it is written: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``, the
+    same with ``fdatasync``.
 
     ``later`` is what the last operation made or wrote, ``directory`` the directory that it is in.
     """
@@ -266,15 +281,17 @@ def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
             return Finish(text, natural=True)
         case ["natural", phase] if _is_seconds(phase):
             return Finish(text, natural=True, phase=float(phase))
-        case ["fsync", "later"] if operations:
-            return _synced(ops.Fsync(_touched(operations[-1])))
-        case ["fsync", "directory"] if operations:
-            return _synced(ops.Fsync(_directory(operations[-1])))
+        case ["fsync" | "fdatasync" as how, "later"] if operations:
+            return _synced(ops.Fsync(_touched(operations[-1]), how == "fdatasync"))
+        case ["fsync" | "fdatasync" as how, "directory"] if operations:
+            return _synced(ops.Fsync(_directory(operations[-1]), how == "fdatasync"))
         case [word, *_] if word not in ("natural", "later", "directory"):
             finish = parse(text)
             if finish and all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
                 return _synced(*finish)
-    raise UsageError(f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync PATH|later|directory")
+    raise UsageError(
+        f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync|fdatasync PATH|later|directory"
+    )
 
 
 def _is_seconds(word: str) -> bool:

@@ -181,6 +181,12 @@ def working(**more: object) -> dict[str, object]:
         (working(finish=["fsync"]), "'fsync' does not have the form"),
         (working(finish=["fsync /gone"]), "/gone does not exist"),
         (working(finish=["mkdir /x"]), "'mkdir /x' is no way to finish"),
+        (working(finish=["fdatasync"]), "'fdatasync' does not have the form"),
+        (
+            working(operations=["append /d/s 60", "create /d/f{9..8}"]),
+            "counts from 9 to 8: write the smaller number first",
+        ),
+        (working(setup=["mkdir /d", "create /d/f{1..300}"], tree=None), "too many operations"),
         (working(finish=[""]), "'' is not one line of text"),
         (working(operations=["append /d/s 60", "sync"], finish=["fsync later"]), "'sync' leaves no file to sync"),
     ],
@@ -214,6 +220,30 @@ def test_a_durable_property_and_all_combinations(tmp_path: Path) -> None:
     assert len(made.workloads) == 8
     assert {workload.at for workload in made.workloads} == {At.END}
     assert made.workloads[4].operations == parse("append /d/f 20; mkdir /d/x; setxattr /d/f user.x 4; fsync /d/f")
+
+
+@pytest.mark.parametrize(
+    ("finish", "operations", "synced"),
+    [
+        ("fsync later", "write /d/a 0 10", ops.Fsync("/d/a")),
+        ("fdatasync later", "mkdir /d/n; write /d/a 0 10", ops.Fsync("/d/a", data_only=True)),
+        ("fdatasync later", "rename /d/a /e/a", ops.Fsync("/e/a", data_only=True)),
+        ("fdatasync later", "unlink /d/a", ops.Fsync("/d", data_only=True)),
+        ("fdatasync directory", "write /d/e/a 0 10", ops.Fsync("/d/e", data_only=True)),
+        ("fdatasync /d/x", "write /d/a 0 10", ops.Fsync("/d/x", data_only=True)),
+    ],
+)
+def test_what_a_finish_syncs(finish: str, operations: str, synced: ops.Operation) -> None:
+    assert parse_finish(finish, parse(operations)).operations == (synced,)
+
+
+def test_a_range_is_an_operation_for_each_number(tmp_path: Path) -> None:
+    many = {"tree": None, "setup": ["mkdir /d", "write /d/f{08..11} 0 100"], "operations": ["append /d/f{08..09} 9"]}
+    made = load(written(tmp_path, working(**many))).workloads[0]
+    assert made.setup == parse("mkdir /d; " + "; ".join(f"write /d/f{one} 0 100" for one in ("08", "09", "10", "11")))
+    assert made.operations == parse("append /d/f08 9; append /d/f09 9")
+    braces = load(written(tmp_path, working(operations=["append /d/s 60", "create /d/{a}{1..}"])))
+    assert braces.workloads[0].operations == parse("append /d/s 60; create /d/{a}{1..}")
 
 
 @NAMES

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from bob.workload import operations as ops
+from bob.workload.history import RefusedError, simulate
 from bob.workload.operations import Operation, Workload
 
 LACKABLE: dict[str, type[Operation]] = {"link": ops.Link, "symlink": ops.Symlink, "setxattr": ops.Setxattr}
@@ -24,7 +25,12 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     touched = {path for one in (*setup, *operations, *workload.finish.operations) for path in _paths(one)}
     if not operations or touched & made:
         return None
-    return replace(workload, setup=setup, operations=operations)
+    kept = replace(workload, setup=setup, operations=operations)
+    try:
+        simulate(kept)
+    except RefusedError:
+        return None  # what was made had another name by then: a directory above it was renamed
+    return kept
 
 
 def _kept(operations: Iterable[Operation], kinds: tuple[type[Operation], ...]) -> Iterator[Operation]:

@@ -76,3 +76,10 @@ def test_a_rename_over_a_file_loses_both_contents_where_ext4_does_not_take_care(
     )
     assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS]
     assert [way.evidence for way in tried.answers[0].ways] == ["/f is empty"]
+
+
+def test_a_write_of_one_byte_can_be_seen(tmp_path: Path) -> None:
+    """It begins a cell, as does what it replaces: without shades both are the same byte."""
+    question = "content /f = op2 implies content /f = op1"
+    tried = ask(tmp_path / "run", "write /f 40959 1; write /f 0 1", question, setup="write /f 0 40K")
+    assert verdicts(tried) == [Verdict.FAILS]

@@ -28,6 +28,8 @@ def test_what_rests_on_it_is_left_out_too() -> None:
     assert without(workload("create /a; link /a /b", "rename /b /c"), NO_LINKS) is None
     assert without(workload("create /a", "append /a 5; link /a /b", Fsync("/b")), NO_LINKS) is None
     assert without(workload("create /a; link /a /b", "append /a 5"), NO_LINKS) is not None
+    assert without(workload("mkdir /d; create /a", "link /a /d/b; rename /d /e; unlink /e/b"), NO_LINKS) is None
+    assert without(workload("mkdir /d; create /a", "link /a /d/b; rename /d /e; unlink /a"), NO_LINKS) is not None
 
 
 def test_every_property_is_still_asked() -> None:
