@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from bob.judge.rules import Question
-from bob.workload.operations import Operation, Symlink, Workload
+from bob.workload.operations import Operation, Rename, Symlink, Workload
 
 
 def smallest(workload: Workload, question: Question | None) -> Iterator[Workload]:
@@ -29,14 +29,21 @@ def operations_of(question: Question | None) -> tuple[int, ...]:
 def needed(workload: Workload) -> Workload:
     """``workload`` with that part of its initial tree which its operations, or those of its finish, have to do with."""
     used: set[str] = set()
-    for operation in (*workload.operations, *workload.finish.operations):
-        used |= _names(operation)
+    for operation in reversed((*workload.operations, *workload.finish.operations)):
+        used |= _before(operation, used) | _names(operation)
     kept: list[Operation] = []
     for operation in reversed(workload.setup):
         if used & _paths(operation):
-            used |= _names(operation)
+            used |= _before(operation, used) | _names(operation)
             kept.append(operation)
     return replace(workload, setup=tuple(reversed(kept)))
+
+
+def _before(operation: Operation, used: set[str]) -> set[str]:
+    """What paths of things in a directory were before it was renamed."""
+    if not isinstance(operation, Rename):
+        return set()
+    return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}
 
 
 def _names(operation: Operation) -> set[str]:

@@ -28,6 +28,8 @@ def test_the_tree_keeps_what_the_operations_touch() -> None:
     assert small.setup == parse("mkdir /d; mkdir /e; write /d/a 0 8192; link /d/a /e/linked")
     assert needed(workload("write /new 0 1")).setup == ()
     assert needed(workload("write /new 0 1", "fsync /d/deep")).setup == parse("mkdir /d; mkdir /d/deep")
+    moved = needed(workload("rename /d /e/m; rename /e/m/deep /x; unlink /x/b"))
+    assert moved.setup == parse("mkdir /d; mkdir /d/deep; mkdir /e; create /d/deep/b")
 
 
 def test_the_smallest_comes_first() -> None:
