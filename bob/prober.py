@@ -19,11 +19,13 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
+from bob.lock import writing
 from bob.memory import give_back_now
-from bob.pipeline import LARGE_LOG_BYTES, Explored, Pipeline, Task
+from bob.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.progress import Progress
 from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
+from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import (
     ConfigurationResult,
@@ -37,6 +39,7 @@ from bob.result import (
     to_json,
 )
 from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.tasks import Explored, Task
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
 
@@ -57,18 +60,21 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
         raise refusal
     identity = new_identity()
     run = start(request, out if out is not None else RUNS / identity, identity)
-    return _probe_one(run, request, progress)
+    with writing([run.path]):
+        return _probe_one(run, request, progress)
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the probe in the run directory ``path``, which was stopped; what is finished is not done again.
+    """Go on with the probe in the run directory ``path``, which was stopped or lost something; what is finished is not
+    done again.
 
-    Raises StoreError for what is no run directory.
+    Raises StoreError for what is no run directory, or is being written.
     """
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
     run = RunDirectory(path)
-    return _probe_one(run, request_of(run, host), progress)
+    with writing([path]):
+        return _probe_one(run, request_of(run, host), progress)
 
 
 def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
@@ -102,8 +108,7 @@ def request_of(run: RunDirectory, host: Host) -> ProbeRequest:
 
 def unfinished(run: RunDirectory) -> int:
     """How many workloads of a run are still to be done: none of one that is finished, or was skipped."""
-    about = run.about()
-    planned = map(workload_from_json, [] if "finished" in about else about["workloads"])
+    planned = map(workload_from_json, [] if run.is_finished() else run.about()["workloads"])
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
@@ -136,19 +141,21 @@ class Prober:
         """
         run, request = self._columns[place]
         about, environment = run.about(), self._environments[place]
-        if "finished" in about:
+        if run.is_finished():
             return from_json(run.result())
         if refusal := self._refusals[place]:
             raise refusal
         if self._fresh[place]:
             run.note(started=now())
         properties = [probe.property for probe in request.asked]
-        column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
-        for number, workload in enumerate(map(workload_from_json, about["workloads"])):
+        column = Column(
+            request.configuration, request.model, properties, asdict(environment), run.save_witness, self._broke(run)
+        )
+        workloads = [workload_from_json(one) for one in about["workloads"]]
+        for number, workload in enumerate(workloads):
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
                 give_back_now()
         if request.recovery_crashes:
-            workloads = [workload_from_json(one) for one in about["workloads"]]
             self._crash_recoveries(run, request, workloads)
             add_recoveries(column, run, workloads, request.model)
         cells = column.cells()
@@ -168,6 +175,15 @@ class Prober:
         else:
             column.refuse(item.workload, item.reason)
         return 0
+
+    def _broke(self, run: RunDirectory) -> Callable[[Workload, str], None]:
+        """What is done where judging broke at a workload of ``run``, with the traceback."""
+
+        def kept(workload: Workload, trace: str) -> None:
+            path = run.save_traceback(workload, trace)
+            self._progress.step(f"unknown: {workload.title}: bob's own judgement broke ({path})")
+
+        return kept
 
     def skipped(self, place: int, reason: str) -> Result:
         """The result of a column that could not be tested, kept like any other."""
@@ -202,6 +218,8 @@ class Prober:
         )
         run.save_result(to_json(result))
         run.note(finished=finished)
+        if losses := run.losses():
+            self._progress.step(f"{plural(losses, 'workload')} of {column.name} lost on the way: --resume tries again")
         return result
 
 
@@ -250,7 +268,7 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
 def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any], *, refused: bool) -> Task:
     run.note(environment=environment)
     about = run.about()
-    workloads = tuple(map(workload_from_json, [] if refused or "finished" in about else about["workloads"]))
+    workloads = tuple(map(workload_from_json, [] if refused or run.is_finished() else about["workloads"]))
     return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 

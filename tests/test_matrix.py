@@ -21,12 +21,12 @@ from bob.guest.spec import Accelerator
 from bob.image.needs import GUEST_MODULES
 from bob.judge import again
 from bob.judge.again import judge_again
-from bob.pipeline import Explored, Recorded, Task
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
 from bob.result import Verdict, to_json
 from bob.store import RunDirectory
+from bob.tasks import Explored, Recorded, Task
 
 CHOSEN = ConfigurationSet(
     "three", "", (configuration("ext2"), configuration("xfs"), configuration("ext4", "-O ^a/b", "data=ordered"))
