@@ -9,10 +9,11 @@ import bob
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet
 from bob.errors import UsageError
+from bob.guest.capacity import check_jobs
 from bob.lock import writing
-from bob.prober import RUNS, Prober, new_identity, now, prober, request_of, start, unfinished
+from bob.prober import RUNS, Prober, new_identity, now, prober, start, unfinished
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest
+from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result
 from bob.store import RunDirectory
 
@@ -26,6 +27,7 @@ def matrix(
     anything is started for what cannot be asked.
     """
     request.check()
+    check_jobs(request.host.jobs)
     identity = new_identity()
     about = {"id": identity, "started": now(), "bob": bob.__version__, "set": chosen.name, "about": chosen.about}
     names = [configuration.name for configuration in chosen.configurations]
@@ -41,6 +43,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     Raises StoreError for what is no run of a matrix, or is being written.
     """
     directory = MatrixDirectory(path)
+    check_jobs(host.jobs)
     with writing(directory.written):
         return _go_on(directory, host, progress), path
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 from bob.crash.state import CrashState
@@ -82,6 +83,14 @@ class RunDirectory:
                 (path / folder).mkdir()
             write_whole(path / "run.json", json.dumps(about, indent=1).encode())
         return cls(path)
+
+    def discard(self) -> None:
+        """Make the directory as empty as it was before :meth:`create`: nothing came of the run."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                rmtree(entry)
+            else:
+                entry.unlink()
 
     def about(self) -> dict[str, Any]:
         """What run.json says."""

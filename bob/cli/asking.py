@@ -27,6 +27,7 @@ from bob.cli.options import (
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError, meant
+from bob.guest.capacity import check_device
 from bob.probe_files import Probe, check_own, load
 from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 from bob.rows.sets import Rows, probes_of
@@ -257,7 +258,8 @@ def host(asked: dict[str, Any]) -> Host:
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
     """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name, and for
-    properties that are not among the rows."""
+    properties that are not among the rows, or a device that cannot be."""
+    check_device(configuration)
     check_own(asked.get("probes", ()))
     rows = Rows(asked.get("rows", Rows.TABLE1))
     names = [name for one in asked.get("properties", ()) for name in (_names(rows) if one == ALL else (one,))]

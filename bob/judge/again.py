@@ -8,12 +8,12 @@ from pathlib import Path
 from bob.columns import MatrixDirectory
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.errors import StoreError, UsageError
+from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.lock import writing
 from bob.record.check import checked
 from bob.recovery.kept import add_recoveries
-from bob.request import request_from_json
+from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store import RunDirectory, no_probe, workload_from_json
 from bob.workload.operations import Workload
@@ -43,10 +43,7 @@ def _judge_again(run: RunDirectory) -> Result:
         raise StoreError(
             f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
         )
-    try:
-        request = request_from_json(about["request"])
-    except (KeyError, TypeError, UsageError):
-        raise no_probe(path, about) from None
+    request = request_of(run)
     environment = Environment(**about["environment"])
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
