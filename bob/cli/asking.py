@@ -83,7 +83,8 @@ property_option = click.option(
     "properties",
     type=PropertyName(),
     multiple=True,
-    help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
+    help="Ask only this property, of all workloads that it can be asked of; may be repeated. [default: all of them, or"
+    " those of --probe only]",
 )
 rows_option = click.option(
     "--rows",
@@ -145,13 +146,13 @@ jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Guests side by side. [default: one per processor, as far as memory goes]",
+    help="Guests side by side, two per processor at most. [default: one per processor, as far as memory goes]",
 )
 resume_option = click.option(
     "--resume",
     type=RUN,
     metavar="RUN",
-    help="Go on with a run that was stopped; what is finished is not done again.",
+    help="Go on with a run that was stopped, or lost something; what is finished is not done again.",
 )
 out_option = click.option(
     "--out", type=NewFolder(), metavar="DIR", help="The run directory. [default: a new one in bob-runs]"
@@ -225,7 +226,10 @@ _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),
     click.option(
-        "--device", type=Size(), default=0, help="Size of the probed device, e.g. 64M. [default: by file system]"
+        "--device",
+        type=Size(),
+        default=0,
+        help="Size of the probed device, e.g. 64M; 800M at most. [default: by file system]",
     ),
 )
 

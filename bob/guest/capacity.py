@@ -20,8 +20,8 @@ JOBS_PER_PROCESSOR = 2
 """A guest takes a whole processor. With some more, all are slower; with many more, deadlines pass."""
 
 LARGEST_DEVICE_MIB = 800
-"""A guest has 2 GiB of memory, where a recorded device is twice (as it was, and as it is): with 850 MiB that works, with
-1,000 MiB there is not enough."""
+"""A guest has 2 GiB of memory, where a recorded device is twice (as it was, and as it is): with 850 MiB that works,
+with 1,000 MiB there is not enough."""
 
 _MEMINFO = Path("/proc/meminfo")
 
