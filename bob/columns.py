@@ -52,6 +52,11 @@ class MatrixDirectory:
         """The folders of the columns, in the order of the table."""
         return [self.path / name for name in self.about["columns"]]
 
+    @property
+    def written(self) -> list[Path]:
+        """All directories that who goes on with the matrix writes."""
+        return [self.path, *self.folders]
+
     def columns(self) -> list[RunDirectory]:
         """The columns' run directories, in the order of the table."""
         return [RunDirectory(folder) for folder in self.folders]

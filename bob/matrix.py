@@ -9,9 +9,11 @@ import bob
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet
 from bob.errors import UsageError
-from bob.prober import RUNS, Prober, new_identity, now, prober, request_of, start, unfinished
+from bob.guest.capacity import check_jobs
+from bob.lock import writing
+from bob.prober import RUNS, Prober, new_identity, now, prober, start, unfinished
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest
+from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result
 from bob.store import RunDirectory
 
@@ -25,6 +27,7 @@ def matrix(
     anything is started for what cannot be asked.
     """
     request.check()
+    check_jobs(request.host.jobs)
     identity = new_identity()
     about = {"id": identity, "started": now(), "bob": bob.__version__, "set": chosen.name, "about": chosen.about}
     names = [configuration.name for configuration in chosen.configurations]
@@ -37,9 +40,15 @@ def matrix(
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the matrix in the run directory ``path``; what is finished is not done again.
 
-    Raises StoreError for what is no run of a matrix.
+    Raises StoreError for what is no run of a matrix, or is being written.
     """
     directory = MatrixDirectory(path)
+    check_jobs(host.jobs)
+    with writing(directory.written):
+        return _go_on(directory, host, progress), path
+
+
+def _go_on(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
     columns = [(run, request_of(run, host)) for run in directory.columns()]
     done: list[tuple[Path, Result]] = []
     with prober(columns, progress) as machine:
@@ -48,7 +57,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
                 progress.step(f"{request.configuration.name}: configuration {place + 1} of {len(columns)}")
             done.append((run.path, _result(machine, place, run, request, progress)))
             result = directory.save_result(done)
-    return result, path
+    return result
 
 
 def _result(machine: Prober, place: int, run: RunDirectory, request: ProbeRequest, progress: Progress) -> Result:

@@ -6,8 +6,10 @@ observed, the next configuration is recorded. The guest in which a worker observ
 would have to be restored, and an emulator that translates all of the kernel anew takes seconds to be quick. What a run
 directory has already, since it was stopped and is gone on with, is not done again.
 
-A guest that dies gives its workload back: another one observes it from the beginning, and the result tells. If that
-dies too, it is not the machine's fault, and the workload's outcome stays unknown.
+A guest that dies gives its workload back: another one records or observes it from the beginning, and the result tells.
+If that dies too, the workload stays unknown, as it does where bob itself breaks at it; the others go on. All that was
+lost so is tried again when the run is gone on with. While a run is stopped its guests may be gone before their workers
+know of it: then nothing is lost, and nothing is marked.
 """
 
 from __future__ import annotations
@@ -16,13 +18,11 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from bob.config import Configuration
-from bob.crash.device import DeviceModel
+from bob.breaking import broke, ends_the_run
 from bob.crash.plan import Plan
-from bob.errors import MalformedError, RecordingError, UsageError
+from bob.errors import BobError, MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
@@ -33,96 +33,19 @@ from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
-from bob.observe.sights import Sights
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.check import checked
 from bob.record.recorder import record
-from bob.store import Observed, RunDirectory
+from bob.store import Observed
+from bob.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
 from bob.trace.base import Base
-from bob.trace.recording import Recording
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
-HELD_BYTES = 8 * 1024 * 1024
-"""Recordings with so much log wait in memory to be observed, at most, and as many to be judged; others are read back
-from the run directory, which takes 10 to 50 ms."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A configuration's workloads, in the order of its run directory.
-
-    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
-    the disks that were mounted for it."""
-
-    configuration: Configuration
-    model: DeviceModel
-    budget: int
-    seed: int
-    audit: float
-    run: RunDirectory
-    workloads: tuple[Workload, ...]
-    sights: Sights = field(default_factory=dict, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A recording that passed its check; ``number`` is its workload's in the run. ``plan`` has all its crash states."""
-
-    task: Task
-    number: int
-    folder: Path
-    workload: Workload
-    base: Base
-    recording: Recording
-    plan: Plan
-
-    @property
-    def asked(self) -> Plan:
-        """The crash states that the workload asks for."""
-        return self.plan.asked(self.workload.at, len(self.workload.operations))
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A workload that could not be recorded, and why."""
-
-    workload: Workload
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Explored:
-    """A recording with what was seen of its crash states."""
-
-    recorded: Recorded
-    observed: Observed
-
-
-@dataclass(slots=True, eq=False)
-class _Work:
-    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
-
-    task: Task
-    left: dict[int, Workload]
-    results: dict[int, Explored | Refused | None] = field(default_factory=dict)
-    bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
-    refusal: UsageError | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A recording that is to be observed: ``recorded``, or in the run directory. ``loss`` says how the guest was lost
-    that tried before."""
-
-    work: _Work
-    number: int
-    recorded: Recorded | None
-    loss: str | None = None
 
 
 @dataclass(slots=True)
@@ -136,7 +59,7 @@ class _Early:
     """Nothing is recorded yet, but will be: a guest can be made ready."""
 
 
-class _Stopped(Exception):
+class _Stopped(BaseException):
     """The pipeline was left while a workload was being observed."""
 
 
@@ -152,28 +75,37 @@ class Pipeline:
         self._hypervisor = hypervisor
         self._image = image
         self._progress = progress
-        self._work = [_Work(task, _left(task)) for task in tasks]
+        self._work = [Work(task, left_of(task)) for task in tasks]
         # All of what follows changes under this condition only.
         self._changed = threading.Condition()
         self._unrecorded = deque(work for work in self._work if work.left)
         self._recorders = 0
         self._most_recorders = recorders(jobs)
-        self._recorded: deque[_Waiting] = deque()
+        self._recorded: deque[Waiting] = deque()
         self._failure: BaseException | None = None
         self._stopped = False
         self._threads = [threading.Thread(target=self._guarded, name=f"worker {n}") for n in range(1, jobs + 1)]
+        self._at_work = 0
 
     def __enter__(self) -> Pipeline:
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # an interrupt: without a ``with`` block to be left, nothing else would stop them
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stopped = True  # before anything that could end a guest, and that waits
         with self._changed:
-            self._stopped = True
             self._changed.notify_all()
+            # Not Thread.join: when a signal interrupts it, CPython before 3.13 takes the thread for ended
+            # (Thread._wait_for_tstate_lock); then Python ends, with all guests, while the thread is still at work.
+            self._changed.wait_for(lambda: not self._at_work)
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     def result(self, task: int, number: int) -> Explored | Refused | None:
         """What came of workload ``number`` of a task, once; None if only the run directory has it: it was done before,
@@ -194,12 +126,19 @@ class Pipeline:
 
     def _guarded(self) -> None:
         try:
+            self._at_work_is(+1)
             self._run()
         except BaseException as failure:
             with self._changed:
                 self._failure = self._failure or failure
                 self._stopped = True
-                self._changed.notify_all()
+        finally:
+            self._at_work_is(-1)
+
+    def _at_work_is(self, more: int) -> None:
+        with self._changed:
+            self._at_work += more
+            self._changed.notify_all()
 
     def _run(self) -> None:
         """Record or observe, whatever is to be done, until there is no more."""
@@ -212,34 +151,54 @@ class Pipeline:
                     with suppress(GuestLost, AgentBroken, UsageError):  # with work at hand it is tried again, and told
                         agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
                     continue
-                if isinstance(job, _Work):
+                if isinstance(job, Work):
                     self._record_all(job)
                     continue
-                recorded = job.recorded or _read_back(job.work.task, job.number)
                 told = _Told()
                 try:
-                    if agent is None:
-                        agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
-                    observed = self._observe(agent, recorded, told)
-                except (GuestLost, AgentBroken, UsageError) as loss:
-                    lost, died = what_happened(loss), isinstance(loss, GuestLost)
-                    observed = Observed((), Findings(), recorded.asked.nothing_explored(), lost, died=died)
+                    recorded = job.recorded or read_back(job.work.task, job.number)
+                    try:
+                        if agent is None:
+                            agent = guest.enter_context(agent_in(self._hypervisor, self._image, Clock.REAL))
+                        observed = self._observe(agent, recorded, told)
+                    except (GuestLost, AgentBroken, UsageError) as loss:
+                        lost, died = what_happened(loss), isinstance(loss, GuestLost)
+                        observed = Observed((), Findings(), recorded.asked.nothing_explored(), lost, died=died)
+                except Exception as error:
+                    if ends_the_run(error):
+                        raise
+                    agent = None
+                    guest.close()
+                    self._break(job.work, job.number, "observed", error, told.states)
+                    continue
                 if observed.lost is not None:
                     agent = None
                     guest.close()
+                    if self._stopped:  # so the guest was ended, and not lost
+                        break
                 if observed.died and job.loss is None:
                     self._give_back(job, recorded, observed.lost or "", told)
                     continue
-                observed = replace(observed, earlier_loss=job.loss)
-                recorded.task.run.save_observed(recorded.folder, observed)
-                unused = recorded.task.budget - told.states
-                self._done(job.work, recorded.number, recorded.workload, unused, Explored(recorded, observed))
+                self._keep(job, recorded, observed, told)
                 is_large = len(recorded.recording.log) > LARGE_LOG_BYTES
                 del job, recorded, observed
                 if is_large:
                     give_back_now()
 
-    def _next(self, *, early: bool) -> _Work | _Waiting | _Early | None:
+    def _keep(self, job: Waiting, recorded: Recorded, observed: Observed, told: _Told) -> None:
+        """Keep what was seen of a workload; where it was lost on the way, so that it is tried again some day."""
+        run, folder, workload = recorded.task.run, recorded.folder, recorded.workload
+        before = run.loss(folder)  # when the run was stopped or ended without it
+        observed = replace(observed, earlier_loss=job.loss or (before[1] if before else None))
+        is_lost = observed.lost is not None and not observed.final
+        if is_lost:
+            run.save_loss(folder, workload, observed.lost or "")
+        run.save_observed(folder, observed)
+        if not is_lost:
+            run.clear_loss(folder)
+        self._done(job.work, job.number, workload, recorded.task.budget - told.states, Explored(recorded, observed))
+
+    def _next(self, *, early: bool) -> Work | Waiting | _Early | None:
         """What to do next: a task to be recorded, or a recording to be observed; None when all is done. Rather than
         wait, where it is ``early``, to have a guest ready for the first recording."""
         with self._changed:
@@ -256,24 +215,24 @@ class Pipeline:
                 self._changed.wait()
         return None
 
-    def _give_back(self, job: _Waiting, recorded: Recorded, loss: str, told: _Told) -> None:
+    def _give_back(self, job: Waiting, recorded: Recorded, loss: str, told: _Told) -> None:
         """Have the workload of a guest that died observed by another guest, before all others."""
         title = recorded.workload.title
         self._progress.step(f"{title}: {loss}; another guest begins it anew")
         self._progress.observed(title, -told.states)
         with self._changed:
-            self._recorded.appendleft(_Waiting(job.work, job.number, recorded, loss))
+            self._recorded.appendleft(Waiting(job.work, job.number, recorded, loss))
             self._changed.notify_all()
 
-    def _done(self, work: _Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
+    def _done(self, work: Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
         self._progress.finished(workload.title, unused)
         with self._changed:
             others = [one.recorded for each in self._work for one in each.results.values() if isinstance(one, Explored)]
-            may_wait = not isinstance(result, Explored) or not others or _may_wait(result.recorded, others)
-            work.results[number] = result if may_wait else None
+            is_held = not isinstance(result, Explored) or not others or may_wait(result.recorded, others)
+            work.results[number] = result if is_held else None
             self._changed.notify_all()
 
-    def _record_all(self, work: _Work) -> None:
+    def _record_all(self, work: Work) -> None:
         """Record what is left of a task, in a new guest when one is lost."""
         try:
             numbers = self._take_all(work)
@@ -287,7 +246,7 @@ class Pipeline:
                 self._recorders -= 1
                 self._changed.notify_all()
 
-    def _take_all(self, work: _Work) -> Sequence[int]:
+    def _take_all(self, work: Work) -> Sequence[int]:
         """Take the recordings that the run has already; the numbers of the workloads of which it has none."""
         task, numbers = work.task, []
         for number, workload in work.left.items():
@@ -295,23 +254,45 @@ class Pipeline:
             if not task.run.is_recorded(folder):
                 numbers.append(number)
                 continue
-            self._wait(_Waiting(work, number, None), workload)
+            self._wait(Waiting(work, number, None), workload)
         return numbers
 
-    def _record_some(self, work: _Work, numbers: Sequence[int]) -> Sequence[int]:
-        """Record these workloads in one guest; those to go on with when that guest is lost."""
-        with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
-            for place, number in enumerate(numbers):
-                if self._stopped:
-                    break
-                try:
-                    self._record(agent, work, number)
-                except (GuestLost, AgentBroken) as loss:
-                    self._refuse(work, number, what_happened(loss, " while recording"))
-                    return numbers[place + 1 :]
+    def _record_some(self, work: Work, numbers: Sequence[int]) -> Sequence[int]:
+        """Record these workloads in one guest; those to go on with in another one."""
+        try:
+            with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
+                for place, number in enumerate(numbers):
+                    if self._stopped:
+                        break
+                    try:
+                        self._record(agent, work, number)
+                    except (GuestLost, AgentBroken) as loss:
+                        is_again = self._lose_recorder(work, number, loss)
+                        return numbers[place if is_again else place + 1 :]
+                    except Exception as error:
+                        if ends_the_run(error):
+                            raise
+                        self._break(work, number, "recorded", error)
+                        return numbers[place + 1 :]
+        except GuestLost as loss:  # nothing was asked of it yet
+            if work.is_unstarted:
+                raise
+            work.is_unstarted = True
+            self._progress.step(f"{work.task.configuration.name}: {loss}; another guest is started")
+            return numbers
         return ()
 
-    def _record(self, agent: Agent, work: _Work, number: int) -> None:
+    def _lose_recorder(self, work: Work, number: int, loss: BobError) -> bool:
+        """Whether the workload that was being recorded when its guest was lost is to be recorded anew."""
+        said = what_happened(loss, " while recording")
+        if self._stopped or number in work.lost:
+            self._lose(work, number, said)
+            return False
+        work.lost.add(number)
+        self._progress.step(f"{work.left[number].title}: {said}; another guest records it anew")
+        return True
+
+    def _record(self, agent: Agent, work: Work, number: int) -> None:
         task, workload = work.task, work.left[number]
         base = self._base(agent, work, workload)
         try:
@@ -327,9 +308,9 @@ class Pipeline:
         folder = task.run.folder(number, workload)
         task.run.save_recording(folder, workload, base, recording)
         recorded = Recorded(task, number, folder, workload, base, recording, plan)
-        self._wait(_Waiting(work, number, recorded), workload)
+        self._wait(Waiting(work, number, recorded), workload)
 
-    def _base(self, agent: Agent, work: _Work, workload: Workload) -> Base:
+    def _base(self, agent: Agent, work: Work, workload: Workload) -> Base:
         """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
         run, setup = work.task.run, workload.setup
         name = base_name(work.task.configuration, setup, workload.pattern)
@@ -342,21 +323,37 @@ class Pipeline:
         run.save_base(base)
         return base
 
-    def _wait(self, waiting: _Waiting, workload: Workload) -> None:
+    def _wait(self, waiting: Waiting, workload: Workload) -> None:
         """Have a recording, which the run directory has too, wait for a guest that observes."""
         self._progress.recorded(workload.title)
         with self._changed:
             others = [one.recorded for one in self._recorded if one.recorded]
-            if waiting.recorded and not _may_wait(waiting.recorded, others):
+            if waiting.recorded and not may_wait(waiting.recorded, others):
                 waiting.recorded = None
             self._recorded.append(waiting)
             self._changed.notify_all()
 
-    def _refuse(self, work: _Work, number: int, reason: str) -> None:
+    def _refuse(self, work: Work, number: int, reason: str) -> None:
         task, workload = work.task, work.left[number]
         task.run.save_refusal(task.run.folder(number, workload), workload, reason)
         self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {reason}")
         self._done(work, number, workload, task.budget, Refused(workload, reason))
+
+    def _break(self, work: Work, number: int, done: str, error: Exception, told: int = 0) -> None:
+        """Take note that bob itself broke, by ``error``, when a workload was ``done``."""
+        self._lose(work, number, *broke(error, done), told)
+
+    def _lose(self, work: Work, number: int, reason: str, trace: str = "", told: int = 0) -> None:
+        """Take note that it will not be known of a workload what it should be, of which the progress was ``told`` of so
+        many crash states; nothing where the run is being stopped, and its guests end with it."""
+        if self._stopped:
+            return
+        task, workload = work.task, work.left[number]
+        folder = task.run.folder(number, workload)
+        task.run.save_loss(folder, workload, reason, trace)
+        at = f" ({folder / 'traceback.txt'})" if trace else ""
+        self._progress.step(f"unknown: {task.configuration.name}, {workload.title}: {reason}{at}")
+        self._done(work, number, workload, task.budget - told, Refused(workload, reason))
 
     def _observe(self, agent: Agent, recorded: Recorded, told: _Told) -> Observed:
         title, task = recorded.workload.title, recorded.task
@@ -377,24 +374,3 @@ class Pipeline:
             raise _Stopped
         told.states += states
         self._progress.observed(title, states)
-
-
-def _may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
-    """Whether a recording may wait in memory beside ``others``, which do."""
-    return sum(len(one.recording.log) for one in (recorded, *others)) <= HELD_BYTES
-
-
-def _read_back(task: Task, number: int) -> Recorded:
-    """A recording that the run directory has."""
-    folder = task.run.folder(number, task.workloads[number])
-    workload, name, recording = task.run.recording(folder)
-    base = task.run.base(name)
-    return Recorded(task, number, folder, workload, base, recording, Plan(checked(recording, base), base, task.model))
-
-
-def _left(task: Task) -> dict[int, Workload]:
-    """What is to be done of a task, by its number in the run."""
-    numbered = enumerate(task.workloads)
-    return {
-        number: workload for number, workload in numbered if not task.run.is_done(task.run.folder(number, workload))
-    }

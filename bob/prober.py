@@ -7,24 +7,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import bob
 from bob.columns import MatrixDirectory
 from bob.errors import StoreError, UsageError
-from bob.guest.capacity import guests_that_fit
+from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
+from bob.judge.rules import questions
+from bob.lock import writing
 from bob.memory import give_back_now
-from bob.pipeline import LARGE_LOG_BYTES, Explored, Pipeline, Task
+from bob.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.progress import Progress
 from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
-from bob.request import Host, ProbeRequest, request_from_json, request_to_json
+from bob.report.counts import plural
+from bob.request import Host, ProbeRequest, request_of, request_to_json
 from bob.result import (
     ConfigurationResult,
     Environment,
@@ -36,7 +41,10 @@ from bob.result import (
     from_json,
     to_json,
 )
-from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.rows.sets import Rows, probes_of
+from bob.store import RunDirectory, workload_from_json, workload_to_json
+from bob.tasks import Explored, Task
+from bob.workload.history import simulate
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
 
@@ -51,24 +59,40 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     mkfs or the kernel refuse the configuration.
     """
     request.check()
+    check_jobs(request.host.jobs)
     image = ensure(request.image, progress.step)
     check_kernel(image)
     if refusal := _refusal(image, request):
         raise refusal
     identity = new_identity()
-    run = start(request, out if out is not None else RUNS / identity, identity)
-    return _probe_one(run, request, progress)
+    path = out if out is not None else RUNS / identity
+    was_there = path.exists()
+    run = start(request, path, identity)
+    progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
+    with writing([path]):
+        try:
+            return _probe_one(run, request, progress)
+        except UsageError:  # a typing error in a mount option, say: the corrected command has the same --out
+            if not run.workloads():
+                run.discard()
+            raise
+        finally:
+            if not was_there and not (path / "run.json").exists():
+                rmtree(path)
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the probe in the run directory ``path``, which was stopped; what is finished is not done again.
+    """Go on with the probe in the run directory ``path``, which was stopped or lost something; what is finished is not
+    done again.
 
-    Raises StoreError for what is no run directory.
+    Raises StoreError for what is no run directory, or is being written.
     """
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
     run = RunDirectory(path)
-    return _probe_one(run, request_of(run, host), progress)
+    check_jobs(host.jobs)
+    with writing([path]):
+        return _probe_one(run, request_of(run, host), progress)
 
 
 def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
@@ -79,9 +103,7 @@ def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     """A new run directory for ``request``, with everything in it that is known before a guest runs."""
     check_name(request.image)
-    lacks = request.configuration.fs.lacks
-    asked = (without(workload, lacks) for probe in request.asked for workload in probe.workloads)
-    workloads = distinct(workload for workload in asked if workload is not None)
+    workloads = asked_workloads(request)
     about = {
         "id": identity,
         "started": now(),
@@ -92,18 +114,43 @@ def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     return RunDirectory.create(path, about)
 
 
-def request_of(run: RunDirectory, host: Host) -> ProbeRequest:
-    """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
-    try:
-        return request_from_json(run.about()["request"], host)
-    except (KeyError, TypeError, UsageError):
-        raise no_probe(run.path, run.about()) from None
+def asked_workloads(request: ProbeRequest) -> list[Workload]:
+    """What is recorded for ``request``: all that its own probes bring, and of the set of rows all that ask for one of
+    the properties; whichever probe brings them, as otherwise a property that is asked alone would be judged on less."""
+    lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
+    shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
+    brought = (workload for probe in request.probes for workload in probe.workloads)
+    return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
+
+
+@cache  # the columns of a matrix ask the same
+def _asking(rows: Rows, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
+    """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
+    operations."""
+    probes = probes_of(rows)
+    properties = [probe.property for probe in probes if probe.property.name in names]
+    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
+    if len(properties) == len(probes):
+        return tuple(every)
+    histories = ((workload, simulate(workload)[0]) for workload in every)
+    return tuple(workload for workload, history in histories if any(questions(prop, history) for prop in properties))
+
+
+def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
+    """``workloads``, as they are where a file system ``lacks`` operations."""
+    without_these = (without(workload, lacks) for workload in workloads)
+    return (workload for workload in without_these if workload is not None)
+
+
+def _named(request: ProbeRequest) -> str:
+    """The properties that are asked for, in a word or two."""
+    names = [probe.property.name for probe in request.asked]
+    return names[0] if len(names) == 1 else f"{len(names)} properties"
 
 
 def unfinished(run: RunDirectory) -> int:
     """How many workloads of a run are still to be done: none of one that is finished, or was skipped."""
-    about = run.about()
-    planned = map(workload_from_json, [] if "finished" in about else about["workloads"])
+    planned = map(workload_from_json, [] if run.is_finished() else run.about()["workloads"])
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
@@ -136,19 +183,21 @@ class Prober:
         """
         run, request = self._columns[place]
         about, environment = run.about(), self._environments[place]
-        if "finished" in about:
+        if run.is_finished():
             return from_json(run.result())
         if refusal := self._refusals[place]:
             raise refusal
         if self._fresh[place]:
             run.note(started=now())
         properties = [probe.property for probe in request.asked]
-        column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
-        for number, workload in enumerate(map(workload_from_json, about["workloads"])):
+        column = Column(
+            request.configuration, request.model, properties, asdict(environment), run.save_witness, self._broke(run)
+        )
+        workloads = [workload_from_json(one) for one in about["workloads"]]
+        for number, workload in enumerate(workloads):
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
                 give_back_now()
         if request.recovery_crashes:
-            workloads = [workload_from_json(one) for one in about["workloads"]]
             self._crash_recoveries(run, request, workloads)
             add_recoveries(column, run, workloads, request.model)
         cells = column.cells()
@@ -168,6 +217,15 @@ class Prober:
         else:
             column.refuse(item.workload, item.reason)
         return 0
+
+    def _broke(self, run: RunDirectory) -> Callable[[Workload, str], None]:
+        """What is done where judging broke at a workload of ``run``, with the traceback."""
+
+        def kept(workload: Workload, trace: str) -> None:
+            path = run.save_traceback(workload, trace)
+            self._progress.step(f"unknown: {workload.title}: bob's own judgement broke ({path})")
+
+        return kept
 
     def skipped(self, place: int, reason: str) -> Result:
         """The result of a column that could not be tested, kept like any other."""
@@ -202,6 +260,8 @@ class Prober:
         )
         run.save_result(to_json(result))
         run.note(finished=finished)
+        if losses := run.losses():
+            self._progress.step(f"{plural(losses, 'workload')} of {column.name} lost on the way: --resume tries again")
         return result
 
 
@@ -250,7 +310,7 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
 def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any], *, refused: bool) -> Task:
     run.note(environment=environment)
     about = run.about()
-    workloads = tuple(map(workload_from_json, [] if refused or "finished" in about else about["workloads"]))
+    workloads = tuple(map(workload_from_json, [] if refused or run.is_finished() else about["workloads"]))
     return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 

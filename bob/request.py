@@ -8,9 +8,10 @@ from typing import Any
 
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.crash.device import DeviceModel, WriteCache
+from bob.errors import UsageError
 from bob.probe_files import Probe, declaration, declared, mistakes_in
 from bob.rows.sets import Rows, asked_probes
-from bob.store import workload_from_json, workload_to_json
+from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
 """The guest image where nobody says which."""
@@ -102,6 +103,14 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
         rows=Rows(document.get("rows", Rows.TABLE1)),
     )
+
+
+def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
+    """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
+    try:
+        return request_from_json(run.about()["request"], host)
+    except (KeyError, TypeError, UsageError):
+        raise no_probe(run.path, run.about()) from None
 
 
 def _probe_to_json(probe: Probe) -> dict[str, Any]:

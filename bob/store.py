@@ -6,7 +6,7 @@
     RUN/bases/NAME.json                base images (docs/formats.md)
     RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it
                           /timeline    the bios, as the kernel's tracepoints told them
-                          /recorded.json, /observed.json
+                          /recorded.json, /observed.json; /refused.json, /lost.json
     RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
     RUN/result.json                    bob.result/1
     RUN/witnesses/*.json               bob.witness/1
@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 from bob.crash.state import CrashState
@@ -53,7 +54,8 @@ class Observed:
 
     ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
     read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
-    ``earlier_loss`` how one was lost before this one came back with everything.
+    ``earlier_loss`` how one was lost before this one came back with everything. Where a loss is ``final``, what was
+    seen contradicts itself: it is not to be tried again.
     """
 
     states: tuple[Seen, ...]
@@ -63,6 +65,7 @@ class Observed:
     predicted: frozenset[int] = frozenset()
     died: bool = False
     earlier_loss: str | None = None
+    final: bool = False
 
 
 class RunDirectory:
@@ -81,6 +84,14 @@ class RunDirectory:
                 (path / folder).mkdir()
             write_whole(path / "run.json", json.dumps(about, indent=1).encode())
         return cls(path)
+
+    def discard(self) -> None:
+        """Make the directory as empty as it was before :meth:`create`: nothing came of the run."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                rmtree(entry)
+            else:
+                entry.unlink()
 
     def about(self) -> dict[str, Any]:
         """What run.json says."""
@@ -144,11 +155,51 @@ class RunDirectory:
 
     def refusal(self, folder: Path) -> tuple[Workload, str] | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
-        if not (folder / "refused.json").is_file():
+        return self._reason(folder / "refused.json")
+
+    def unobserved(self, folder: Path) -> tuple[Workload, str] | None:
+        """The workload of ``folder`` and why nothing was seen of it; None where something was, or it was not tried."""
+        return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
+
+    def _reason(self, path: Path) -> tuple[Workload, str] | None:
+        if not path.is_file():
             return None
-        with _reading(folder / "refused.json"):
-            document = read_document(folder / "refused.json")
+        with _reading(path):
+            document = read_document(path)
             return workload_from_json(document["workload"]), document["reason"]
+
+    def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
+        """Keep that, and why, it is not known of a workload what it should be; it is to be tried again when the run is
+        gone on with. ``trace`` is the traceback where bob itself broke."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if trace:
+            write_whole(folder / "traceback.txt", trace.encode())
+        document = {"workload": workload_to_json(workload), "reason": reason}
+        write_whole(folder / "lost.json", json.dumps(document).encode())
+
+    def save_traceback(self, workload: Workload, trace: str) -> Path:
+        """Keep the traceback of where judging broke, last, at ``workload``; its path."""
+        slug = re.sub(r"[^a-z0-9]+", "-", workload.title.lower()).strip("-")[:60]
+        path = self.path / f"judging-{slug}.txt"
+        write_whole(path, trace.encode())
+        return path
+
+    def clear_loss(self, folder: Path) -> None:
+        """Forget that a workload was lost: it is done now."""
+        for name in ("lost.json", "traceback.txt"):
+            (folder / name).unlink(missing_ok=True)
+
+    def loss(self, folder: Path) -> tuple[Workload, str] | None:
+        """The workload of ``folder`` and why it was lost; None if it was not, or was done since."""
+        return self._reason(folder / "lost.json")
+
+    def losses(self) -> int:
+        """How many workloads and recoveries were lost, and are to be tried again."""
+        return sum(1 for kind in ("workloads", "recoveries") for _lost in self.path.glob(f"{kind}/*/lost.json"))
+
+    def is_finished(self) -> bool:
+        """Whether the run came to its end, and nothing of it is to be tried again."""
+        return "finished" in self.about() and not self.losses()
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
@@ -191,8 +242,15 @@ class RunDirectory:
         return (folder / "recorded.json").is_file()
 
     def is_done(self, folder: Path) -> bool:
-        """Whether nothing is left to be done for a workload: it was observed, or could not be recorded."""
+        """Whether nothing is left to be done for a workload: it was observed, or could not be recorded. What was lost
+        is to be tried again."""
+        if (folder / "lost.json").is_file():
+            return False
         return self.is_observed(folder) or (folder / "refused.json").is_file()
+
+    def is_tried(self, folder: Path) -> bool:
+        """Whether a workload was done, or lost in the attempt."""
+        return self.is_observed(folder) or self.unobserved(folder) is not None
 
     def observed(self, folder: Path) -> Observed:
         """What was kept of a workload's observations."""

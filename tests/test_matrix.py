@@ -21,12 +21,13 @@ from bob.guest.spec import Accelerator
 from bob.image.needs import GUEST_MODULES
 from bob.judge import again
 from bob.judge.again import judge_again
-from bob.pipeline import Explored, Recorded, Task
+from bob.judge.verdicts import Bench
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
 from bob.result import Verdict, to_json
 from bob.store import RunDirectory
+from bob.tasks import Explored, Recorded, Task
 
 CHOSEN = ConfigurationSet(
     "three", "", (configuration("ext2"), configuration("xfs"), configuration("ext4", "-O ^a/b", "data=ordered"))
@@ -132,6 +133,47 @@ def test_columns_come_in_the_order_of_the_set(machine: Machine, tmp_path: Path) 
     workloads, states = machine.plan[0]
     assert workloads % 3 == 0 and workloads > 0
     assert states == workloads * REQUEST.budget
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_refused_probe_leaves_its_directory_to_the_next_command(
+    machine: Machine, tmp_path: Path, was_there: bool
+) -> None:
+    out = tmp_path / "run"
+    if was_there:
+        out.mkdir()
+    machine.fails["ext2"] = UsageError("mount refused (EINVAL)")
+    with pytest.raises(UsageError, match="mount refused"):
+        prober.probe(REQUEST, out, machine)
+    assert out.exists() == was_there
+    result, _run = prober.probe(REQUEST, out, machine)
+    assert result.run.finished
+
+
+def test_a_run_that_lost_something_is_not_finished(machine: Machine, tmp_path: Path) -> None:
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    lost = RunDirectory(run / "xfs")
+    [folder, *_others] = lost.workloads()
+    lost.save_loss(folder, samples.WORKLOAD, "the guest was lost")
+    machine.done.clear()
+    again, _run = module.resume(run, Host(), machine)
+    assert machine.done == [("xfs", 0)]
+    assert [column.name for column in again.configurations] == [column.name for column in result.configurations]
+
+
+def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("zip() argument 2 is shorter")
+
+    monkeypatch.setattr(Bench, "judge", broken)
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    assert {cell.verdict for column in result.configurations for cell in column.properties} == {Verdict.UNKNOWN}
+    [told, *_others] = (run / "xfs").glob("judging-*.txt")
+    assert "Traceback (most recent call last)" in told.read_text()
+    assert "in broken" in told.read_text()
+    assert {cell.verdict for cell in judge_again(run / "xfs").configurations[0].properties} == {Verdict.UNKNOWN}
 
 
 def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:

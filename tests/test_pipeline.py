@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,17 +16,19 @@ import pytest
 import samples_of_runs as samples
 
 from bob import pipeline as module
+from bob import tasks
 from bob.config import Configuration, configuration
 from bob.crash.device import DeviceModel
-from bob.errors import BobError, MalformedError, RecordingError, UsageError
+from bob.errors import BobError, MalformedError, RecordingError, StoreError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
 from bob.guest.spec import Clock
 from bob.observe.observation import Findings
-from bob.pipeline import Explored, Pipeline, Refused, Task
+from bob.pipeline import Pipeline
 from bob.progress import Silent
 from bob.record.base import base_name
 from bob.store import Observed, RunDirectory, Seen
+from bob.tasks import Explored, Refused, Task
 from bob.trace.base import Base
 from bob.workload.language import parse
 from bob.workload.operations import Workload
@@ -81,7 +85,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     for name in ("agent_in", "make_base", "put_base", "record", "explore"):
         monkeypatch.setattr(module, name, getattr(world, name))
-    monkeypatch.setattr(module, "checked", lambda _recording, _base: samples.TRACE)
+    for where in (module, tasks):
+        monkeypatch.setattr(where, "checked", lambda _recording, _base: samples.TRACE)
     return world
 
 
@@ -160,12 +165,17 @@ def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path
     found = results(pipeline(tmp_path))
     assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
     assert told in str(found[2])
-    assert world.guests.count(Clock.VIRTUAL) == 2
+    assert world.guests.count(Clock.VIRTUAL) == 3  # one more for a second attempt
     # the new guest is given the base that the old one made: states are built on the one that was recorded on
     assert world.made == [samples.WORKLOAD.setup]
     assert samples.BASE.name in world.put
     run = RunDirectory(tmp_path / "run")
-    assert run.refusal(run.folder(2, WORKLOADS[2])) is not None
+    folder = run.folder(2, WORKLOADS[2])
+    assert run.refusal(folder) is None
+    lost = run.loss(folder)
+    assert lost is not None
+    assert told.strip("'") in lost[1]
+    assert not run.is_done(folder)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +253,7 @@ def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
 
 
 def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HELD_BYTES", 0)
+    monkeypatch.setattr(tasks, "HELD_BYTES", 0)
     asked_for = threading.Semaphore(1)  # no result waits for another to be asked for
 
     def observing(_workload: Workload) -> Observed:
@@ -263,7 +273,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
 def test_what_waits_long_to_be_judged_is_left_to_the_run_directory(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(module, "HELD_BYTES", held)
+    monkeypatch.setattr(tasks, "HELD_BYTES", held)
     run = RunDirectory.create(tmp_path / "run", {})
     with started(task(run), jobs=1) as made:
         deadline = time.monotonic() + 60
@@ -282,7 +292,7 @@ def test_a_loss_on_the_way_ends_that_guest(world: World, tmp_path: Path) -> None
     assert [observed.lost for observed in found].count("it is gone") == 1
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("a bug"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failure", [StoreError("cannot write"), OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 def test_a_failure_reaches_the_caller_and_leaves_no_thread(
     world: World, tmp_path: Path, failure: BaseException
 ) -> None:
@@ -377,3 +387,128 @@ def test_a_configuration_that_is_refused_leaves_the_others(
                 made.result(0, 0)
         assert all(isinstance(made.result(1, number), Explored) for number in range(len(WORKLOADS)))
     assert not runs[0].workloads()
+
+
+def test_an_exception_leaves_its_workload_unknown_and_no_other(world: World, tmp_path: Path) -> None:
+    world.recording = at(2, ValueError("zip() argument 2 is shorter"))
+    run = RunDirectory.create(tmp_path / "run", {})
+    found = results(started(task(run)))
+    assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
+    assert "bob broke while it recorded this workload: ValueError: zip() argument 2 is shorter" in str(found[2])
+    folder = run.folder(2, WORKLOADS[2])
+    assert "Traceback (most recent call last)" in (folder / "traceback.txt").read_text()
+    assert not run.is_done(folder)
+    assert world.guests.count(Clock.VIRTUAL) == 2, "the guest in which it happened is not believed any more"
+
+
+def test_an_exception_while_observing_leaves_its_workload_unknown_and_no_other(world: World, tmp_path: Path) -> None:
+    broken = [ValueError("zip() argument 2 is shorter")]
+
+    def observing(_workload: Workload) -> Observed:
+        if broken:
+            raise broken.pop()
+        return OBSERVED
+
+    world.observing = observing
+    run = RunDirectory.create(tmp_path / "run", {})
+    found = results(started(task(run), jobs=1))
+    [lost] = [item for item in found if isinstance(item, Refused)]
+    assert lost.reason.startswith("bob broke while it observed this workload: ValueError: zip()")
+    [file] = run.path.glob("workloads/*/traceback.txt")
+    assert "in observing" in file.read_text()
+    assert not run.is_done(file.parent)
+    again = results(started(task(run), jobs=1))
+    assert [item for item in again if item is not None] == [again[found.index(lost)]]
+    assert not list(run.path.glob("workloads/*/lost.json")) + list(run.path.glob("workloads/*/traceback.txt"))
+
+
+def test_a_recording_whose_guest_was_lost_is_tried_again_at_once(world: World, tmp_path: Path) -> None:
+    left: list[BaseException] = [LOSS]
+
+    def recording(workload: Workload) -> None:
+        if workload is WORKLOADS[2] and left:
+            raise left.pop()
+
+    world.recording = recording
+    assert all(isinstance(item, Explored) for item in results(pipeline(tmp_path)))
+    assert world.guests.count(Clock.VIRTUAL) == 2
+
+
+def test_what_was_lost_is_tried_again_when_the_run_is_gone_on_with(world: World, tmp_path: Path) -> None:
+    world.recording = at(2, LOSS)
+    lost = [LOSS, LOSS]
+
+    def observing(_workload: Workload) -> Observed:
+        if lost:
+            raise lost.pop()
+        return OBSERVED
+
+    world.observing = observing
+    run = RunDirectory.create(tmp_path / "run", {})
+    results(started(task(run), jobs=1))
+    folders = [run.folder(number, workload) for number, workload in enumerate(WORKLOADS)]
+    assert [run.is_done(folder) for folder in folders].count(False) == 2
+    assert run.losses() == 2
+    world.recording = lambda _workload: None
+    found = [item for item in results(started(task(run), jobs=1)) if item is not None]
+    assert len(found) == 2
+    assert all(isinstance(item, Explored) and item.observed.lost is None for item in found)
+    assert all(run.is_done(folder) for folder in folders)
+    assert not run.losses()
+    told = [run.observed(folder).earlier_loss for folder in folders]
+    assert [loss for loss in told if loss] == [
+        f"the guest was lost: {LOSS}",
+        f"the guest was lost while recording: {LOSS}",
+    ]
+
+
+def test_a_refuted_prediction_is_not_tried_again(world: World, tmp_path: Path) -> None:
+    world.observing = lambda _workload: replace(OBSERVED, lost="a prediction was wrong", final=True)
+    run = RunDirectory.create(tmp_path / "run", {})
+    results(started(task(run)))
+    assert all(run.is_done(folder) for folder in run.workloads())
+
+
+@pytest.mark.parametrize("clock", list(Clock))
+def test_a_guest_that_ends_with_the_run_marks_nothing(world: World, tmp_path: Path, clock: Clock) -> None:
+    """Who stops a run may end its guests before the workers know of it: what they then lose was not lost."""
+    at_work, stopped = threading.Event(), threading.Event()
+
+    def lose(_workload: Workload) -> Observed:
+        at_work.set()
+        assert stopped.wait(30)
+        raise LOSS
+
+    world.recording, world.observing = (lose, world.observing) if clock is Clock.VIRTUAL else (world.recording, lose)  # type: ignore[assignment]
+    run = RunDirectory.create(tmp_path / "run", {})
+    made = started(task(run))
+    made.__enter__()
+    assert at_work.wait(30)
+    threading.Timer(0.1, stopped.set).start()
+    made.__exit__()
+    assert not workers()
+    assert not [path for path in run.path.glob("workloads/*/*") if path.name in {"refused.json", "lost.json"}]
+    assert all(run.observed(folder).lost is None for folder in run.workloads() if run.is_observed(folder))
+
+
+def test_an_interrupt_while_it_stops_leaves_the_threads_to_be_waited_for(world: World, tmp_path: Path) -> None:
+    """An interrupted Thread.join takes the thread for ended (CPython, _wait_for_tstate_lock): then Python ends, and all
+    guests with it, while the thread is still recording."""
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def wait(_workload: Workload) -> None:
+        at_work.set()
+        assert go_on.wait(30)
+
+    world.recording = wait
+    made = pipeline(tmp_path)
+    made.__enter__()
+    assert at_work.wait(30)
+    interrupt = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        made.__exit__()
+    assert [thread for thread in workers() if thread.is_alive()], "it is still there, and Python knows"
+    go_on.set()
+    made.__exit__()
+    assert not workers()

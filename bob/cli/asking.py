@@ -27,6 +27,7 @@ from bob.cli.options import (
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError, meant
+from bob.guest.capacity import check_device
 from bob.probe_files import Probe, check_own, load
 from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 from bob.rows.sets import Rows, probes_of
@@ -82,7 +83,8 @@ property_option = click.option(
     "properties",
     type=PropertyName(),
     multiple=True,
-    help="Ask only this property; may be repeated. [default: all of them, or those of --probe only]",
+    help="Ask only this property, of all workloads that it can be asked of; may be repeated. [default: all of them, or"
+    " those of --probe only]",
 )
 rows_option = click.option(
     "--rows",
@@ -144,13 +146,13 @@ jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Guests side by side. [default: one per processor, as far as memory goes]",
+    help="Guests side by side, two per processor at most. [default: one per processor, as far as memory goes]",
 )
 resume_option = click.option(
     "--resume",
     type=RUN,
     metavar="RUN",
-    help="Go on with a run that was stopped; what is finished is not done again.",
+    help="Go on with a run that was stopped, or lost something; what is finished is not done again.",
 )
 out_option = click.option(
     "--out", type=NewFolder(), metavar="DIR", help="The run directory. [default: a new one in bob-runs]"
@@ -224,7 +226,10 @@ _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),
     click.option(
-        "--device", type=Size(), default=0, help="Size of the probed device, e.g. 64M. [default: by file system]"
+        "--device",
+        type=Size(),
+        default=0,
+        help="Size of the probed device, e.g. 64M; 800M at most. [default: by file system]",
     ),
 )
 
@@ -257,7 +262,8 @@ def host(asked: dict[str, Any]) -> Host:
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
     """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name, and for
-    properties that are not among the rows."""
+    properties that are not among the rows, or a device that cannot be."""
+    check_device(configuration)
     check_own(asked.get("probes", ()))
     rows = Rows(asked.get("rows", Rows.TABLE1))
     names = [name for one in asked.get("properties", ()) for name in (_names(rows) if one == ALL else (one,))]

@@ -9,10 +9,10 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
 
 import click
 
@@ -21,6 +21,9 @@ from bob.errors import BobError, Exit, PointedError
 
 _BESIDE = 36
 """So many letters of a text are shown before a mistake in it, and from there on."""
+_SAME = 1.0
+"""Signals within so many seconds are one."""
+_SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
@@ -37,10 +40,12 @@ class Interrupted(BobError):
 def catch_signals() -> None:
     """Let SIGTERM and a closed terminal do what Ctrl-C does: what is finished stays, what was started ends.
 
-    For the main thread of the program, once. A signal that is ignored (nohup) stays so.
+    The first signal begins that. Those of the second after it say the same again: a terminal and `timeout` may both
+    send one, and an impatient hand several. A later one ends bob at once, and the reaper (bob/guest/reaper.py) ends
+    what bob started. For the main thread of the program, once. A signal that is ignored (nohup) stays so.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
     threading.excepthook = lambda failed: None if failed.exc_value is None else _internal(failed.exc_value)
 
@@ -149,5 +154,19 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
+class _Stopping:
+    """When the first signal came (host seconds); None before that."""
+
+    since: float | None = None
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    now = time.monotonic()
+    if _Stopping.since is None:
+        _Stopping.since = now
+        raise KeyboardInterrupt
+    if now - _Stopping.since >= _SAME:
+        with suppress(OSError):
+            cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # which a progress bar may have hidden
+            os.write(2, f"{cursor}bob: interrupted again, and ended at once; what is finished is kept\n".encode())
+        os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there

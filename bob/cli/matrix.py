@@ -16,6 +16,7 @@ from bob.cli.options import ParamType
 from bob.cli.output import deliver
 from bob.config import ConfigurationSet, load_set, set_names
 from bob.errors import Exit
+from bob.guest.capacity import check_device
 
 
 class Set(ParamType):
@@ -80,6 +81,9 @@ def matrix(
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
+
+    for made in chosen.configurations if chosen is not None else ():
+        check_device(made)
 
     from bob import matrix as table  # libvirt and paramiko take a while to load
     from bob.prober import RUNS

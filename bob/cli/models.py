@@ -39,13 +39,13 @@ def named_model(name: str) -> Model:
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
     """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
     from bob.columns import MatrixDirectory
-    from bob.request import request_from_json
+    from bob.request import request_of
     from bob.store import RunDirectory
 
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
-            request = request_from_json(RunDirectory(folder).about()["request"])
+            request = request_of(RunDirectory(folder))
             found.setdefault(request.configuration.name, []).append(folder)
     return found
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_option
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
-from bob.errors import Exit, UsageError
+from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.report.columns import Column, columns_of
 from bob.report.nearby import nearby
 from bob.report.saved import Saved, load
@@ -51,7 +52,8 @@ SITE = "site"
 def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None, json_file: Path | None) -> Exit:
     """Print the table of RUN again: a run directory, or a result that --json wrote.
 
-    Several runs are shown side by side, a column for each configuration.
+    Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
+    or that of a question to `bob try`, are left out and named.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
@@ -79,12 +81,30 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     _check(wanted, output)
     if is_stdout(json_file) and (output or asked) and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
-    saved = [load(run) for run in runs]
+    runs, saved = _load(runs)
     if json_file is not None:
         write_json(json_file, _documents(saved))
     if not (is_stdout(json_file) and is_stdout(shown)):
         _write(wanted, saved, runs, shown)
     return Exit.UNKNOWN_CELLS if any(one.result.has_unknown for one in saved) else Exit.DONE
+
+
+def _load(runs: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Saved]]:
+    """What was saved of ``runs``, and of which; of several, those are left out, and named, that have no table."""
+    saved: dict[Path, Saved] = {}
+    failures: list[BobError] = []
+    for run in runs:
+        try:
+            saved[run] = load(run)
+        except (StoreError, MalformedError) as error:
+            if len(runs) == 1 or not run.is_dir():
+                raise
+            failures.append(error)
+    if not saved:
+        raise failures[0]
+    for failure in failures:
+        console(stderr=True).print(Text(f"left out: {failure.message}", "bob.dim"), soft_wrap=True)
+    return tuple(saved), list(saved.values())
 
 
 def _check(wanted: str, output: Destination | None) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from bob.columns import MatrixDirectory
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.errors import StoreError, UsageError
+from bob.errors import StoreError
 from bob.judge.column import Column
+from bob.lock import writing
 from bob.record.check import checked
 from bob.recovery.kept import add_recoveries
-from bob.request import request_from_json
+from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store import RunDirectory, no_probe, workload_from_json
 from bob.workload.operations import Workload
@@ -22,34 +23,36 @@ def judge_again(path: Path) -> Result:
     """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
 
     Of a matrix, every column. Raises StoreError where something that the run should have kept is not
-    there.
+    there, and for a run that is being written.
     """
     if not MatrixDirectory.is_one(path):
-        return _judge_again(path)
+        run = RunDirectory(path)
+        with writing([path]):
+            return _judge_again(run)
     directory = MatrixDirectory(path)
-    return directory.save_result([(folder, _judge_again(folder)) for folder in directory.folders])
+    columns = directory.columns()
+    with writing(directory.written):
+        return directory.save_result([(run.path, _judge_again(run)) for run in columns])
 
 
-def _judge_again(path: Path) -> Result:
-    run = RunDirectory(path)
-    about = run.about()
+def _judge_again(run: RunDirectory) -> Result:
+    path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
     if "environment" not in about:
         raise StoreError(
             f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
         )
-    try:
-        request = request_from_json(about["request"])
-    except (KeyError, TypeError, UsageError):
-        raise no_probe(path, about) from None
+    request = request_of(run)
     environment = Environment(**about["environment"])
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
     properties = [probe.property for probe in request.asked]
-    column = Column(request.configuration, request.model, properties, asdict(environment), run.save_witness)
+    column = Column(
+        request.configuration, request.model, properties, asdict(environment), run.save_witness, run.save_traceback
+    )
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
-        if run.is_done(run.folder(number, planned)):
+        if run.is_tried(run.folder(number, planned)):
             add_kept(column, run, number, planned, request.model)
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
@@ -67,11 +70,16 @@ def _judge_again(path: Path) -> Result:
 
 
 def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, model: DeviceModel) -> None:
-    """Judge workload ``number`` of ``run``, which is done, from what was kept of it."""
+    """Judge workload ``number`` of ``run``, which was tried, from what was kept of it."""
     folder = run.folder(number, planned)
-    if refusal := run.refusal(folder):
-        column.refuse(*refusal)
+    if reason := run.unobserved(folder):
+        column.refuse(*reason)
         return
     workload, base_name, recording = run.recording(folder)
-    base = run.base(base_name)
-    column.add(workload, base, recording, Plan(checked(recording, base), base, model), run.observed(folder))
+    base, observed = run.base(base_name), run.observed(folder)
+    try:
+        plan = Plan(checked(recording, base), base, model)
+    except Exception as broken:
+        column.broke(workload, broken)
+    else:
+        column.add(workload, base, recording, plan, observed)

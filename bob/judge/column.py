@@ -38,7 +38,9 @@ class Column:
         properties: Sequence[Property],
         environment: Mapping[str, str],
         keep: Keep,
+        keep_traceback: Callable[[Workload, str], object] = lambda _workload, _trace: None,
     ) -> None:
+        self._keep_traceback = keep_traceback
         self._model = model
         self._configuration = configuration
         self._properties = properties
@@ -57,6 +59,14 @@ class Column:
         for prop in self._properties:
             if Bench.asks(prop, workload):
                 self.refuse_property(prop, reason)
+
+    def broke(self, workload: Workload, broken: Exception) -> None:
+        """Take note that bob broke when it judged a workload: no property that it asks for can hold."""
+        self.refuse(workload, self._told(workload, broken))
+
+    def _told(self, workload: Workload, broken: Exception) -> str:
+        self._keep_traceback(workload, "".join(traceback.format_exception(broken)))
+        return _broke(broken)
 
     def refuse_property(self, prop: Property, reason: str) -> None:
         """Take note that something that ``prop`` asks for could not be done: it cannot hold."""
@@ -83,14 +93,14 @@ class Column:
                 (recording.status_before, recording.status_after),
             )
         except Exception as broken:
-            self.refuse(workload, _broke(broken))
+            self.broke(workload, broken)
             return
         self._add_unmountable(bench.unmountable, observations, workload, base, recording, plan)
         for prop in self._properties:
             try:
                 said = bench.judge(prop)
             except Exception as broken:
-                self._refused.setdefault(prop.name, _broke(broken))
+                self.refuse_property(prop, self._told(workload, broken))
                 continue
             if said is None:
                 continue

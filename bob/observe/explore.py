@@ -58,7 +58,7 @@ def explore(
     singles = -(-budget // (10 if configuration.fs.forgets else 2))
     whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
     both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
-    findings, rounds, lost, died = Findings(), None, None, False
+    findings, rounds, lost, died, final = Findings(), None, None, False, False
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
@@ -83,7 +83,7 @@ def explore(
     except (GuestLost, AgentBroken, UsageError) as loss:
         lost, died = what_happened(loss), isinstance(loss, GuestLost)
     except Mispredicted as wrong:
-        lost = str(wrong)
+        lost, final = str(wrong), True
     if rounds is None:
         return Observed((), findings, plan.nothing_explored(), lost, died=died)
     # A state speaks for others by predictions, and after a loss the last of these had no control.
@@ -102,7 +102,8 @@ def explore(
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
     mounted = len(rounds.outcomes.keys() & rounds.mounted)
     coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
-    return Observed(known, findings, coverage, lost, frozenset(rounds.outcomes.keys() - rounds.mounted), died)
+    predicted = frozenset(rounds.outcomes.keys() - rounds.mounted)
+    return Observed(known, findings, coverage, lost, predicted, died, final=final)
 
 
 def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:

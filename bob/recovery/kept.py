@@ -44,8 +44,8 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
         return
     for place, recovered in enumerate(plan):
         workload, folder = recovery_of(workloads[recovered.number], recovered.state), run.recovery_folder(place)
-        if refusal := run.refusal(folder):
-            column.refuse_property(IDEMPOTENT, refusal[1])
+        if reason := run.unobserved(folder):
+            column.refuse_property(IDEMPOTENT, reason[1])
             continue
         if not run.is_observed(folder):
             column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
+from bob.breaking import broke, ends_the_run
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
@@ -23,7 +26,7 @@ from bob.recovery.choice import Recovered, chosen
 from bob.recovery.kept import planned, recorded, recovery_of
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.store import RunDirectory
+from bob.store import Observed, RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.workload.operations import Workload
@@ -40,18 +43,22 @@ class Recoveries:
         self._run = run
         self._request = request
         self._progress = progress
+        self._lost: set[int] = set()
 
     def crash(self, workloads: Sequence[Workload]) -> None:
         """Crash recoveries of ``workloads``, all that the run has, as far as they were observed."""
-        left = self._left(workloads)
+        left = deque(self._left(workloads))
         if left:
             name = self._request.configuration.name
             self._progress.step(f"{name}: now crashes during recovery, from {plural(len(left), 'crash state')}")
         while left:
             with agent_in(self._hypervisor, self._image, Clock.VIRTUAL) as agent:
                 while left:
-                    place, recovered = left.pop(0)
-                    if not self._one(agent, place, recovered, workloads[recovered.number]):
+                    place, recovered = left.popleft()
+                    is_there, again = self._tried(agent, place, recovered, workloads[recovered.number])
+                    if again:
+                        left.appendleft((place, recovered))
+                    if not is_there:
                         break  # go on with a new guest
 
     def _left(self, workloads: Sequence[Workload]) -> list[tuple[int, Recovered]]:
@@ -65,10 +72,44 @@ class Recoveries:
             (place, recovered) for place, recovered in enumerate(plan) if not run.is_done(run.recovery_folder(place))
         ]
 
-    def _one(self, agent: Agent, place: int, recovered: Recovered, origin: Workload) -> bool:
-        """Crash one recovery, from a state of ``origin``; whether the guest is still there."""
-        run, request, folder = self._run, self._request, self._run.recovery_folder(place)
-        workload = recovery_of(origin, recovered.state)
+    def _tried(self, agent: Agent, place: int, recovered: Recovered, origin: Workload) -> tuple[bool, bool]:
+        """Crash one recovery, from a state of ``origin``; whether the guest can go on, and whether another one is to
+        begin this recovery anew: once, where its guest was lost."""
+        workload, folder = recovery_of(origin, recovered.state), self._run.recovery_folder(place)
+        try:
+            observed = self._one(agent, folder, recovered, origin, workload)
+        except (GuestLost, AgentBroken) as loss:
+            said = what_happened(loss, " while recording")
+            if place not in self._lost:
+                self._lost.add(place)
+                self._progress.step(f"{workload.title}: {said}; another guest records it anew")
+                return False, True
+            self._run.save_loss(folder, workload, said)
+            return False, False
+        except Exception as error:
+            if ends_the_run(error):
+                raise
+            said, trace = broke(error, "crashed")
+            self._run.save_loss(folder, workload, said, trace)
+            self._progress.step(f"unknown: {workload.title}: {said} ({folder / 'traceback.txt'})")
+            return False, False
+        if observed is None or observed.lost is None:
+            return True, False
+        if observed.died and place not in self._lost:
+            self._lost.add(place)
+            self._progress.step(f"{workload.title}: {observed.lost}; another guest begins it anew")
+            return False, True
+        if not observed.final:
+            self._run.save_loss(folder, workload, observed.lost)
+        self._run.save_observed(folder, observed)
+        return False, False
+
+    def _one(
+        self, agent: Agent, folder: Path, recovered: Recovered, origin: Workload, workload: Workload
+    ) -> Observed | None:
+        """What was seen of a recovery, ``workload``, that was crashed; kept where nothing was lost. None where it was
+        refused, which is kept too."""
+        run, request = self._run, self._request
         before, _recording, states = recorded(run, run.folder(recovered.number, origin), request.model)
         base = after_crash(before, states, recovered.state)
         try:
@@ -77,10 +118,8 @@ class Recoveries:
             plan = Plan(checked(recording, base), base, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")
-            return True
-        except (GuestLost, AgentBroken) as loss:
-            run.save_refusal(folder, workload, what_happened(loss, " while recording"))
-            return False
+            run.clear_loss(folder)
+            return None
         run.save_base(base)
         run.save_recording(folder, workload, base, recording)
         observed = explore(
@@ -93,10 +132,11 @@ class Recoveries:
             audit=request.audit,
             observed=lambda _states: None,
         )
-        run.save_observed(folder, observed)
         if observed.lost is None:
+            run.save_observed(folder, observed)
+            run.clear_loss(folder)
             drop_base(agent, base)
-        return observed.lost is None
+        return observed
 
 
 def after_crash(base: Base, plan: Plan, state: CrashState) -> Base:

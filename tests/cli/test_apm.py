@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bob.cli.main import run as bob
+from bob.store import RunDirectory
 
 
 def test_states_are_listed_as_trees(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,6 +38,16 @@ def test_models_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "ext4-o promises, btrfs does not" in said
     assert "may leave" in said
+
+
+@pytest.mark.parametrize("arguments", [["derive"], ["check", "ext4-o"]])
+def test_the_run_of_a_quick_question_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = RunDirectory.create(tmp_path / "run", {"id": "x", "expectations": ["exists /a"], "workloads": []})
+    assert bob(["apm", *arguments, str(run.path)]) == 9
+    said = capsys.readouterr().err
+    assert said == f"bob: {run.path} is the run of a quick question, not of a probe\nhint: bob try asks it again\n"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from itertools import cycle
 from pathlib import Path
 from typing import NoReturn
 
@@ -115,6 +117,53 @@ sys.exit(ending.exit_code(wait))
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "cleaned up\n", "bob: interrupted\n")
+
+
+STUBBORN = """
+import sys, time
+from bob.cli import ending
+ending.catch_signals()
+def wait():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleaning up", flush=True)
+        time.sleep(float(sys.argv[1]))
+        print("cleaned up", flush=True)
+sys.exit(ending.exit_code(wait))
+"""
+
+
+def interrupted(cleaning: float, gaps: list[float]) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr of a program that takes ``cleaning`` seconds to clean up, and is sent a signal
+    after each of ``gaps`` (seconds)."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STUBBORN, str(cleaning)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=CHECKOUT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for number, gap in zip(cycle([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), gaps, strict=False):
+            time.sleep(gap)
+            process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        return process.returncode, out, err
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.01, 0.1])
+def test_a_signal_that_is_repeated_at_once_disturbs_no_cleaning_up(gap: float) -> None:
+    """`timeout` sends one to bob and one to its process group, which bob is in."""
+    assert interrupted(1.0, [gap] * 6) == (130, "cleaning up\ncleaned up\n", "bob: interrupted\n")
+
+
+def test_a_signal_after_a_while_ends_bob_at_once() -> None:
+    code, out, err = interrupted(60, [0.1, 1.5])
+    assert (code, out) == (130, "cleaning up\n")
+    assert err == "bob: interrupted again, and ended at once; what is finished is kept\n"
 
 
 def test_a_thread_that_fails_prints_no_traceback(tmp_path: Path) -> None:

@@ -34,6 +34,19 @@ def put(folder: str, name: str) -> Path:
     return Path(folder)
 
 
+def test_of_several_runs_those_without_a_table_are_left_out_and_named(bob: Bob, run: Path) -> None:
+    put("there", "xfs")
+    Path("stopped").mkdir()
+    Path("asked").mkdir()
+    (Path("asked") / "result.json").write_text('{"schema": "bob.try/1"}')
+    ended, both = bob("show", "here", "stopped", "there", "asked"), bob("show", "here", "there")
+    assert (ended.code, ended.out) == (both.code, both.out)
+    assert ended.err.count("left out: ") == 2
+    assert "stopped" in ended.err
+    assert bob("show", "stopped", "asked").code == 9
+    assert bob("show", "asked").code == 8
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents(bob: Bob, run: Path, name: str) -> None:
     document = DOCUMENTS[name](columns_of([(result(), run)]))

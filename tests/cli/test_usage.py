@@ -48,6 +48,13 @@ PROBE = ("probe", "--fs", "ext4")
         ([*PROBE, "--device", "big"], "--device: 'big' is no size", "for example 64M or 1G"),
         ([*PROBE, "--device", "0"], "--device: '0' is no size", "for example 64M or 1G"),
         ([*PROBE, "--device", "3K"], "a device of 3072 bytes is not a whole number of MiB", "for example"),
+        ([*PROBE, "--device", "2M"], "a device of 2 MiB is too small for ext4: below 8 MiB", "--device 8M or more"),
+        ([*PROBE, "--device", "100G"], "a device of 102,400 MiB is too large", "--device 800M or less; 32M where"),
+        (
+            ["try", "--fs", "xfs", "--device", "8M", "create /a", "--expect", "exists /a"],
+            "a device of 8 MiB is too small for xfs: below 300 MiB",
+            "--device 300M or more",
+        ),
         ([*PROBE, "--write-cache", "some"], "invalid value for '--write-cache': 'some' is not", "bob probe --help"),
         ([*PROBE, "--atomic-write", "100"], "invalid value for '--atomic-write': '100' is not", "bob probe --help"),
         (

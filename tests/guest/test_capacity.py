@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from bob.config import configuration
+from bob.config.file_system import MIB, file_systems
+from bob.errors import UsageError
 from bob.guest import capacity
 
 
@@ -16,8 +20,59 @@ from bob.guest import capacity
 def test_as_many_as_processors_and_memory_allow(
     processors: int, mib: int, guests: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = tmp_path / "meminfo"
+    machine(processors, mib, tmp_path, monkeypatch)
+    assert capacity.guests_that_fit() == guests
+    capacity.check_jobs(guests)
+    capacity.check_jobs(None)
+
+
+def machine(processors: int, mib: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have bob believe that it runs on a machine with so many processors, and so much free memory."""
+    memory = folder / "meminfo"
     memory.write_text(f"MemTotal:       99999999 kB\nMemAvailable:   {mib * 1024} kB\n")
     monkeypatch.setattr(capacity, "_MEMINFO", memory)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(processors)))
-    assert capacity.guests_that_fit() == guests
+
+
+@pytest.mark.parametrize(
+    ("processors", "mib", "jobs", "said"),
+    [
+        (2, 64_000, 99, "--jobs 99: each guest takes a whole processor, and bob may use 2 processors"),
+        (1, 64_000, 3, "--jobs 3: each guest takes a whole processor, and bob may use 1 processor"),
+        (
+            8,
+            3_500,
+            8,
+            "--jobs 8: 12 guests, those that wait included, take 4,080 MiB at the least, and 3,500 MiB are free",
+        ),
+    ],
+)
+def test_jobs_that_cannot_fit_are_refused_with_the_numbers(
+    processors: int, mib: int, jobs: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(processors, mib, tmp_path, monkeypatch)
+    with pytest.raises(UsageError) as refused:
+        capacity.check_jobs(jobs)
+    assert refused.value.message == said
+    assert (
+        refused.value.hint
+        == f"--jobs {capacity.guests_that_fit()} is what fits, and what bob takes where --jobs " + ("is not given")
+    )
+    for few in range(1, jobs):
+        with suppress(UsageError):
+            capacity.check_jobs(few)
+            break
+    else:
+        pytest.fail("nothing fits")
+
+
+@pytest.mark.parametrize("fs", file_systems())
+def test_a_device_has_the_size_that_its_file_system_and_a_guest_can_have(fs: str) -> None:
+    known = file_systems()[fs]
+    for mib in (0, known.smallest // MIB, capacity.LARGEST_DEVICE_MIB):
+        capacity.check_device(configuration(fs, device=mib * MIB))
+    if known.smallest > MIB:
+        with pytest.raises(UsageError, match=rf"too small for {fs}: below {known.smallest // MIB} MiB"):
+            capacity.check_device(configuration(fs, device=known.smallest - MIB))
+    with pytest.raises(UsageError, match="is too large: a guest holds it in memory, and 800 MiB at most"):
+        capacity.check_device(configuration(fs, device=801 * MIB))
