@@ -60,6 +60,7 @@ def _judge_again(path: Path) -> Result:
         environment=environment,
         write_cache=request.write_cache,
         atomic_write_bytes=request.atomic_write_bytes,
+        completion=request.completion.value,
         configurations=(column.result(column.cells()),),
     )
     run.save_result(to_json(result))
