@@ -54,6 +54,7 @@ def record(
         phase=workload.finish.phase,
         quiet=fs.quiet,
         enough=fs.enough,
+        sync_when_quiet=fs.keeps_commits,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
         completion=completion.value,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -14,8 +15,9 @@ from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
 from bob.workload import operations as ops
+from bob.workload.history import simulate
 from bob.workload.language import GRAMMAR, parse, write_one
-from bob.workload.operations import Finish, How
+from bob.workload.operations import Finish, How, Workload
 
 from . import workloads
 from .conftest import Guests, Inhabited
@@ -155,3 +157,21 @@ def test_a_base_comes_out_the_same_again(recording: Inhabited) -> None:
     differing = [at // 4096 for at in range(0, len(one), 4096) if one[at : at + 4096] != two[at : at + 4096]]
     # Inode generations are random numbers, and with them the checksums of what has them.
     assert len(differing) < 12, differing
+
+
+def test_jfs_writes_an_append_that_nothing_synced_only_when_something_syncs(recording: Inhabited) -> None:
+    """A commit that nothing waits for stays in memory for minutes: that is jfs, and no wait that is too short."""
+    made, asked = configuration("jfs"), workload("append /b 4096; create /d/new")
+    base = make_base(recording.agent, made, SETUP)
+    unsynced = replace(made, fs=replace(made.fs, quiet=300.0, keeps_commits=False))
+    alone, synced = (take(recording.agent, asked, one, base) for one in (unsynced, made))
+    [lost] = observe(recording.agent, alone, [alone.last])
+    assert lost.tree is not None
+    assert lost.tree["/b"].size == expected_size(asked, 0)
+    assert alone.trace.end.seconds - alone.trace.start.seconds > 300
+    [there] = observe(recording.agent, synced, [synced.last])
+    assert found(there) == expected(asked, 2)
+
+
+def expected_size(asked: Workload, step: int) -> int:
+    return len(simulate(asked)[0].steps[step].inodes[simulate(asked)[0].steps[step].names["/b"]].content)

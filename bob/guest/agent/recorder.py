@@ -240,12 +240,13 @@ def record(
     virtual: bool,
     blob: bytes,
     completion: str = PROMPT,
+    sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
     """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
-    The disk completes writes as ``completion`` says.
+    The disk completes writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
 
     Replies with the effective mount options, the device's major and minor, what stat says of ``paths`` before and
     after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
@@ -267,6 +268,9 @@ def record(
         perform_all(finish, b"", ROOT, mark)
         if natural:
             device.wait_until_quiet(quiet, enough, deadline)
+            if sync_when_quiet:
+                os.sync()
+                device.wait_until_quiet(quiet, enough, deadline)
         mark("end")
         unmount()
         return recording.reply(before, after)
