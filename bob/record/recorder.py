@@ -88,9 +88,7 @@ def record_recovery(
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
 
 
-def _recording(
-    header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool
-) -> Recording:
+def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:
     log_length, timeline_length = header["lengths"]
     position = log_length + timeline_length
     changed: list[tuple[int, bytes | memoryview]] = []
