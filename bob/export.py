@@ -86,7 +86,8 @@ def record_again(agent: Agent, witness: Witness) -> tuple[Recording, Trace]:
     """Record the workload of ``witness`` on its own base, in virtual time, and check it."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
-    recording = record(agent, witness.configuration, witness.base, witness.workload, virtual=True)
+    made, completion = witness.configuration, witness.model.completion
+    recording = record(agent, made, witness.base, witness.workload, virtual=True, completion=completion)
     return recording, checked(recording, witness.base)
 
 

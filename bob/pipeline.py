@@ -296,7 +296,8 @@ class Pipeline:
         task, workload = work.task, work.left[number]
         base = self._base(agent, work, workload)
         try:
-            recording = record(agent, task.configuration, base, workload, virtual=True)
+            made, completion = task.configuration, task.model.completion
+            recording = record(agent, made, base, workload, virtual=True, completion=completion)
             plan = Plan(checked(recording, base), base, task.model)
             plan.asked(workload.at, len(workload.operations))
         except UsageError as refusal:

@@ -256,6 +256,7 @@ class Prober:
             environment=self._environments[place],
             write_cache=request.write_cache,
             atomic_write_bytes=request.atomic_write_bytes,
+            completion=request.completion.value,
             configurations=(column,),
         )
         run.save_result(to_json(result))

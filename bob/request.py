@@ -12,9 +12,12 @@ from bob.errors import UsageError
 from bob.probe_files import Probe, declaration, declared, mistakes_in
 from bob.rows.sets import Rows, asked_probes
 from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.trace.completion import Completion
 
 DEFAULT_IMAGE = "debian-bookworm"
 """The guest image where nobody says which."""
+DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST
+"""When the recorded disk tells that a write is done, where nobody says (docs/facts.md, A disk that takes its time)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class ProbeRequest:
     ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; where there are neither, all of
     ``rows``.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
-    ``atomic_write_bytes`` is what the device writes whole; of so many crash states the recovery is crashed, too
-    (``recovery_crashes``).
+    ``atomic_write_bytes`` is what the device writes whole, ``completion`` when it tells that a write is done. Of
+    ``recovery_crashes`` crash states the recovery is crashed, too.
     """
 
     configuration: Configuration
@@ -51,6 +54,7 @@ class ProbeRequest:
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
     rows: Rows = Rows.TABLE1
+    completion: Completion = DEFAULT_COMPLETION
 
     @property
     def asked(self) -> tuple[Probe, ...]:
@@ -64,7 +68,7 @@ class ProbeRequest:
     @property
     def model(self) -> DeviceModel:
         """The device that is assumed."""
-        return DeviceModel(WriteCache(self.write_cache), self.atomic_write_bytes)
+        return DeviceModel(WriteCache(self.write_cache), self.atomic_write_bytes, self.completion)
 
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:
@@ -77,6 +81,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "seed": request.seed,
         "write_cache": request.write_cache,
         "atomic_write_bytes": request.atomic_write_bytes,
+        "completion": request.completion.value,
         "audit": request.audit,
         "recovery_crashes": request.recovery_crashes,
         "rows": request.rows.value,
@@ -102,6 +107,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         recovery_crashes=document.get("recovery_crashes", 0),
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
         rows=Rows(document.get("rows", Rows.TABLE1)),
+        completion=Completion(document.get("completion", Completion.PROMPT)),
     )
 
 

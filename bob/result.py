@@ -137,6 +137,7 @@ class Result:
     write_cache: str
     atomic_write_bytes: int
     configurations: tuple[ConfigurationResult, ...]
+    completion: str = "prompt"
 
     @property
     def has_unknown(self) -> bool:
@@ -147,7 +148,7 @@ class Result:
 def to_json(result: Result) -> dict[str, Any]:
     """``result`` as the plain document."""
     document: dict[str, Any] = plain(asdict(result))
-    model = {"write_cache": document.pop("write_cache"), "atomic_write_bytes": document.pop("atomic_write_bytes")}
+    model = {name: document.pop(name) for name in ("write_cache", "atomic_write_bytes", "completion")}
     configurations = document.pop("configurations")
     return {"schema": SCHEMA, **document, "device_model": model, "configurations": configurations}
 
@@ -168,6 +169,7 @@ def from_json(document: Mapping[str, Any]) -> Result:
             write_cache=document["device_model"]["write_cache"],
             atomic_write_bytes=document["device_model"]["atomic_write_bytes"],
             configurations=tuple(map(_configuration, document["configurations"])),
+            completion=document["device_model"].get("completion", "prompt"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"the result document is damaged: {error}") from None

@@ -30,6 +30,7 @@ from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
 from bob.result import States, states_from_json
 from bob.trace.base import Base
+from bob.trace.completion import Completion
 from bob.trace.recording import Recording, statuses_from_json
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
@@ -142,6 +143,7 @@ class RunDirectory:
             "inodes_after": recording.inodes_after,
             "status_before": recording.status_before,
             "status_after": recording.status_after,
+            "completion": recording.completion.value,
             "final": _packed(recording.final),
         }
         write_whole(folder / "recorded.json", json.dumps(document).encode())
@@ -215,6 +217,7 @@ class RunDirectory:
                 inodes_after=document["inodes_after"],
                 status_before=statuses_from_json(document.get("status_before", {})),
                 status_after=statuses_from_json(document.get("status_after", {})),
+                completion=Completion(document.get("completion", Completion.PROMPT)),
             )
             return workload_from_json(document["workload"]), document["base"], recording
 

@@ -75,7 +75,8 @@ def _record(hypervisor: Hypervisor, image: Image, trial: Trial, run: RunDirector
     made, workload = trial.request.configuration, trial.workload
     with agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
         base = make_base(agent, made, workload.setup, workload.pattern)
-        recording = record(agent, made, base, workload, virtual=True)
+        completion = trial.request.completion
+        recording = record(agent, made, base, workload, virtual=True, completion=completion)
     taken = _Taken(trial, base, recording, run.folder(0, workload))
     run.save_base(base)
     run.save_recording(taken.folder, workload, base, recording)

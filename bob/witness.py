@@ -34,6 +34,7 @@ from bob.story import timeline
 from bob.story.timeline import Timeline
 from bob.trace import differences
 from bob.trace.base import Base
+from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording, Statuses, statuses_from_json
 from bob.workload.history import simulate
@@ -146,7 +147,11 @@ def write(
         **({} if showing.expectation is None else {"expectation": showing.expectation}),
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
-        "device_model": {"write_cache": model.write_cache.value, "atomic_write_bytes": model.atomic_write_bytes},
+        "device_model": {
+            "write_cache": model.write_cache.value,
+            "atomic_write_bytes": model.atomic_write_bytes,
+            "completion": showing.recording.completion.value,
+        },
         "workload": workload_to_json(workload),
         "inodes_before": dict(inodes[0]),
         "inodes_after": dict(inodes[1]),
@@ -231,7 +236,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         position += count * SECTOR_BYTES
     if position != len(image):
         raise ValueError(f"its runs have {position:,} bytes, their data {len(image):,}")
-    made = document["configuration"]
+    made, device = document["configuration"], document["device_model"]
     packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"], validate=True)), 1)
     for sector, data in [*differences.runs(packed), *runs]:
         if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
@@ -253,7 +258,9 @@ def _read(document: Mapping[str, Any]) -> Witness:
         environment=dict(document["environment"]),
         configuration=configuration_from_json(made),
         model=DeviceModel(
-            WriteCache(document["device_model"]["write_cache"]), document["device_model"]["atomic_write_bytes"]
+            WriteCache(device["write_cache"]),
+            device["atomic_write_bytes"],
+            Completion(device.get("completion", Completion.PROMPT)),
         ),
         workload=workload,
         question=question,

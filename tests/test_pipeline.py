@@ -30,6 +30,7 @@ from bob.record.base import base_name
 from bob.store import Observed, RunDirectory, Seen
 from bob.tasks import Explored, Refused, Task
 from bob.trace.base import Base
+from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 
@@ -69,9 +70,17 @@ class World:
         self.put.append(base.name)
 
     def record(
-        self, _agent: object, _configuration: object, _base: Base, workload: Workload, *, virtual: bool
+        self,
+        _agent: object,
+        _configuration: object,
+        _base: Base,
+        workload: Workload,
+        *,
+        virtual: bool,
+        completion: Completion,
     ) -> object:
         assert virtual
+        assert completion is Completion.OLDEST_FIRST
         self.recording(workload)
         return samples.RECORDING
 
@@ -92,7 +101,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def task(run: RunDirectory, workloads: Sequence[Workload] = WORKLOADS, fs: str = "ext4") -> Task:
     made = samples.CONFIGURATION if fs == "ext4" else configuration(fs)
-    return Task(made, DeviceModel(), 10, 1, 0.01, run, tuple(workloads))
+    return Task(made, DeviceModel(completion=Completion.OLDEST_FIRST), 10, 1, 0.01, run, tuple(workloads))
 
 
 def started(*tasks: Task, jobs: int = 2) -> Pipeline:

@@ -107,6 +107,13 @@ def test_counts_beyond_what_json_readers_have_are_digits(count: int) -> None:
     ) == States(1, count, count, None, mounted=1), "before there were predictions, all were mounted"
 
 
+def test_a_result_that_is_older_than_the_choice_of_completion_was_prompt() -> None:
+    document = to_json(replace(SMALL, completion="youngest-first"))
+    assert from_json(document).completion == "youngest-first"
+    del document["device_model"]["completion"]
+    assert from_json(document).completion == "prompt"
+
+
 def test_a_later_bob_may_add_fields() -> None:
     document = to_json(SMALL)
     for table in (

@@ -14,6 +14,7 @@ from workload.generators import random_workload
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.store import RunDirectory, base_from_json, base_to_json, workload_from_json, workload_to_json
+from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 
@@ -61,10 +62,21 @@ def test_workloads_read_back_the_same(seed: int) -> None:
             assert workload_from_json(json.loads(json.dumps(workload_to_json(workload)))) == workload
 
 
+def test_a_recording_that_is_older_than_the_choice_of_completion_was_prompt(run: RunDirectory) -> None:
+    folder = kept(run)
+    document = json.loads((folder / "recorded.json").read_text())
+    del document["completion"]
+    (folder / "recorded.json").write_text(json.dumps(document))
+    assert run.recording(folder)[2].completion is Completion.PROMPT
+
+
 def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:
     folder = kept(run)
     workload, base, recording = run.recording(folder)
     assert (workload, base, recording) == (samples.WORKLOAD, samples.BASE.name, samples.RECORDING)
+    late = replace(samples.RECORDING, completion=Completion.YOUNGEST_FIRST)
+    run.save_recording(folder, samples.WORKLOAD, samples.BASE, late)
+    assert run.recording(folder)[2] == late
     again = run.base(base)
     assert again.image() == samples.BASE.image()
     assert base_to_json(again) == base_to_json(samples.BASE)

@@ -22,6 +22,7 @@ from bob.replay import broken, lines
 from bob.result import Verdict
 from bob.rows.sets import Rows, asked_probes
 from bob.story.timeline import Fate, from_json
+from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Showing
 from bob.workload.operations import At
@@ -177,7 +178,24 @@ def test_what_people_read_in_it() -> None:
     ]
     assert line.writes[-1].kept == "unit 0"
     assert line.crash == 1.5
-    assert document()["device_model"] == {"write_cache": "volatile", "atomic_write_bytes": 512}
+    assert document()["device_model"] == {"write_cache": "volatile", "atomic_write_bytes": 512, "completion": "prompt"}
+
+
+@pytest.mark.parametrize("completion", Completion)
+def test_it_says_how_the_disk_completed_writes(tmp_path: Path, completion: Completion) -> None:
+    made = {**document(), "device_model": {**document()["device_model"], "completion": completion.value}}
+    assert witness.read(stored(tmp_path, made)).model.completion is completion
+
+
+def test_one_that_is_older_than_the_choice_was_recorded_on_a_prompt_disk(tmp_path: Path) -> None:
+    made = {**document(), "device_model": {"write_cache": "volatile", "atomic_write_bytes": 512}}
+    assert witness.read(stored(tmp_path, made)).model.completion is Completion.PROMPT
+
+
+def test_one_that_needs_a_disk_that_nobody_knows_is_damaged(tmp_path: Path) -> None:
+    made = {**document(), "device_model": {**document()["device_model"], "completion": "never"}}
+    with pytest.raises(MalformedError, match="never"):
+        witness.read(stored(tmp_path, made))
 
 
 def test_a_replay_says_whether_it_shows(tmp_path: Path) -> None:

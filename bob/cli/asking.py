@@ -29,8 +29,9 @@ from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.errors import UsageError, meant
 from bob.guest.capacity import check_device
 from bob.probe_files import Probe, check_own, load
-from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
+from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
 from bob.rows.sets import Rows, probes_of
+from bob.trace.completion import Completion
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -203,6 +204,14 @@ _DEVICE = (
         show_default=True,
         help="Bytes that the disk writes as a whole.",
     ),
+    click.option(
+        "--completion",
+        type=click.Choice([one.value for one in Completion]),
+        default=DEFAULT_COMPLETION.value,
+        show_default=True,
+        help="When the recorded disk tells that a write is done: at once, or as late as can be, of several the"
+        " youngest or the oldest first.",
+    ),
 )
 _PROBING = (
     rows_option,
@@ -279,6 +288,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         seed=asked["seed"],
         write_cache=asked["write_cache"],
         atomic_write_bytes=int(asked["atomic_write"]),
+        completion=Completion(asked["completion"]),
         audit=asked["audit"],
         recovery_crashes=asked.get("recovery_crashes", 0),
         rows=rows,

@@ -29,7 +29,8 @@ class FileSystem:
     mount.
 
     The file system counts as done when its device has been silent for ``quiet``: longer than any timer of its own.
-    One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes).
+    One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes). One that is
+    silent and ``keeps_commits`` in memory until something syncs is synced when it has been silent.
 
     ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
     that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
@@ -48,6 +49,7 @@ class FileSystem:
     smallest: int
     quiet: float
     enough: float = 0.0
+    keeps_commits: bool = False
     check: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
     note: str = ""
@@ -74,6 +76,7 @@ def _file_system(table: Table) -> FileSystem:
         smallest=round(table.number("smallest_mib")) * MIB,
         quiet=table.number("quiet"),
         enough=table.number("enough", 0.0),
+        keeps_commits=table.truth("keeps_commits", False),
         check=_command(table, "check", ""),
         names=tuple(table.texts("names").items()),
         note=table.text("note", ""),

@@ -1,6 +1,6 @@
 """What the recorded device promises about a write that was not flushed: the device model.
 
-The two parameters of docs/design.md, section 3. Everything else about legality follows from the trace.
+The parameters of docs/design.md, section 3. Everything else about legality follows from the trace.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bob.errors import UsageError
+from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES, Write
 
 SMALLEST_ATOMIC_BYTES = 8
@@ -26,6 +27,9 @@ class WriteCache(Enum):
 class DeviceModel:
     """A device with or without a volatile write cache, which writes ``atomic_write_bytes`` all or nothing.
 
+    ``completion`` is when it tells that a write is done. That is no part of the rules: it makes the recording another
+    one, and the rules go by the times that are recorded.
+
     Atomic units are aligned on the device, so a write that begins or ends inside a unit has a shorter first or last
     one. Units are counted per write, from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of
     two, 8 or more.
@@ -33,6 +37,7 @@ class DeviceModel:
 
     write_cache: WriteCache = WriteCache.VOLATILE
     atomic_write_bytes: int = SECTOR_BYTES
+    completion: Completion = Completion.PROMPT
 
     def __post_init__(self) -> None:
         size = self.atomic_write_bytes

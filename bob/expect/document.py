@@ -63,6 +63,7 @@ def to_json(tried: Tried) -> dict[str, Any]:
             "device_model": {
                 "write_cache": tried.model.write_cache.value,
                 "atomic_write_bytes": tried.model.atomic_write_bytes,
+                "completion": tried.model.completion.value,
             },
             "configuration": configuration_to_json(tried.configuration),
             "effective_mount_options": tried.mount,

@@ -63,6 +63,7 @@ def _judge_again(run: RunDirectory) -> Result:
         environment=environment,
         write_cache=request.write_cache,
         atomic_write_bytes=request.atomic_write_bytes,
+        completion=request.completion.value,
         configurations=(column.result(column.cells()),),
     )
     run.save_result(to_json(result))

@@ -10,6 +10,7 @@ from bob.guest.agent_client import Agent
 from bob.record.encode import encode
 from bob.trace import differences
 from bob.trace.base import Base
+from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording, Status
 from bob.workload.history import Performed, simulate
@@ -21,8 +22,18 @@ QUIET_DEADLINE = 600.0
 """How long a file system may go on writing after a workload (seconds of the guest's clock)."""
 
 
-def record(agent: Agent, configuration: Configuration, base: Base, workload: Workload, *, virtual: bool) -> Recording:
+def record(
+    agent: Agent,
+    configuration: Configuration,
+    base: Base,
+    workload: Workload,
+    *,
+    virtual: bool,
+    completion: Completion = Completion.PROMPT,
+) -> Recording:
     """Record ``workload`` on ``base`` in the agent's guest; ``virtual`` says that waiting is free there.
+
+    The recorded disk tells that writes are done as ``completion`` says.
 
     Raises UsageError in the kernel's words when it refuses to mount or to perform an operation.
     """
@@ -43,14 +54,23 @@ def record(agent: Agent, configuration: Configuration, base: Base, workload: Wor
         phase=workload.finish.phase,
         quiet=fs.quiet,
         enough=fs.enough,
+        sync_when_quiet=fs.keeps_commits,
         deadline=QUIET_DEADLINE,
         virtual=virtual,
+        completion=completion.value,
         blob=blob,
     )
-    return _recording(header, pieces, lasting_inodes=fs.lasting_inodes)
+    return _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
 
 
-def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, virtual: bool) -> Recording:
+def record_recovery(
+    agent: Agent,
+    configuration: Configuration,
+    base: Base,
+    *,
+    virtual: bool,
+    completion: Completion = Completion.PROMPT,
+) -> Recording:
     """Record what a boot does to ``base``, a disk as a crash left it: its check, and the mount.
 
     Raises UsageError in the kernel's words when it refuses to mount.
@@ -63,11 +83,12 @@ def record_recovery(agent: Agent, configuration: Configuration, base: Base, *, v
         options=configuration.mount_options,
         check=list(configuration.fs.check),
         virtual=virtual,
+        completion=completion.value,
     )
-    return _recording(header, pieces, lasting_inodes=False)  # it has no names
+    return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
 
 
-def _recording(header: Mapping[str, Any], pieces: bytes, *, lasting_inodes: bool) -> Recording:
+def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:
     log_length, timeline_length = header["lengths"]
     position = log_length + timeline_length
     changed: list[tuple[int, bytes | memoryview]] = []
@@ -84,6 +105,7 @@ def _recording(header: Mapping[str, Any], pieces: bytes, *, lasting_inodes: bool
         inodes_after=_inodes(header["after"]) if lasting_inodes else {},
         status_before=_statuses(header["before"]),
         status_after=_statuses(header["after"]),
+        completion=completion,
     )
 
 

@@ -114,7 +114,8 @@ class Recoveries:
         base = after_crash(before, states, recovered.state)
         try:
             put_base(agent, base)
-            recording = record_recovery(agent, request.configuration, base, virtual=True)
+            completion = request.completion
+            recording = record_recovery(agent, request.configuration, base, virtual=True, completion=completion)
             plan = Plan(checked(recording, base), base, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")

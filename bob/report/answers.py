@@ -17,7 +17,7 @@ from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.table import ALL_WHOLE_MEANS
+from bob.report.table import ALL_WHOLE_MEANS, device
 from bob.report.trimmed import Trimmed
 from bob.result import States, Verdict
 from bob.workload.language import write_one
@@ -52,11 +52,11 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         console.print()
     for note in tried.notes:
         _print(console, Text(f"note: {note}", "bob.dim"), 0)
-    cache = "volatile write cache" if model.write_cache.value == "volatile" else "no write cache"
+    disk = device(model.write_cache.value, model.atomic_write_bytes, model.completion.value)
     foot = (
         f"{WHEN[tried.at]}; finish {tried.workload.finish.name}",
         f"{explored(tried.states)} legal crash states explored by {plural(tried.states.mounted, 'mount')}",
-        f"kernel {tried.environment.kernel}, {cache}, writes of {model.atomic_write_bytes:,} bytes are atomic",
+        f"kernel {tried.environment.kernel}, {disk}",
         f"run {nearby(run)}",
     )
     for line in foot:

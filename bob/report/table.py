@@ -206,16 +206,17 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
     yield "measured", f"{guest}, {on.mkfs_version}, QEMU {on.qemu}, libvirt {on.libvirt}"
-    yield "device", device(result.write_cache, result.atomic_write_bytes)
+    yield "device", device(result.write_cache, result.atomic_write_bytes, result.completion)
     took = _took(result.run.started, result.run.finished)
     asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"
     yield "explored", asked + _mounted(result) + _exhausted(result)
 
 
-def device(write_cache: str, atomic_write_bytes: int) -> str:
-    """A device model in words."""
+def device(write_cache: str, atomic_write_bytes: int, completion: str) -> str:
+    """A device model in words; that writes were done at once goes without saying."""
     cache = "volatile write cache" if write_cache == "volatile" else "no write cache"
-    return f"{cache}, writes of {atomic_write_bytes:,} bytes are atomic"
+    late = "" if completion == "prompt" else f", done late, {completion.replace('-', ' ')}"
+    return f"{cache}, writes of {atomic_write_bytes:,} bytes are atomic{late}"
 
 
 def _mounted(result: Result) -> str:

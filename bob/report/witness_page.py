@@ -39,7 +39,7 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
     ``meaning`` is what its property asks for, empty where nobody knows. ``table`` is where the table's page is, seen
     from this one, and ``cell`` the id of the cell's section there; both are empty where there is no table.
     """
-    workload, asked, made = witness.workload, witness.question, witness.configuration
+    workload, asked, made, model = witness.workload, witness.question, witness.configuration, witness.model
     steps = [_Step(write_one(one), role(asked, number)) for number, one in enumerate(workload.operations, start=1)]
     file = shlex.quote(str(path))
     shown = witness.property or ("expectation" if witness.expectation else "unmountable")
@@ -54,9 +54,9 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
             table=table,
             cell=cell,
             meaning=meaning,
-            device=device(witness.model.write_cache.value, witness.model.atomic_write_bytes),
+            device=device(model.write_cache.value, model.atomic_write_bytes, model.completion.value),
             device_size=size(witness.base.length),
-            unit=witness.model.atomic_write_bytes,
+            unit=model.atomic_write_bytes,
             told=sentence(witness.timeline, workload.operations, asked, witness.expectation),
             steps=steps,
             setup=[write_one(one) for one in workload.setup],

@@ -77,7 +77,8 @@ class Shrinker:
         try:
             simulate(workload)
             base = self._base(workload)
-            recording = record(self._agent, self._configuration, base, workload, virtual=True)
+            completion = self._model.completion
+            recording = record(self._agent, self._configuration, base, workload, virtual=True, completion=completion)
             plan = Plan(checked(recording, base), base, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None

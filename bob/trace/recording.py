@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bob.trace.completion import Completion
+
 
 class Status(NamedTuple):
     """What lstat(2) says of a name beside its kind, inode number and size: permission bits, owner, group, time of
@@ -28,7 +30,8 @@ class Recording:
 
     ``log`` is the dm-log-writes log (bytes), ``timeline`` the text of the trace buffer, ``final`` the differences of
     the device (major, minor) from the base after the recording. The inode numbers, and what else stat says, are by
-    path, before and after the operations (of the latter nothing in recordings of older versions).
+    path, before and after the operations (of the latter nothing in recordings of older versions). ``completion`` is
+    when the recorded disk told that a write was done.
     """
 
     log: bytes
@@ -40,6 +43,7 @@ class Recording:
     inodes_after: dict[str, int]
     status_before: Statuses = field(default_factory=dict)
     status_after: Statuses = field(default_factory=dict)
+    completion: Completion = Completion.PROMPT
 
 
 def statuses_from_json(document: Mapping[str, list[int]]) -> dict[str, Status]:

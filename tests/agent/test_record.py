@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -10,12 +11,14 @@ from bob.config import configuration
 from bob.errors import RecordingError
 from bob.guest.spec import Clock
 from bob.record.base import make_base
+from bob.trace.completion import Completion
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
 from bob.workload import operations as ops
+from bob.workload.history import simulate
 from bob.workload.language import GRAMMAR, parse, write_one
-from bob.workload.operations import Finish, How
+from bob.workload.operations import Finish, How, Workload
 
 from . import workloads
 from .conftest import Guests, Inhabited
@@ -136,13 +139,14 @@ def entries(recording: Recording) -> list[tuple[int, int, int]]:
         return [(entry.sector, entry.nr_sectors, int(entry.flags)) for entry in log]
 
 
-def test_a_recording_repeats_itself_in_another_guest(guests: Guests) -> None:
+@pytest.mark.parametrize("completion", Completion)
+def test_a_recording_repeats_itself_in_another_guest(guests: Guests, completion: Completion) -> None:
     logs, bases = [], []
     for _ in range(2):
         guests.end(Clock.VIRTUAL)
         agent = guests.get(Clock.VIRTUAL).agent
-        taken = take(agent, WRITES)
-        again = take(agent, WRITES, base=taken.base)
+        taken = take(agent, WRITES, completion=completion)
+        again = take(agent, WRITES, base=taken.base, completion=completion)
         bases.append(taken.base)
         logs += [entries(taken.recording), entries(again.recording)]
     assert logs[1] == logs[2] == logs[3] == logs[0]
@@ -155,3 +159,21 @@ def test_a_base_comes_out_the_same_again(recording: Inhabited) -> None:
     differing = [at // 4096 for at in range(0, len(one), 4096) if one[at : at + 4096] != two[at : at + 4096]]
     # Inode generations are random numbers, and with them the checksums of what has them.
     assert len(differing) < 12, differing
+
+
+def test_jfs_writes_an_append_that_nothing_synced_only_when_something_syncs(recording: Inhabited) -> None:
+    """A commit that nothing waits for stays in memory for minutes: that is jfs, and no wait that is too short."""
+    made, asked = configuration("jfs"), workload("append /b 4096")
+    base = make_base(recording.agent, made, SETUP)
+    unsynced = replace(made, fs=replace(made.fs, quiet=300.0, keeps_commits=False))
+    alone, synced = (take(recording.agent, asked, one, base) for one in (unsynced, made))
+    [lost] = observe(recording.agent, alone, [alone.last])
+    assert lost.tree is not None
+    assert lost.tree["/b"].size == expected_size(asked, 0)
+    assert alone.trace.end.seconds - alone.trace.start.seconds > 300
+    [there] = observe(recording.agent, synced, [synced.last])
+    assert found(there) == expected(asked, 1)
+
+
+def expected_size(asked: Workload, step: int) -> int:
+    return len(simulate(asked)[0].steps[step].inodes[simulate(asked)[0].steps[step].names["/b"]].content)

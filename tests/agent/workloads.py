@@ -17,6 +17,7 @@ from bob.record.base import make_base
 from bob.record.check import checked
 from bob.record.recorder import record
 from bob.trace.base import Base
+from bob.trace.completion import Completion
 from bob.trace.model import Trace
 from bob.trace.recording import Recording
 from bob.workload.history import History, Kind, simulate
@@ -66,10 +67,16 @@ def workload(operations: str, finish: Finish = NATURAL) -> Workload:
 WRITES = workload("write /d/a 4096 4096; mkdir /d/new; append /b 4096; rename /d/a /d/new/a")
 
 
-def take(agent: Agent, workload: Workload, configuration: Configuration = EXT4, base: Base | None = None) -> Taken:
+def take(
+    agent: Agent,
+    workload: Workload,
+    configuration: Configuration = EXT4,
+    base: Base | None = None,
+    completion: Completion = Completion.PROMPT,
+) -> Taken:
     """Record ``workload`` and check the recording."""
     base = base or make_base(agent, configuration, workload.setup)
-    recording = record(agent, configuration, base, workload, virtual=True)
+    recording = record(agent, configuration, base, workload, virtual=True, completion=completion)
     trace = checked(recording, base)
     return Taken(configuration, workload, base, recording, trace, Plan(trace, base, DeviceModel()))
 

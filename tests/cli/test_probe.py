@@ -12,6 +12,7 @@ from bob.errors import GuestError, MissingProgramError
 from bob.request import Host, ProbeRequest
 from bob.result import from_json
 from bob.rows.sets import Rows, probes_of
+from bob.trace.completion import Completion
 
 from .stand_in import Bob, Work, result
 
@@ -32,6 +33,7 @@ def test_defaults(bob: Bob, work: Work) -> None:
                 seed=1,
                 write_cache="volatile",
                 atomic_write_bytes=512,
+                completion=Completion.YOUNGEST_FIRST,
             ),
             None,
         )
@@ -51,6 +53,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
         "--seed": -3,
         "--write-cache": "none",
         "--atomic-write": 4096,
+        "--completion": "oldest-first",
         "--out": "here",
     }
     arguments = [part for option in options.items() for part in option]
@@ -67,6 +70,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
                 seed=-3,
                 write_cache="none",
                 atomic_write_bytes=4096,
+                completion=Completion.OLDEST_FIRST,
             ),
             Path("here"),
         )

@@ -15,6 +15,7 @@ from bob.errors import GuestError
 from bob.expect.document import Trial
 from bob.expect.language import parse as expectation
 from bob.request import ProbeRequest
+from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 
@@ -49,6 +50,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
         "--seed": -3,
         "--write-cache": "none",
         "--atomic-write": 4096,
+        "--completion": "oldest-first",
         "--out": "here",
     }
     ended = bob(*TRY, *(part for option in options.items() for part in option), "--quiet")
@@ -60,6 +62,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
     assert request.configuration == configuration("ext4", "-O ^dir_index", "data=journal", 64 * 1024 * 1024)
     assert (request.budget, request.audit, request.seed, request.host.connect) == (12, 0.5, -3, "qemu:///session")
     assert (request.write_cache, request.atomic_write_bytes) == ("none", 4096)
+    assert request.model.completion is Completion.OLDEST_FIRST
     assert trial.workload.setup == parse("mkdir /d; create /d/b")
     assert trial.workload.finish == Finish("fsync /d", parse("fsync /d"))
     assert [one.text for one in trial.expectations] == ["content /a = new", "exists /d/b"]
@@ -107,7 +110,8 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
         "note: a note",
         "the crash comes after the last operation has returned; finish natural",
         "812/2^88 legal crash states explored by 17 mounts",
-        "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic",
+        "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic,",
+        "done late, youngest first",
         "run bob-runs/made-up",
         "holds: no explored crash state breaks it. It is no proof.",
     ]

@@ -76,6 +76,16 @@ def test_what_was_observed_is_judged(tmp_path: Path) -> None:
     assert to_json(judge_again(run.path)) == run.result()
 
 
+def test_a_run_says_how_its_disk_completed_writes_and_an_older_one_was_prompt(tmp_path: Path) -> None:
+    for place, (told, expected) in enumerate([({}, "prompt"), ({"completion": "oldest-first"}, "oldest-first")]):
+        run = started(tmp_path / str(place))
+        run.note(request={**run.about()["request"], **told})
+        for number in range(2):
+            run.save_observed(keep(run, number, WORKLOADS[number]), GOOD)
+        assert judge_again(run.path).completion == expected
+        assert run.result()["device_model"]["completion"] == expected
+
+
 def stopped_before_recording(run: RunDirectory) -> None:
     """Nothing is there of the second workload."""
 

@@ -119,9 +119,9 @@ def forget_file_systems() -> None:
             os.close(control)
 
 
-def make_log_writes(data: Loop, log: Loop, sectors: int) -> str:
-    """Make a dm-log-writes device over ``data`` and ``log``; its name in /dev and /sys/block."""
-    minor = mapper.create(TARGET, sectors, "log-writes", f"{data.path} {log.path}")
+def make_log_writes(data: str, log: str, sectors: int) -> str:
+    """Make a dm-log-writes device over the devices ``data`` and ``log``; its name in /dev and /sys/block."""
+    minor = mapper.create(TARGET, sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
     return f"dm-{minor}"
 

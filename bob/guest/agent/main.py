@@ -14,6 +14,7 @@ from typing import BinaryIO
 from bob.guest.agent import medium, observer, recorder
 from bob.guest.agent.devices import WORK, clear_devices, write_text
 from bob.guest.agent.frames import Handler, Reply, serve
+from bob.guest.agent.late_disk import clear_late_disks
 from bob.guest.agent.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.guest.agent.observer import end_scratch
 from bob.guest.agent.port import NO_PORT, USES_PORT, open_port
@@ -38,6 +39,7 @@ def start_afresh() -> None:
         write_text("/proc/sys/vm/compaction_proactiveness", "0")
     clear_mounts()
     clear_devices()
+    clear_late_disks()
     clear_instances()
     while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
         pass
@@ -63,6 +65,7 @@ class Remains:
         medium.drop()
         clear_mounts()
         clear_devices()
+        clear_late_disks()
         self.there = False
 
 

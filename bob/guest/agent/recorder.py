@@ -25,6 +25,7 @@ from bob.guest.agent.devices import (
 )
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, pack
+from bob.guest.agent.late_disk import LateDisk
 from bob.guest.agent.look import what_else
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
@@ -37,6 +38,8 @@ TIMELINE_KIB = 8 * 1024
 QUIET_POLLS = 3
 """How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
 ALIGNMENT_SECONDS = 20
+PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
+"""Values of Completion (bob/trace/completion.py)."""
 
 
 def set_clock(seconds: int = EPOCH) -> None:
@@ -87,17 +90,25 @@ def drop_base(base: str, blob: bytes) -> Reply:
 
 
 class Recorded:
-    """The recorded device: dm-log-writes over the working copy of a base image, with the log beside it."""
+    """The recorded device: dm-log-writes over the working copy of a base image, with the log beside it.
 
-    def __init__(self, work: str, length: int, log_bytes: int) -> None:
+    The disk below completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
+    """
+
+    def __init__(self, work: str, length: int, log_bytes: int, completion: str = PROMPT) -> None:
         with suppress(FileNotFoundError):
             os.unlink(LOG)
         fd = os.open(LOG, os.O_RDWR | os.O_CREAT, 0o600)
         os.ftruncate(fd, log_bytes)
         os.close(fd)
-        self.data, self.log = Loop(work), Loop(LOG)
+        self.data: Loop | LateDisk
+        if completion == PROMPT:
+            self.data = Loop(work)
+        else:
+            self.data = LateDisk(work, length, youngest=completion == YOUNGEST_FIRST)
+        self.log = Loop(LOG)
         self._counted = self._count()
-        self.name = make_log_writes(self.data, self.log, length // SECTOR)
+        self.name = make_log_writes(self.data.path, self.log.path, length // SECTOR)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
@@ -166,9 +177,9 @@ def dirty_kib() -> int:
 class Recording:
     """A recorded device over a copy of ``base``, and its timeline; ``with`` ends the tracing."""
 
-    def __init__(self, base: str, log_bytes: int, timeline_kib: int, virtual: bool) -> None:
+    def __init__(self, base: str, log_bytes: int, timeline_kib: int, virtual: bool, completion: str) -> None:
         self.medium = medium.medium_with(base)
-        self.device = Recorded(self.medium.work_path, self.medium.length, log_bytes)
+        self.device = Recorded(self.medium.work_path, self.medium.length, log_bytes, completion)
         self.timeline = self.device.timeline(timeline_kib)
         self.effective = ""
         self._virtual = virtual
@@ -228,16 +239,20 @@ def record(
     deadline: float,
     virtual: bool,
     blob: bytes,
+    completion: str = PROMPT,
+    sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
     """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
+    The disk completes writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
+
     Replies with the effective mount options, the device's major and minor, what stat says of ``paths`` before and
     after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
     what the device then holds where it is not as the base, in the sectors ``changed``.
     """
-    with Recording(base, log_bytes, timeline_kib, virtual) as recording:
+    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
         device, mark = recording.device, recording.timeline.mark
         mount_or_refuse(device.path, fs, options)
         recording.effective = effective_options()
@@ -253,6 +268,9 @@ def record(
         perform_all(finish, b"", ROOT, mark)
         if natural:
             device.wait_until_quiet(quiet, enough, deadline)
+            if sync_when_quiet:
+                os.sync()
+                device.wait_until_quiet(quiet, enough, deadline)
         mark("end")
         unmount()
         return recording.reply(before, after)
@@ -265,6 +283,7 @@ def record_recovery(
     check: list[str],
     virtual: bool,
     blob: bytes,
+    completion: str = PROMPT,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
 ) -> Reply:
@@ -273,7 +292,7 @@ def record_recovery(
 
     Replies as :func:`record` does, with no inode numbers.
     """
-    with Recording(base, log_bytes, timeline_kib, virtual) as recording:
+    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
         recording.timeline.mark("start")
         if check:
             run_anyhow(check, recording.device.path)

@@ -163,6 +163,7 @@ def _settings(result: Result) -> dict[str, str]:
         "mkfs": on.mkfs_version,
         "write cache": result.write_cache,
         "atomic write": f"{result.atomic_write_bytes:,} bytes",
+        "writes are done": result.completion,
         "budget": compact(result.run.budget),
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,

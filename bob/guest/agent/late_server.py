@@ -1,0 +1,100 @@
+"""Serves a disk that takes its time, by the protocol of network block devices (nbd), to the kernel it runs on.
+
+A write is carried out when it comes, and told to be done as late as can be: when the machine has nothing left to do
+until some write is done, and then one write only. So a write is over before a flush is sent only where the file system
+waited for it, or for one that is told later than it. Reads and flushes are answered as they come, and of a write that
+is held a flush says nothing.
+
+The protocol is that of include/uapi/linux/nbd.h; a request is 28 bytes, a reply 16.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import socket
+import struct
+import time
+
+REQUEST = struct.Struct(">IIQQI")
+"""struct nbd_request: magic, type, handle, from, len"""
+REPLY = struct.Struct(">IIQ")
+"""struct nbd_reply: magic, error, handle"""
+REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
+READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
+TYPE_MASK = 0xFFFF
+"""The command; the bits above it are flags (FUA), which a disk that carries everything out at once need not heed."""
+SETTLED_SECONDS = 0.01
+"""For so long no write or flush may come before one more write is done. The kernel's threads act at once on what they
+waited for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
+
+
+class LateServer:
+    """Answers the requests on ``peer`` with the bytes of the file ``disk``, until ``control`` is closed at its other
+    end; of the writes that are held the ``youngest`` is done first, or else the oldest."""
+
+    def __init__(self, peer: socket.socket, control: int, disk: str, *, youngest: bool) -> None:
+        self._peer = peer
+        self._control = control
+        fd = os.open(disk, os.O_RDWR)
+        self._disk = memoryview(mmap.mmap(fd, 0))
+        os.close(fd)
+        self._youngest = youngest
+        self._held: list[int] = []  # handles of writes, in the order in which they came
+        self._since = 0.0
+
+    def serve(self) -> None:
+        """Serve until the other end of ``control`` is closed, or the kernel hangs up."""
+        poll = select.poll()
+        poll.register(self._peer, select.POLLIN)
+        poll.register(self._control, select.POLLIN)
+        while True:
+            ready = {fd for fd, _event in poll.poll(self._milliseconds())}
+            if self._control in ready:
+                return
+            if self._peer.fileno() in ready:
+                if not self._answer():
+                    return
+            elif self._held and self._milliseconds() == 0:
+                self._done(self._held.pop(-1 if self._youngest else 0))
+                self._since = time.monotonic()
+
+    def _milliseconds(self) -> int | None:
+        """How long to wait for a request; None while no write is held: for ever."""
+        if not self._held:
+            return None
+        left = self._since + SETTLED_SECONDS - time.monotonic()
+        return max(0, int(left * 1000) + (left > 0))
+
+    def _answer(self) -> bool:
+        """Take one request; False if there are no more."""
+        header = bytearray(REQUEST.size)
+        if not self._receive(memoryview(header)):
+            return False
+        magic, flags, handle, start, length = REQUEST.unpack(header)
+        command = flags & TYPE_MASK
+        if magic != REQUEST_MAGIC or command == DISCONNECT:
+            return False
+        if command == READ:
+            self._peer.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
+            self._peer.sendall(self._disk[start : start + length])
+            return True
+        self._since = time.monotonic()
+        if command == WRITE:
+            self._held.append(handle)
+            return self._receive(self._disk[start : start + length])
+        self._done(handle)
+        return True
+
+    def _done(self, handle: int) -> None:
+        self._peer.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
+
+    def _receive(self, into: memoryview) -> bool:
+        """Fill ``into`` from the kernel; False if it hung up."""
+        while into:
+            got = self._peer.recv_into(into)
+            if not got:
+                return False
+            into = into[got:]
+        return True
