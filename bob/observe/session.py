@@ -124,9 +124,11 @@ class Session:
         self._choose_lookups(traced, self._watched)
         left: Sequence[Left | None] = [None] * len(traced)
         if self._stretches is not None:
+            # The guest tells nothing where it was told to look at nothing: all stretches may be too long.
+            told = header["left"] if self._stretches.runs else [()] * len(traced)
             left = [
                 self._stretches.left([(stretch, content) for stretch, content in each], trace.bios)
-                for each, trace in zip(header["left"], traced, strict=True)
+                for each, trace in zip(told, traced, strict=True)
             ]
         return [
             Mounted(outcome, trace.bios, behind, bool(trace.ahead))

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 import samples_of_runs as samples
 
-from bob.config import DEFAULT_AUDIT
+from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import departure
 from bob.errors import BobError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
 from bob.observe import explore as windows
-from bob.observe import rounds
+from bob.observe import left_behind, rounds
 from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.result import States
-from bob.store import Observed
+from bob.store import Observed, Seen
 from bob.trace.model import SECTOR_BYTES
 
 from .traces import LAYOUTS, pages
@@ -158,11 +158,12 @@ def explored(
     predicting: bool = False,
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
+    configuration: Configuration = samples.CONFIGURATION,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
         agent,  # type: ignore[arg-type]
-        samples.CONFIGURATION,
+        configuration,
         samples.BASE,
         plan,
         budget=budget,
@@ -240,6 +241,25 @@ def test_what_is_predicted_is_what_would_have_been_seen() -> None:
         assert min(alike, key=lambda number: departure(seen.states[number].state)) in mounted, (
             "what a witness is made of"
         )
+
+
+def test_recovery_may_forget_though_every_stretch_is_too_long_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with one write of a megabyte: then the guest has nothing to tell of what was left."""
+    monkeypatch.setattr(left_behind, "LONGEST", 0)
+    forgetful = replace(samples.CONFIGURATION, fs=replace(samples.CONFIGURATION.fs, forgets=True))
+    seen, _told, _plan = explored(FakeAgent(), predicting=True, configuration=forgetful)
+    assert seen.lost is None
+    honest = {one.state: found for one, found in zip(*_seen_with_words(FakeAgent()), strict=True)}
+    assert len(seen.states) > 3
+    for one in seen.states:
+        assert one.outcome is not None
+        assert seen.findings.observation(one.outcome) == honest[one.state]
+    assert seen.coverage.exhaustive is not None
+
+
+def _seen_with_words(agent: FakeAgent) -> tuple[list[Seen], list[Observation]]:
+    seen, _told, _plan = explored(agent)
+    return list(seen.states), [seen.findings.observation(one.outcome or 0) for one in seen.states]
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
