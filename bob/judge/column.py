@@ -131,6 +131,7 @@ class Column:
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
         ]
         self._add_unmountable(unmountable, observations, workload, base, recording, plan)
+        self._add_troubles(workload, base, recording, plan, observed)
         result, shown = judged(workload, observed, expected)
         self._results.setdefault(IDEMPOTENT.name, []).append(result)
         if shown is None:
