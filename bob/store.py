@@ -67,7 +67,12 @@ class Words(Protocol):
 
 def alike(trouble: Words) -> tuple[str, str]:
     """Troubles of one kind whose words differ in numbers only have the same."""
-    return trouble.kind, re.sub(r"0x[0-9a-f]+|\d+", "N", trouble.words)
+    return trouble.kind, without_numbers(trouble.words)
+
+
+def without_numbers(words: str) -> str:
+    """Words that differ from others in numbers only are the same in this form."""
+    return re.sub(r"0x[0-9a-f]+|\d+", "N", words)
 
 
 @dataclass(frozen=True, slots=True)

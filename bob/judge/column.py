@@ -19,7 +19,7 @@ from bob.judge.rules import Property
 from bob.judge.verdicts import Bench, cell
 from bob.observe.observation import Observation
 from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
-from bob.store import Observed, Seen, alike
+from bob.store import Observed, Seen, alike, without_numbers
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.witness import Showing
@@ -62,6 +62,7 @@ class Column:
         self._effective = ""
         self._losses: list[str] = []
         self._troubles: dict[tuple[str, str], _Found] = {}
+        self._normal: dict[str, None] = {}
         self._examined = self._examinable = 0
 
     def refuse(self, workload: Workload, reason: str) -> None:
@@ -160,10 +161,7 @@ class Column:
     def _add_troubles(
         self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed
     ) -> None:
-        self._losses += [
-            f"{workload.title}: no finding, since it is so where nothing was written, too: {words}"
-            for words in observed.normal
-        ]
+        self._normal.update(dict.fromkeys(observed.normal))
         self._examined += observed.examined[0]
         self._examinable += observed.examined[1]
         for trouble in observed.troubles:
@@ -193,12 +191,18 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=(*((made.note,) if made.note else ()), *self._losses),
+            notes=(*((made.note,) if made.note else ()), *self._losses, *self._no_findings()),
             mkfs_version=self._environment["mkfs_version"],
             troubles=tuple(self._kept_troubles()),
             examined=self._examined,
             examinable=self._examinable,
         )
+
+    def _no_findings(self) -> Iterator[str]:
+        """What no crash has done, once where the words differ in numbers only."""
+        known = {without_numbers(words): words for words in self._normal}
+        for words in known.values():
+            yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
 
     def _kept_troubles(self) -> Iterator[Trouble]:
         """What is wrong with states that mount; writes the witnesses."""
