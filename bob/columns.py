@@ -93,7 +93,11 @@ def _within(folder: str, column: ConfigurationResult) -> ConfigurationResult:
     unmountable = column.unmountable
     if unmountable.witness:
         unmountable = replace(unmountable, witness=f"{folder}/{unmountable.witness}")
-    return replace(column, properties=cells, unmountable=unmountable)
+    troubles = tuple(
+        replace(trouble, witness=f"{folder}/{trouble.witness}") if trouble.witness else trouble
+        for trouble in column.troubles
+    )
+    return replace(column, properties=cells, unmountable=unmountable, troubles=troubles)
 
 
 def _slug(name: str) -> str:

@@ -29,7 +29,7 @@ from bob.workload.operations import At, Finish, Operation, Workload
 
 TREES = "trees.toml"
 
-RESERVED = ("all", "unmountable", "recovery-idempotent")
+RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
 """Names that mean something else: every shipped property, the witness of states that do not mount, and the property of
 recoveries (bob.judge.idempotence)."""
 

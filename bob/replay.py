@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from bob.crash.image import Run
 from bob.expect.evaluate import evidence, holds
 from bob.expect.language import parse
 from bob.guest.agent_client import Agent
@@ -79,6 +80,8 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
         position += count
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     session = Session(agent, witness.configuration, witness.base, [], payload)
+    if witness.trouble is not None:
+        return _troubled(session, kernel, path, witness, delta, payload, times)
     # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
     outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
     observations = [session.findings.observation(outcome) for outcome in outcomes]
@@ -89,6 +92,22 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
     return Replayed(str(path), kernel, confirmed, times, lines(observations[0]), evidence)
+
+
+def _troubled(
+    session: Session, kernel: str, path: Path, witness: Witness, delta: Sequence[Run], payload: bytes, times: int
+) -> Replayed:
+    """Mount, or examine, a state that has trouble though it mounts, ``times`` times."""
+    observations, shown = [], []
+    for _ in range(times):
+        [mounted] = session.mount([delta], payload)
+        observations.append(session.findings.observation(mounted.outcome))
+        found = [mounted.complaint] if mounted.complaint is not None else []
+        found += session.examine([delta], payload)[0]
+        shown.append(next((one.words for one in found if one.kind == witness.trouble), None))
+    confirmed = sum(words is not None for words in shown)
+    words = next((found for found in shown if found is not None), "the trouble does not show")
+    return Replayed(str(path), kernel, confirmed, times, lines(observations[0]), words)
 
 
 def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:

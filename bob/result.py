@@ -88,9 +88,44 @@ class Unmountable:
     error: str | None = None
 
 
+class TroubleKind(StrEnum):
+    """What can be wrong with a crash state that mounts: the kernel warned of it, or made it read-only; the file
+    system's checker finds fault with what recovery left; or not all that is there can be removed."""
+
+    KERNEL_MESSAGE = "kernel-message"
+    READ_ONLY = "read-only"
+    CHECKER = "checker"
+    REMOVAL = "removal"
+
+    @property
+    def said(self) -> str:
+        """After a number of crash states, what is wrong with them."""
+        return _SAID[self]
+
+
+_SAID = {
+    TroubleKind.KERNEL_MESSAGE: "mounted, but the kernel warned",
+    TroubleKind.READ_ONLY: "mounted, but the kernel made the file system read-only",
+    TroubleKind.CHECKER: "mounted, but the file system's checker found fault afterwards",
+    TroubleKind.REMOVAL: "mounted, but not all that was there could be removed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong with crash states that mount: in how many of those that were really mounted (or, of the
+    checker and of removal, examined) it was seen, in the words that one of them has, with a witness of that one."""
+
+    kind: TroubleKind
+    states: int
+    words: str
+    witness: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigurationResult:
-    """One column."""
+    """One column. ``examined`` outcomes of workloads, of ``examinable`` that mount, were looked at by the file system's
+    checker and by the removal of all that is there."""
 
     name: str
     fs: str
@@ -101,6 +136,9 @@ class ConfigurationResult:
     unmountable: Unmountable = field(default_factory=Unmountable)
     notes: tuple[str, ...] = ()
     mkfs_version: str = ""
+    troubles: tuple[Trouble, ...] = ()
+    examined: int = 0
+    examinable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +231,13 @@ def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found["properties"] = tuple(map(_property, document["properties"]))
     unmountable = document["unmountable"]
     found["unmountable"] = _made(Unmountable, {**unmountable, "states": int(unmountable["states"])})
+    found["troubles"] = tuple(map(_trouble, document.get("troubles", ())))
+    found |= {name: int(document.get(name, 0)) for name in ("examined", "examinable")}
     return _made(ConfigurationResult, found)
+
+
+def _trouble(document: Mapping[str, Any]) -> Trouble:
+    return _made(Trouble, {**document, "kind": TroubleKind(document["kind"]), "states": int(document["states"])})
 
 
 def _property(document: Mapping[str, Any]) -> PropertyResult:

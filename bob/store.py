@@ -18,12 +18,12 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
@@ -49,6 +49,35 @@ class Seen(NamedTuple):
     states: int = 1
 
 
+class Troubled(NamedTuple):
+    """Something that is wrong with a crash state that mounts, number ``state`` of those that were seen: its ``kind`` is
+    that of a :class:`bob.result.TroubleKind`."""
+
+    state: int
+    kind: str
+    words: str
+
+
+class Words(Protocol):
+    """Has a kind and words."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def words(self) -> str: ...
+
+
+def alike(trouble: Words) -> tuple[str, str]:
+    """Troubles of one kind whose words differ in numbers only have the same."""
+    return trouble.kind, without_numbers(trouble.words)
+
+
+def without_numbers(words: str) -> str:
+    """Words that differ from others in numbers only are the same in this form."""
+    return re.sub(r"0x[0-9a-f]+|\d+", "N", words)
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
@@ -56,7 +85,9 @@ class Observed:
     ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
     read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
     ``earlier_loss`` how one was lost before this one came back with everything. Where a loss is ``final``, what was
-    seen contradicts itself: it is not to be tried again.
+    seen contradicts itself: it is not to be tried again. ``troubles`` are what is wrong with states that mount, but for
+    what is ``normal``: wrong, too, where nothing of the recording was written. ``examined`` says how many outcomes had a
+    closer look, of how many that could have one.
     """
 
     states: tuple[Seen, ...]
@@ -67,6 +98,9 @@ class Observed:
     died: bool = False
     earlier_loss: str | None = None
     final: bool = False
+    troubles: tuple[Troubled, ...] = ()
+    normal: tuple[str, ...] = ()
+    examined: tuple[int, int] = (0, 0)
 
 
 class RunDirectory:
@@ -233,6 +267,9 @@ class RunDirectory:
             "lost": observed.lost,
             "earlier_loss": observed.earlier_loss,
             "predicted": sorted(observed.predicted),
+            "troubles": observed.troubles,
+            "normal": observed.normal,
+            "examined": observed.examined,
         }
         write_whole(folder / "observed.json", json.dumps(document).encode())
 
@@ -273,6 +310,9 @@ class RunDirectory:
                 lost=document["lost"],
                 predicted=frozenset(document.get("predicted", ())),
                 earlier_loss=document.get("earlier_loss"),
+                troubles=tuple(Troubled(int(one[0]), *map(str, one[1:])) for one in document.get("troubles", ())),
+                normal=tuple(document.get("normal", ())),
+                examined=_pair(document.get("examined", (0, 0))),
             )
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
@@ -393,6 +433,11 @@ def read_document(path: Path) -> dict[str, Any]:
         if not isinstance(document, dict):
             raise ValueError("it is no table")
         return document
+
+
+def _pair(numbers: Sequence[int]) -> tuple[int, int]:
+    one, other = numbers
+    return one, other
 
 
 def _packed(data: bytes) -> str:

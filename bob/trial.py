@@ -5,7 +5,7 @@ The run directory has what a probe's has of one workload, with the answers (``bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ from bob.record.base import make_base
 from bob.record.check import checked
 from bob.record.recorder import record
 from bob.request import configuration_to_json
-from bob.result import Environment, Run, Unmountable
-from bob.store import Observed, RunDirectory, workload_to_json
+from bob.result import Environment, Run, TroubleKind, Unmountable
+from bob.store import Observed, RunDirectory, Troubled, alike, workload_to_json
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.witness import Showing
@@ -82,6 +82,16 @@ def _record(hypervisor: Hypervisor, image: Image, trial: Trial, run: RunDirector
     run.save_recording(taken.folder, workload, base, recording)
     progress.recorded(workload.title)
     return taken
+
+
+def _troubles(observed: Observed) -> Iterator[str]:
+    """What is wrong with states that mount, a line for each thing."""
+    found: dict[tuple[str, str], list[Troubled]] = {}
+    for trouble in observed.troubles:
+        found.setdefault(alike(trouble), []).append(trouble)
+    for (kind, _words), troubles in found.items():
+        states = f"{len(troubles):,} crash state{'' if len(troubles) == 1 else 's'}"
+        yield f"{states} {TroubleKind(kind).said}: {troubles[0].words}"
 
 
 class _Taken:
@@ -159,7 +169,7 @@ class _Taken:
             witnesses=tuple(
                 self._keep(number, answer, environment, folder) for number, answer in enumerate(found, start=1)
             ),
-            notes=tuple(note for note in (trial.request.configuration.fs.note, lost) if note),
+            notes=tuple(note for note in (trial.request.configuration.fs.note, lost, *_troubles(observed)) if note),
         )
 
     def _keep(self, number: int, answer: Answer, environment: Environment, folder: RunDirectory) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from bob.judge.idempotence import IDEMPOTENT
 from bob.judge.rules import Property, Question
 from bob.probe_files import declaration, declared, shipped_probes
 from bob.request import configuration_from_json, configuration_to_json
+from bob.result import TroubleKind
 from bob.store import base_from_json, workload_from_json, workload_to_json
 from bob.story import timeline
 from bob.story.timeline import Timeline
@@ -58,7 +59,8 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Showing:
     """A crash state that shows something, with what its witness is made of: ``evidence`` says what it shows,
-    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks (neither where nothing mounts)."""
+    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks, ``trouble``
+    what is wrong with it though it mounts (none of these where nothing mounts)."""
 
     workload: Workload
     base: Base
@@ -68,6 +70,7 @@ class Showing:
     question: Question | None
     evidence: str
     expectation: str | None = None
+    trouble: TroubleKind | None = None
 
     @property
     def size(self) -> Size:
@@ -80,9 +83,9 @@ class Showing:
 class Witness:
     """A witness as it is read again.
 
-    ``property`` is a name; None for a state that does not mount, and for one that breaks an ``expectation`` (of which
-    this is the text). ``declared`` is what it asks, None where ``property`` is, and in a witness that is older than
-    declarations. ``environment`` is what it was measured on.
+    ``property`` is a name; None for a state that does not mount, for one that breaks an ``expectation`` (of which this
+    is the text), and for one that has ``trouble`` though it mounts. ``declared`` is what it asks, None where
+    ``property`` is, and in a witness that is older than declarations. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
     found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
@@ -107,9 +110,12 @@ class Witness:
     shrunk_from: Size | None
     declared: Property | None = None
     expectation: str | None = None
+    trouble: TroubleKind | None = None
 
     def title(self) -> str:
         """What it is a witness of, for people."""
+        if self.trouble is not None:
+            return f"a crash state that {self.trouble.said}"
         expected = None if self.expectation is None else f"«{parse(self.expectation).line}» does not hold"
         return self.property or expected or "a crash state that does not mount"
 
@@ -145,6 +151,7 @@ def write(
         "evidence": showing.evidence,
         "question": None if question is None else _question_to_json(question),
         **({} if showing.expectation is None else {"expectation": showing.expectation}),
+        **({} if showing.trouble is None else {"trouble": showing.trouble.value}),
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
         "device_model": {
@@ -276,6 +283,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
         declared=_declared(document.get("probe"), name),
+        trouble=TroubleKind(document["trouble"]) if "trouble" in document else None,
         expectation=expected,
     )
 

@@ -19,6 +19,8 @@ from bob.result import (
     Result,
     Run,
     States,
+    Trouble,
+    TroubleKind,
     Unmountable,
     Verdict,
     WorkloadResult,
@@ -51,6 +53,10 @@ COLUMNS = st.builds(
     st.lists(PROPERTIES, max_size=2).map(tuple),
     st.builds(Unmountable, COUNT, MAYBE, MAYBE),
     st.lists(TEXT, max_size=2).map(tuple),
+    TEXT,
+    st.lists(st.builds(Trouble, st.sampled_from(TroubleKind), COUNT, TEXT, MAYBE), max_size=2).map(tuple),
+    COUNT,
+    COUNT,
 )
 RESULTS = st.builds(
     Result,
@@ -70,6 +76,16 @@ def test_documents_read_back_the_same(result: Result) -> None:
     assert result.has_unknown == any(
         cell.verdict is Verdict.UNKNOWN for column in result.configurations for cell in column.properties
     )
+
+
+@given(RESULTS)
+def test_an_older_result_says_nothing_of_troubles(result: Result) -> None:
+    document = to_json(result)
+    for column in document["configurations"]:
+        for name in ("troubles", "examined", "examinable"):
+            del column[name]
+    for column in from_json(document).configurations:
+        assert (column.troubles, column.examined, column.examinable) == ((), 0, 0)
 
 
 def numbers(value: Any) -> list[int]:

@@ -19,8 +19,9 @@ from bob.judge.column import Column
 from bob.judge.rules import Question
 from bob.probe_files import shipped_probes
 from bob.replay import broken, lines
-from bob.result import Verdict
+from bob.result import TroubleKind, Verdict
 from bob.rows.sets import Rows, asked_probes
+from bob.store import Troubled
 from bob.story.timeline import Fate, from_json
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
@@ -212,6 +213,36 @@ def test_a_replay_says_whether_it_shows(tmp_path: Path) -> None:
 
 
 EXPECTED = "exists /n  implies\ncontent /a = new"
+
+
+def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easiest(tmp_path: Path) -> None:
+    keep: dict[str, Any] = {}
+    made = column(keep)
+    seen = samples.observed((samples.FIRST, 0), (samples.LAST, 1), (LOST, 1), found=[samples.NOTHING, samples.ALL])
+    troubles = (
+        Troubled(2, "kernel-message", "EXT4-fs error: inode 12"),
+        Troubled(1, "kernel-message", "EXT4-fs error: inode 7"),
+        Troubled(1, "kernel-message", "EXT4-fs error: another"),
+        Troubled(0, "removal", "cannot be removed: /a: Input/output error"),
+    )
+    seen = replace(seen, troubles=troubles, normal=("as ever 7", "as ever 8"), examined=(2, 3))
+    for workload in (samples.WORKLOAD, replace(samples.WORKLOAD, name="other")):
+        made.add(workload, samples.BASE, samples.RECORDING, samples.plan(), seen)
+    result = made.result(made.cells())
+    assert [(one.kind, one.states, one.words, one.witness) for one in result.troubles] == [
+        ("kernel-message", 2, "EXT4-fs error: another", "witnesses/kernel-message.json"),
+        ("kernel-message", 4, "EXT4-fs error: inode 7", "witnesses/kernel-message-2.json"),
+        ("removal", 2, "cannot be removed: /a: Input/output error", "witnesses/removal.json"),
+    ]
+    assert (result.examined, result.examinable) == (4, 6)
+    assert [note for note in result.notes if "no finding" in note and "as ever" in note] == list(result.notes[-1:])
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(keep["kernel-message"]))
+    found = witness.read(path)
+    assert (found.trouble, found.property, found.state) == (TroubleKind.KERNEL_MESSAGE, None, samples.LAST)
+    assert found.title() == "a crash state that mounted, but the kernel warned"
+    path.write_text(json.dumps({name: value for name, value in keep["removal"].items() if name != "trouble"}))
+    assert witness.read(path).trouble is None
 
 
 def test_a_witness_of_an_expectation(tmp_path: Path) -> None:

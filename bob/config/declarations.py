@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -52,6 +53,25 @@ class Table:
         value = self._take(key, ([],))
         if not isinstance(value, list) or not all(one in known for one in value):
             raise ValueError(f"{key} is not a list of words out of {', '.join(known)}")
+        return tuple(value)
+
+    def codes(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """The list of exit codes under ``key``. Raises ValueError for anything else."""
+        value = self._take(key, (list(default),))
+        if not isinstance(value, list) or not all(type(one) is int and 0 <= one < 256 for one in value):
+            raise ValueError(f"{key} is not a list of exit codes, from 0 to 255")
+        return tuple(value)
+
+    def patterns(self, key: str) -> tuple[str, ...]:
+        """The list of regular expressions under ``key``, empty if it is missing. Raises ValueError."""
+        value = self._take(key, ([],))
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise ValueError(f"{key} is not a list of texts")
+        for one in value:
+            try:
+                re.compile(one)
+            except re.error as error:
+                raise ValueError(f"{key}: {one!r} is no regular expression: {error}") from None
         return tuple(value)
 
     def tables(self, key: str) -> list[Table]:

@@ -37,6 +37,10 @@ class FileSystem:
     who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
     new ones (see :mod:`bob.observe.predict`). It ``lacks`` operations, so workloads go without them
     (:mod:`bob.workload.lacking`). Where there are no ``lasting_inodes``, a file has another number at each mount.
+
+    ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
+    where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
+    ``expected_messages``.
     """
 
     name: str
@@ -56,6 +60,9 @@ class FileSystem:
     forgets: bool = False
     lacks: tuple[str, ...] = ()
     lasting_inodes: bool = True
+    checker: tuple[str, ...] = ()
+    clean: tuple[int, ...] = (0,)
+    expected_messages: tuple[str, ...] = ()
 
 
 @cache
@@ -83,6 +90,9 @@ def _file_system(table: Table) -> FileSystem:
         forgets=table.truth("forgets", False),
         lacks=table.words("lacks", *LACKABLE),
         lasting_inodes=table.truth("lasting_inodes", True),
+        checker=_command(table, "checker", ""),
+        clean=table.codes("clean", (0,)),
+        expected_messages=table.patterns("expected_messages"),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY, judged
 from bob.judge.rules import Property
 from bob.judge.verdicts import Bench, cell
 from bob.observe.observation import Observation
-from bob.result import ConfigurationResult, PropertyResult, Unmountable, WorkloadResult
-from bob.store import Observed, Seen
+from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
+from bob.store import Observed, Seen, alike, without_numbers
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.witness import Showing
@@ -26,6 +27,15 @@ from bob.workload.operations import Workload
 
 Keep = Callable[[str, Mapping[str, Any]], str]
 """Keeps a witness under a name; answers with its path in the run directory."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """In how many states something is wrong, and the one that is easiest to explain."""
+
+    states: int = 0
+    rank: tuple[int, ...] | None = None
+    showing: Showing | None = None
 
 
 class Column:
@@ -53,6 +63,9 @@ class Column:
         self._first_unmountable: Showing | None = None
         self._effective = ""
         self._losses: list[str] = []
+        self._troubles: dict[tuple[str, str], _Found] = {}
+        self._normal: dict[str, None] = {}
+        self._examined = self._examinable = 0
 
     def refuse(self, workload: Workload, reason: str) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
@@ -96,6 +109,7 @@ class Column:
             self.broke(workload, broken)
             return
         self._add_unmountable(bench.unmountable, observations, workload, base, recording, plan)
+        self._add_troubles(workload, base, recording, plan, observed)
         for prop in self._properties:
             try:
                 said = bench.judge(prop)
@@ -128,6 +142,7 @@ class Column:
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
         ]
         self._add_unmountable(unmountable, observations, workload, base, recording, plan)
+        self._add_troubles(workload, base, recording, plan, observed)
         result, shown = judged(workload, observed, expected)
         self._results.setdefault(IDEMPOTENT.name, []).append(result)
         if shown is None:
@@ -153,6 +168,23 @@ class Column:
             error = observations[easiest.outcome].error or ""
             self._first_unmountable = Showing(workload, base, recording, plan, easiest.state, None, error)
 
+    def _add_troubles(
+        self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed
+    ) -> None:
+        self._normal.update(dict.fromkeys(observed.normal))
+        self._examined += observed.examined[0]
+        self._examinable += observed.examined[1]
+        for trouble in observed.troubles:
+            state = observed.states[trouble.state].state
+            rank = (len(workload.operations), *departure(state))
+            found = self._troubles.setdefault(alike(trouble), _Found())
+            found.states += 1
+            if found.rank is None or rank < found.rank:
+                found.rank = rank
+                found.showing = Showing(
+                    workload, base, recording, plan, state, None, trouble.words, trouble=TroubleKind(trouble.kind)
+                )
+
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
@@ -169,9 +201,28 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=(*((made.note,) if made.note else ()), *self._losses),
+            notes=(*((made.note,) if made.note else ()), *self._losses, *self._no_findings()),
             mkfs_version=self._environment["mkfs_version"],
+            troubles=tuple(self._kept_troubles()),
+            examined=self._examined,
+            examinable=self._examinable,
         )
+
+    def _no_findings(self) -> Iterator[str]:
+        """What no crash has done, once where the words differ in numbers only."""
+        known = {without_numbers(words): words for words in self._normal}
+        for words in known.values():
+            yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
+
+    def _kept_troubles(self) -> Iterator[Trouble]:
+        """What is wrong with states that mount; writes the witnesses."""
+        names: Counter[str] = Counter()
+        for (kind, _words), found in sorted(self._troubles.items(), key=lambda pair: pair[0]):
+            assert found.showing is not None
+            names[kind] += 1
+            name = kind if names[kind] == 1 else f"{kind}-{names[kind]}"
+            path = self._keep(name, self._witness(None, found.showing))
+            yield Trouble(TroubleKind(kind), found.states, found.showing.evidence, path)
 
     def _cell(self, prop: Property) -> PropertyResult:
         found = cell(prop, self._results[prop.name], self._refused.get(prop.name))

@@ -13,6 +13,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.loss import GuestLost
+from bob.observe.examine import Examined, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
 from bob.observe.rounds import Mispredicted, Rounds
@@ -59,6 +60,7 @@ def explore(
     whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
     both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
     findings, rounds, lost, died, final = Findings(), None, None, False, False
+    closer = Examined((), (), 0, 0)
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
@@ -78,6 +80,8 @@ def explore(
         else:
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()
+        if predicting:
+            closer = examined(session, rounds, plan, seed)
         if disks is not None:
             disks.update(rounds.new_disks)
     except (GuestLost, AgentBroken, UsageError) as loss:
@@ -102,8 +106,18 @@ def explore(
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
     mounted = len(rounds.outcomes.keys() & rounds.mounted)
     coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
-    predicted = frozenset(rounds.outcomes.keys() - rounds.mounted)
-    return Observed(known, findings, coverage, lost, predicted, died, final=final)
+    return Observed(
+        known,
+        findings,
+        coverage,
+        lost,
+        frozenset(rounds.outcomes.keys() - rounds.mounted),
+        died,
+        final=final,
+        troubles=closer.troubles,
+        normal=closer.normal,
+        examined=(closer.outcomes, closer.of),
+    )
 
 
 def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:

@@ -31,7 +31,7 @@ from bob.crash.state import CrashState, departure
 from bob.errors import BobError
 from bob.observe.courses import Course, Courses
 from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
-from bob.observe.session import Mounted, Session
+from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
 
@@ -63,7 +63,8 @@ class Rounds:
 
     Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too, as
     chance decides which workload comes first. The samples are mounted whatever is in ``disks``. Those that were mounted
-    here are ``new_disks``: for others to recall when all is settled, and not before.
+    here are ``new_disks``: for others to recall when all is settled, and not before. ``complaints`` has what the kernel
+    said of states that were mounted here.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Rounds:
         self.counts: dict[int, int] = {}
         self.is_complete = False
         self.new_disks: Disks = {}
+        self.complaints: dict[int, Complaint] = {}
         self._session = session
         self._plan = plan
         self._random = Random(f"{seed} controls")
@@ -220,6 +222,10 @@ class Rounds:
         self._checks.clear()
         self.outcomes.update(self._found)
 
+    def easiest(self) -> list[int]:
+        """Of each outcome, the state that is easiest to explain."""
+        return [number for _rank, number in self._easiest.values()]
+
     def _predicted(self, state: CrashState, course: Course) -> int:
         """Take in a state of ``course``, unless it is known; its index."""
         if state in self.states:
@@ -272,6 +278,9 @@ class Rounds:
             answers.update(zip(fresh, found, strict=True))
         self.mounted.update(batch)
         self._mounted_here.update(fresh)
+        for number in fresh:
+            if (complaint := answers[number].complaint) is not None:
+                self.complaints[number] = complaint
         for number in fresh:
             if number in keys and (sight := self._session.sight(answers[number])) is not None:
                 self.new_disks[keys[number]] = sight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bob.config import Configuration
 from bob.crash.image import Run
@@ -23,16 +24,29 @@ STATE_TIMEOUT = 60.0
 """How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
 
 
+EXAMINE_TIMEOUT = 120.0
+"""As much for a state that is examined."""
+
+
+class Complaint(NamedTuple):
+    """Something that is wrong with a state though it mounts: ``kind`` is that of a :class:`bob.result.TroubleKind`."""
+
+    kind: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Mounted:
     """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
     mount or repair until the unmount was done, in order (empty in a session that does not trace reads). ``left`` is
-    what was left behind, in a session with stretches; ``ahead`` says that something was read ahead."""
+    what was left behind, in a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is
+    what the kernel said of it, in the words of the first state of which it said so."""
 
     outcome: int
     accesses: tuple[Access, ...]
     left: Left | None = None
     ahead: bool = False
+    complaint: Complaint | None = None
 
 
 class Session:
@@ -64,6 +78,7 @@ class Session:
         self._lookups: list[int] = []
         self.findings = Findings()
         self._gathering = Gathering(self.findings)
+        self._complaints: list[Complaint] = []
         self._sent = len(payload)
         put_base(agent, base)
         fs = configuration.fs
@@ -73,6 +88,9 @@ class Session:
             "check": list(fs.check),
             "repair": list(fs.repair),
             "lasting_inodes": fs.lasting_inodes,
+            "checker": list(fs.checker),
+            "clean": list(fs.clean),
+            "expected": list(fs.expected_messages),
         }
         prepared, _ = agent.ask(
             "observe_prepare",
@@ -113,6 +131,10 @@ class Session:
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.told(outcome) for outcome in header["outcomes"]]
+        self._complaints += [Complaint(*told) for told in header.get("new_complaints", ())]
+        complaints = [
+            self._complaints[number - 1] if number else None for number in header.get("complaints", [0] * len(outcomes))
+        ]
         traced: list[Accesses] = []
         for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
             traced.append(accesses(self._decoder.events(contents[position : position + length])))
@@ -120,18 +142,39 @@ class Session:
             if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the agent failed: the trace of what recovery read is not complete")
         if self._watched is None:
-            return [Mounted(outcome, ()) for outcome in outcomes]
+            return [
+                Mounted(outcome, (), complaint=complaint)
+                for outcome, complaint in zip(outcomes, complaints, strict=True)
+            ]
         self._choose_lookups(traced, self._watched)
         left: Sequence[Left | None] = [None] * len(traced)
         if self._stretches is not None:
+            # The guest tells nothing where it was told to look at nothing: all stretches may be too long.
+            told = header["left"] if self._stretches.runs else [()] * len(traced)
             left = [
                 self._stretches.left([(stretch, content) for stretch, content in each], trace.bios)
-                for each, trace in zip(header["left"], traced, strict=True)
+                for each, trace in zip(told, traced, strict=True)
             ]
         return [
-            Mounted(outcome, trace.bios, behind, bool(trace.ahead))
-            for outcome, trace, behind in zip(outcomes, traced, left, strict=True)
+            Mounted(outcome, trace.bios, behind, bool(trace.ahead), complaint)
+            for outcome, trace, behind, complaint in zip(outcomes, traced, left, complaints, strict=True)
         ]
+
+    def examine(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[list[Complaint]]:
+        """What the file system's checker, and the removal of all that is there, find wrong with each of these states.
+
+        Raises as :meth:`mount` does.
+        """
+        new = payload[self._sent :]
+        self._sent = len(payload)
+        header, _ = self._agent.ask(
+            "examine",
+            timeout=EXAMINE_TIMEOUT * (1 + len(deltas)),
+            states=[_flat(delta) for delta in deltas],
+            blob=new,
+        )
+        self._lookups = NO_BLOCKS
+        return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
 
     def sight(self, mounted: Mounted) -> Sight | None:
         """What others may recall of a state that was mounted; None where they may not.

@@ -68,3 +68,11 @@ def looked_at(column: ConfigurationResult) -> States:
         if workload.states.explored > before.explored:
             recordings[workload.name, workload.finish] = workload.states
     return total(list(recordings.values()))
+
+
+def examined(column: ConfigurationResult) -> str:
+    """How many outcomes had a closer look, in words."""
+    return (
+        f"{column.examined:,} of {plural(column.examinable, 'outcome')} were looked at by the file system's checker, "
+        "and by the removal of all that is there"
+    )

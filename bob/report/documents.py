@@ -8,8 +8,8 @@ from typing import Any
 
 from bob import __version__
 from bob.report.columns import Column, grouped
+from bob.report.counts import examined, looked_at, plural
 from bob.report.counts import explored as explored_of
-from bob.report.counts import looked_at, plural
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
@@ -99,6 +99,7 @@ def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequenc
         mounted=sum(looked_at(column.configuration).mounted for column in columns),
         bob=__version__,
         plural=plural,
+        examined=examined,
         title=title,
         **more,
     )

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from bob import __version__
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
-from bob.report.counts import looked_at, plural
+from bob.report.counts import examined, looked_at, plural
 from bob.report.documents import results_of
 from bob.report.drawing import svg
 from bob.report.grids import Grid, finishes, grids, listed
@@ -30,7 +30,7 @@ from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
 from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS
 from bob.report.templating import MARKS_HERE, SAYS, html
-from bob.result import ConfigurationResult, PropertyResult, Verdict, WorkloadResult
+from bob.result import ConfigurationResult, PropertyResult, Trouble, Verdict, WorkloadResult
 from bob.rows.places import place_of
 from bob.story.sentence import sentence
 from bob.witness import Witness, read
@@ -132,7 +132,8 @@ class PageGrid:
 @dataclass(frozen=True, slots=True)
 class PageColumn:
     """A configuration with its place on the page, its cells by the property's name, and those of them that stand in
-    grids; and where it is said, with which story, that crash states could not be mounted."""
+    grids; and where it is said, with which story, that crash states could not be mounted; what else is
+    wrong with some, with the command that shows it."""
 
     anchor: str
     column: Column
@@ -143,6 +144,12 @@ class PageColumn:
     unmountable_anchor: str
     unmountable_command: str | None
     unmountable: Story | None
+    troubles: Sequence[tuple[Trouble, str | None]] = ()
+
+    @property
+    def closer_look(self) -> str:
+        """How many outcomes had a closer look."""
+        return examined(self.configuration)
 
     @property
     def configuration(self) -> ConfigurationResult:
@@ -233,7 +240,10 @@ def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn
         place = anchors.new(column.label, "unmountable")
         on_page = [_grid(grid, known) for grid in grids(found)]
         explored = looked_at(found).explored
-        yield PageColumn(anchor, column, known, families, on_page, explored, place, command, unmountable)
+        troubles = [
+            (trouble, witness_command(run, trouble.witness) if trouble.witness else None) for trouble in found.troubles
+        ]
+        yield PageColumn(anchor, column, known, families, on_page, explored, place, command, unmountable, troubles)
 
 
 def _grid(grid: Grid, known: Mapping[str, PageCell]) -> PageGrid:

@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.report.broken import broken
-from bob.report.counts import explored, looked_at, plural
+from bob.report.counts import examined, explored, looked_at, plural
 from bob.report.grids import grids, listed
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
-from bob.result import ConfigurationResult, PropertyResult, Result, Verdict, total
+from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, Verdict, total
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 ALL_WHOLE_MEANS = "all whole: no legal crash state without torn writes is missing."
@@ -59,6 +59,9 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
         if column.unmountable.states:
             states = plural(column.unmountable.states, "crash state")
             _print_hanging(console, "!", f"{column.name}: {states} could not be mounted", "bob.unmountable")
+        for trouble in column.troubles:
+            said = f"{column.name}: {plural(trouble.states, 'crash state')} {trouble.kind.said}"
+            _print_hanging(console, "!", said, "bob.unmountable")
     for note in dict.fromkeys(note for column in result.configurations for note in column.notes):
         names = [column.name for column in result.configurations if note in column.notes]
         _print_hanging(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
@@ -102,6 +105,12 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
     if column.unmountable.states:
         console.print()
         _print_unmountable(console, column, run)
+    for trouble in column.troubles:
+        console.print()
+        _print_trouble(console, trouble, run)
+    if column.examinable:
+        console.print()
+        console.print(Trimmed(Text(examined(column), "bob.dim")))
     if column.notes:
         console.print()
     for note in column.notes:
@@ -172,6 +181,12 @@ def _print_unmountable(console: Console, column: ConfigurationResult, run: Path)
     if found.error:
         _print_indented(console, found.error)
     _print_command(console, run, found.witness)
+
+
+def _print_trouble(console: Console, trouble: Trouble, run: Path) -> None:
+    console.print(Trimmed(Text(f"! {plural(trouble.states, 'crash state')} {trouble.kind.said}", "bob.unmountable")))
+    _print_indented(console, trouble.words)
+    _print_command(console, run, trouble.witness)
 
 
 def _print_command(console: Console, run: Path, witness: str | None) -> None:

@@ -42,7 +42,7 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
     workload, asked, made, model = witness.workload, witness.question, witness.configuration, witness.model
     steps = [_Step(write_one(one), role(asked, number)) for number, one in enumerate(workload.operations, start=1)]
     file = shlex.quote(str(path))
-    shown = witness.property or ("expectation" if witness.expectation else "unmountable")
+    shown = witness.property or witness.trouble or ("expectation" if witness.expectation else "unmountable")
     keep = shlex.quote(f"{made.name}-{shown}".replace("/", "-"))
     return (
         html()

@@ -48,6 +48,11 @@ def shrink(
             raise UsageError(
                 f"the witness {path.name} is of a crash during recovery", hint="in that there is nothing to leave out"
             )
+        if found.trouble is not None:
+            raise UsageError(
+                f"the witness {path.name} is of a state that {found.trouble.said}",
+                hint="bob shrinks those of properties, and of states that do not mount",
+            )
         if found.expectation is not None:
             raise UsageError(
                 f"the witness {path.name} is of an expectation, and bob shrinks those of properties",

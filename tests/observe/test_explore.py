@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 import samples_of_runs as samples
 
-from bob.config import DEFAULT_AUDIT
+from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan, writes_of_operations
-from bob.crash.state import departure
+from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
+from bob.observe import examine, left_behind, rounds
 from bob.observe import explore as windows
-from bob.observe import rounds
 from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.result import States
-from bob.store import Observed
+from bob.store import Observed, Seen
 from bob.trace.model import SECTOR_BYTES
 
 from .traces import LAYOUTS, pages
@@ -59,6 +59,7 @@ class FakeAgent:
         self.audits: list[bool] = []
         self.bases: set[str] = set()
         self.lookups: list[list[int]] = []
+        self.examined: list[bytes] = []
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         assert timeout > 0
@@ -134,6 +135,20 @@ class FakeAgent:
         header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts, "left": []}
         return header, new + b"".join(traces)
 
+    def examine(self, blob: bytes, states: list[list[int]]) -> tuple[dict[str, Any], bytes]:
+        self.payload += blob
+        self.examined += [bytes(self.built(runs)) for runs in states]
+        return {"wrong": [self.wrong(self.built(runs)) for runs in states], "seconds": 0.1}, b""
+
+    def wrong(self, _image: bytearray) -> list[tuple[str, str]]:
+        """What a closer look at a disk finds, as kind and words."""
+        return []
+
+    def built(self, runs: list[int]) -> bytearray:
+        image = bytearray(self.image)
+        self.put(image, runs)
+        return image
+
     def recover(self, image: bytearray, seen: bytearray) -> list[int]:
         """The sectors that are read, which are ``seen`` then."""
         read = [COMMIT]
@@ -158,11 +173,12 @@ def explored(
     predicting: bool = False,
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
+    configuration: Configuration = samples.CONFIGURATION,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
         agent,  # type: ignore[arg-type]
-        samples.CONFIGURATION,
+        configuration,
         samples.BASE,
         plan,
         budget=budget,
@@ -242,9 +258,92 @@ def test_what_is_predicted_is_what_would_have_been_seen() -> None:
         )
 
 
+def test_recovery_may_forget_though_every_stretch_is_too_long_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with one write of a megabyte: then the guest has nothing to tell of what was left."""
+    monkeypatch.setattr(left_behind, "LONGEST", 0)
+    forgetful = replace(samples.CONFIGURATION, fs=replace(samples.CONFIGURATION.fs, forgets=True))
+    seen, _told, _plan = explored(FakeAgent(), predicting=True, configuration=forgetful)
+    assert seen.lost is None
+    honest = {one.state: found for one, found in zip(*_seen_with_words(FakeAgent()), strict=True)}
+    assert len(seen.states) > 3
+    for one in seen.states:
+        assert one.outcome is not None
+        assert seen.findings.observation(one.outcome) == honest[one.state]
+    assert seen.coverage.exhaustive is not None
+
+
+def _seen_with_words(agent: FakeAgent) -> tuple[list[Seen], list[Observation]]:
+    seen, _told, _plan = explored(agent)
+    return list(seen.states), [seen.findings.observation(one.outcome or 0) for one in seen.states]
+
+
 def test_the_same_seed_gives_the_same_answer() -> None:
     assert in_words(explored(FakeAgent(), predicting=True)[0]) == in_words(explored(FakeAgent(), predicting=True)[0])
     assert explored(FakeAgent(), predicting=True)[0].predicted == explored(FakeAgent(), predicting=True)[0].predicted
+
+
+def built(plan: Plan, state: CrashState) -> bytearray:
+    """The disk of a crash state."""
+    image = bytearray(samples.BASE.image())
+    for sector, data in plan.runs(state):
+        image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
+    return image
+
+
+class Troubled(FakeAgent):
+    """Its checker finds fault where the commit block is there, and where it is not if ``always``; its kernel warns of
+    what has new data, in numbers of its own."""
+
+    always = False
+
+    def wrong(self, image: bytearray) -> list[tuple[str, str]]:
+        there = image[COMMIT * SECTOR_BYTES] == ord("c")
+        return [("checker", f"inode {sum(image)} is wrong")] if there or self.always else []
+
+    def observe(self, blob: bytes, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        known = len(self.states)
+        header, contents = super().observe(blob, **arguments)
+        numbers = [int(image[DATA * SECTOR_BYTES] == ord("<")) for image in self.states[known:]]
+        new = [("kernel-message", "EXT4-fs error: inode 7")] if any(numbers) and not self.told else []
+        self.told |= any(numbers)
+        return {**header, "complaints": numbers, "new_complaints": new}, contents
+
+    told = False
+
+
+def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine, "EXAMINED", 10)
+    agent = Troubled()
+    seen, _told, plan = explored(agent, predicting=True)
+    images = {number: built(plan, one.state) for number, one in enumerate(seen.states)}
+    warned = {one.state for one in seen.troubles if one.kind == "kernel-message"}
+    mounted = images.keys() - seen.predicted
+    assert warned == {number for number in mounted if images[number][DATA * SECTOR_BYTES] == ord("<")}
+    assert warned
+    faulty = [one for one in seen.troubles if one.kind == "checker"]
+    assert faulty
+    assert {one.words for one in faulty} == {f"inode {sum(images[one.state])} is wrong" for one in faulty}
+    assert all(images[one.state][COMMIT * SECTOR_BYTES] == ord("c") for one in faulty)
+    outcomes = {one.outcome for one in seen.states}
+    assert seen.examined == (len(outcomes), len(outcomes))
+    assert agent.examined[-1] == built(plan, plan.controls[0])
+    assert seen.normal == ()
+    assert explored(FakeAgent(), predicting=True)[0].troubles == ()
+
+
+def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine, "EXAMINED", 10)
+    agent = Troubled()
+    agent.always = True
+    seen, _told, plan = explored(agent, predicting=True)
+    assert {one.kind for one in seen.troubles} == {"kernel-message"}
+    assert seen.normal == (f"inode {sum(built(plan, plan.controls[0]))} is wrong",)
+
+
+def test_a_few_outcomes_are_examined_and_the_result_says_how_many() -> None:
+    agent = Troubled()
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert seen.examined == (examine.EXAMINED, len({one.outcome for one in seen.states}))
 
 
 @pytest.mark.parametrize("sector", [COMMIT, JOURNAL[0], DATA])

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import print_result
-from bob.result import ConfigurationResult, Result, States, Unmountable, Verdict
+from bob.result import ConfigurationResult, Result, States, Trouble, TroubleKind, Unmountable, Verdict
 
 from .samples import cell, result, sixteen
 
@@ -86,6 +86,25 @@ def test_unmountable_states_are_not_a_row() -> None:
     (column,) = shown.configurations
     shown = replace(shown, configurations=(replace(column, unmountable=Unmountable(1, None, "bad superblock")),))
     assert "\n! 1 crash state could not be mounted\n    bad superblock\n" in printed(shown)
+
+
+def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
+    shown = with_cells(Verdict.HOLDS)
+    [column] = shown.configurations
+    troubles = (
+        Trouble(TroubleKind.KERNEL_MESSAGE, 3, "EXT4-fs error (device loop): bad", "witnesses/kernel-message.json"),
+        Trouble(TroubleKind.CHECKER, 1, "e2fsck ends with 4", None),
+    )
+    shown = replace(shown, configurations=(replace(column, troubles=troubles, examined=2, examinable=40),))
+    text = printed(shown)
+    assert "! 3 crash states mounted, but the kernel warned" in text
+    assert "EXT4-fs error (device loop): bad" in text
+    assert witness_command(RUN, "witnesses/kernel-message.json") in text
+    assert "! 1 crash state mounted, but the file system's checker found fault afterwards" in text
+    assert "2 of 40 outcomes were looked at by the file system's checker" in text
+    assert "! a: 3 crash states" in printed(
+        replace(shown, configurations=(replace(shown.configurations[0], name="a"), replace(column, name="b")))
+    )
 
 
 def test_a_property_that_is_not_in_table_1_comes_last_in_its_family() -> None:

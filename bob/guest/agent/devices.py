@@ -187,7 +187,7 @@ def read_text(path: str) -> str:
 
 def run(*command: str) -> str:
     """Run a program to its end; what it printed. Its failure is a refusal that quotes it."""
-    environment = {**_plain(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
+    environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
     except FileNotFoundError:
@@ -205,9 +205,9 @@ def run_anyhow(command: list[str], device: str) -> None:
     """
     words = [device if word == "DEVICE" else word for word in command]
     silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
-    os.waitpid(os.posix_spawnp(words[0], words, _plain(), file_actions=silent), 0)
+    os.waitpid(os.posix_spawnp(words[0], words, plain_environment(), file_actions=silent), 0)
 
 
-def _plain() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """The agent's environment, but in no language: to load one takes e2fsck a tenth of its time."""
     return {**os.environ, "LC_ALL": "C"}

@@ -104,6 +104,7 @@ HANDLERS: dict[str, Handler] = {
     "record_recovery": at_work(recorder.record_recovery),
     "observe_prepare": at_work(observer.observe_prepare, observes=True),
     "observe": at_work(observer.observe, observes=True),
+    "examine": at_work(observer.examine, observes=True),
     "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,
 }

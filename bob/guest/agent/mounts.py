@@ -39,21 +39,24 @@ class KernelLog:
         """Forget what was said up to now."""
         os.lseek(self.fd, 0, os.SEEK_END)
 
-    def reason(self) -> str:
-        """The last two warnings or worse that came since the last call; empty if there were none."""
+    def warnings(self) -> list[str]:
+        """The warnings, or worse, that came since the last call."""
         lines: list[str] = []
         while True:
             try:
-                record = os.read(self.fd, 8192).decode(errors="replace")
+                record = os.read(self.fd, 8192)
             except BrokenPipeError:  # the ring buffer overtook us: go on with the oldest line that is left
                 continue
             except BlockingIOError:
-                return "; ".join(lines[-2:])
-            head, _, text = record.partition(
-                ";"
-            )  # "priority,number,time,flags;text" (Documentation/ABI/testing/dev-kmsg)
-            if int(head.split(",")[0]) & 7 <= WARNING:
-                lines.append(text.partition("\n")[0])
+                return lines
+            # "priority,number,time,flags;text" (Documentation/ABI/testing/dev-kmsg)
+            head, _, text = record.partition(b";")
+            if int(head.partition(b",")[0]) & 7 <= WARNING:
+                lines.append(text.partition(b"\n")[0].decode(errors="replace"))
+
+    def reason(self) -> str:
+        """The last two warnings or worse that came since the last call; empty if there were none."""
+        return "; ".join(self.warnings()[-2:])
 
     def close(self) -> None:
         os.close(self.fd)

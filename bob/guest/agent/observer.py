@@ -22,6 +22,14 @@ from collections.abc import Iterable
 from typing import Any, Optional
 
 from bob.guest.agent import medium
+from bob.guest.agent.complaints import (
+    CHECKER,
+    KERNEL_MESSAGE,
+    REMOVAL,
+    Complaints,
+    remove_all,
+    run_checker,
+)
 from bob.guest.agent.devices import forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, differing, merged, pack
@@ -51,6 +59,12 @@ class Session:
         self.payload = memoryview(payload)
         self.check: list[str] = recovery["check"]
         self.repair: list[str] = recovery["repair"]
+        self.checker: list[str] = recovery["checker"]
+        self.clean: list[int] = recovery["clean"]
+        self.complaints = Complaints(recovery["expected"], DEVICE_NAME)
+        self.complained: list[int] = []
+        """Numbers of what the kernel complained of in the states that the host was not told of yet."""
+        self.is_writable = "ro" not in recovery["options"].split(",")
         self.repaired: set[str] = set()
         """The refusals after which a repair was tried."""
         self.said: dict[str, str] = {}
@@ -126,15 +140,18 @@ class Session:
         return left
 
     def recover_and_look(self) -> Outcome:
-        """What a boot would do, and what it finds."""
+        """What a boot would do, and what it finds; takes note of what the kernel says."""
         if self.check:
             run_anyhow(self.check, self.scratch.disk.path)
-        self.scratch.kernel.skip()
+        kernel = self.scratch.kernel
+        kernel.skip()
         error, repaired = None, False
         if number := self.mount():
             error = os.strerror(number)
-            if reason := DEVICE_NAME.sub("loop", self.scratch.kernel.reason()):
-                self.said.setdefault(error, reason)
+            lines = kernel.warnings()
+            self.complained.append(self.complaints.number(lines, read_only=False, mounted=False))
+            if lines:
+                self.said.setdefault(error, DEVICE_NAME.sub("loop", "; ".join(lines[-2:])))
             # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
             if not self.repair or error in self.repaired:
                 return error, False, None
@@ -144,8 +161,39 @@ class Session:
             if self.mount():
                 return error, True, None
         tree = self.looker.tree()
+        read_only = self.is_writable and not os.access(ROOT, os.W_OK)
         unmount()
+        if not repaired:
+            self.complained.append(self.complaints.number(kernel.warnings(), read_only=read_only, mounted=True))
         return error, repaired, tree
+
+    def examine(self, runs: list[int]) -> list[tuple[str, str]]:
+        """Build and recover one state, have the file system's checker look at it, and remove all that is in it; what
+        is wrong, as (kind, words)."""
+        self.write(runs)
+        wrong: list[tuple[str, str]] = []
+        if self.check:
+            run_anyhow(self.check, self.scratch.disk.path)
+        if not self.mount():
+            unmount()
+            if self.checker:
+                code, printed = run_checker(self.checker, self.scratch.disk.path)
+                if code not in self.clean:
+                    wrong.append((CHECKER, f"{self.checker[0]} ends with {code}: {printed}"))
+            self.scratch.kernel.skip()
+            if number := self.mount():
+                wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
+            else:
+                if fault := remove_all(ROOT):
+                    wrong.append((REMOVAL, f"cannot be removed: {fault}"))
+                unmount()
+                if said := self.complaints.unexpected(self.scratch.kernel.warnings()):
+                    wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
+        _trace, _read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        return wrong
 
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""
@@ -222,14 +270,17 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
     and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each state, if the
     host wants to know what is read; of those the reply has the lengths too, and how many sectors the device has counted
-    as read. Where there are stretches, ``left`` has the numbers of those that each state changed, with numbers of their
-    contents. Without ``audit`` all of this is to be believed after the next good audit only. Lookups are traced of the
-    blocks ``lookups`` (first and last; none if that is before the first), of all if there are none.
+    as read. ``complaints`` has a number for each state, 0 where the kernel had nothing to complain of, and
+    ``new_complaints`` the kind and the words of those that are new. Where there are stretches, ``left`` has the numbers
+    of those that each state changed, with numbers of their contents. Without ``audit`` all of this is to be believed
+    after the next good audit only. Lookups are traced of the blocks ``lookups`` (first and last; none if that is before
+    the first), of all if there are none.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
     under_way.traces, under_way.sectors_read, under_way.left = [], [], []
+    under_way.complained, under_way.complaints.new = [], []
     started = time.monotonic()
     numbers = [under_way.outcome(runs) for runs in states]
     if audit:
@@ -241,9 +292,24 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
         "traces": [len(trace) for trace in under_way.traces],
         "sectors_read": under_way.sectors_read,
         "left": under_way.left,
+        "complaints": under_way.complained,
+        "new_complaints": under_way.complaints.new,
         "seconds": time.monotonic() - started,
     }
     return header, b"".join([*under_way.looker.new_chunks, *under_way.traces])
+
+
+def examine(states: list[list[int]], blob: bytes) -> Reply:
+    """What the file system's checker, and the removal of all that is there, find wrong with each of ``states``, as
+    :func:`observe` has them: ``wrong`` has pairs of kind and words. Nothing that this reads counts for anything."""
+    under_way = _extended(blob)
+    started = time.monotonic()
+    under_way.scratch.look_out([1, 0])
+    under_way.scratch.trace_reads(False)
+    wrong = [under_way.examine(runs) for runs in states]
+    under_way.audit()
+    under_way.scratch.trace_reads(True)
+    return {"wrong": wrong, "seconds": time.monotonic() - started}, b""
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:

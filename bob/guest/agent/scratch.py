@@ -107,9 +107,9 @@ class Scratch:
             else:
                 self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
-            if not reads:
-                condition += ' && !(rwbs ~ "R*")'
-            events = {f"block/{QUEUE}": condition}
+            self.of_writes = condition + ' && !(rwbs ~ "R*")'
+            self.of_all = condition if reads else self.of_writes
+            events = {f"block/{QUEUE}": self.of_all}
             if reads and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                 events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                 if make_probes(JBD2_PROBES):
@@ -139,6 +139,11 @@ class Scratch:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
+
+    def trace_reads(self, traced: bool) -> None:
+        """Have the trace tell of reads, where it can; a checker reads more than there is room for."""
+        if self.reads:
+            self.trace.write(f"events/block/{QUEUE}/filter", self.of_all if traced else self.of_writes)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
         """What was done to the device since the last call: the trace's pages, how many sectors were read by the
