@@ -246,32 +246,40 @@ def base_from_json(document: Mapping[str, Any]) -> Base:
 
 def workload_to_json(workload: Workload) -> dict[str, Any]:
     """A workload as a plain document, its operations in the one-line language."""
-    finish = workload.finish
     return {
         "name": workload.name,
         "setup": [write_one(operation) for operation in workload.setup],
         "operations": [write_one(operation) for operation in workload.operations],
-        "finish": {
-            "name": finish.name,
-            "operations": [write_one(operation) for operation in finish.operations],
-            "natural": finish.natural,
-            "phase": finish.phase,
-        },
+        "finish": finish_to_json(workload.finish),
         **({} if workload.at is At.ANY else {"at": workload.at.value}),
     }
 
 
 def workload_from_json(document: Mapping[str, Any]) -> Workload:
     """The workload in a plain document."""
-    finish = document["finish"]
-    operations = tuple(map(parse_one, finish["operations"]))
     return Workload(
         document["name"],
         tuple(map(parse_one, document["setup"])),
         tuple(map(parse_one, document["operations"])),
-        Finish(finish["name"], operations, finish["natural"], finish["phase"]),
+        finish_from_json(document["finish"]),
         At(document.get("at", At.ANY)),
     )
+
+
+def finish_to_json(finish: Finish) -> dict[str, Any]:
+    """A finish as a plain document."""
+    return {
+        "name": finish.name,
+        "operations": [write_one(operation) for operation in finish.operations],
+        "natural": finish.natural,
+        "phase": finish.phase,
+    }
+
+
+def finish_from_json(document: Mapping[str, Any]) -> Finish:
+    """The finish in a plain document."""
+    operations = tuple(map(parse_one, document["operations"]))
+    return Finish(document["name"], operations, document["natural"], document["phase"])
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
