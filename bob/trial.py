@@ -6,7 +6,7 @@ The run directory has what a probe's has, with the answers (``bob.try/1``) as it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -112,11 +112,14 @@ def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment)
     )
 
 
-def _keep(trial: Trial, number: int, answer: Answer, keep: Any) -> tuple[str, ...]:
+def _keep(
+    trial: Trial, number: int, answer: Answer, keep: Callable[[str, int, CrashState, str, str | None], str]
+) -> tuple[str, ...]:
     """Keep witnesses of an answer; their paths."""
     return tuple(
         keep(f"expectation-{number}-{place}", way.place, way.easiest, way.evidence, answer.expectation.text)
         for place, way in enumerate(answer.ways[: trial.most_witnesses], start=1)
+        if way.easiest is not None
     )
 
 
