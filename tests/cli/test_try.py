@@ -395,8 +395,8 @@ def test_a_lost_guest_ends_it(bob: Bob, work: Work) -> None:
 
 def commands() -> list[tuple[list[str], str]]:
     """Every `bob try` in the documentation and in the help, with what it reads from standard input."""
-    texts = [(DOCS / "try.md").read_text(), (DOCS.parent / "README.md").read_text()]
-    texts.append((DOCS / "cli.md").read_text().replace("\\\n", ""))
+    pages = DOCS / "try.md", DOCS.parent / "README.md", DOCS / "cli.md"
+    texts = [page.read_text().replace("\\\n", "") for page in pages]
     found = [match for text in texts for match in re.finditer(r"^ *(?:\./run|bob) (try --fs .*)$", text, re.MULTILINE)]
     asked = []
     for match in found:
