@@ -125,22 +125,3 @@ def test_outcomes_of_ferrite_show_by_default_and_not_in_the_kernels_own_pace(tmp
     assert read(path).workload.finish.name == "fsync /"
     again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
     assert [(one.confirmed, one.evidence) for one in again] == [(2, answer.ways[0].evidence)]
-
-
-def test_a_state_that_does_not_mount_breaks_that_it_mounts_and_its_witness_shows_it(tmp_path: Path) -> None:
-    """A torn commit block: the journal's checksum is wrong, and ext4 wants e2fsck first."""
-    question = "create /a; fsync /a", "mounts", "exists /a implies size /a = 0", "mounts implies absent /b or exists /b"
-    tried = ask(
-        tmp_path / "run",
-        *question,
-        setup="create /b",
-        at=At.ANY,
-    )
-    assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS, Verdict.HOLDS]
-    [answer, *_others] = tried.answers
-    assert answer.ways[0].evidence.startswith("the file system does not mount: ")
-    assert answer.states == tried.unmountable.states
-    path = tmp_path / "run" / tried.witnesses[0][0]
-    [again] = replay([path], image=None, connect=None, times=2, progress=Silent())
-    assert again.confirmed == 2
-    assert again.evidence.startswith("the file system does not mount: ")
