@@ -113,11 +113,9 @@ def _troubled(
 def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:
     """What ``observation`` shows of the witness's violation; None if it does not show it. ``undisturbed`` is what is
     there when recovery is not crashed, where that is the question."""
-    if witness.expectation is not None and observation.mounted:
-        history, test = simulate(witness.workload)[0], parse(witness.expectation).test
-        return None if holds(test, observation, history) else evidence(test, observation, history)
     if witness.expectation is not None:
-        return None
+        history, test = simulate(witness.workload)[0], parse(witness.expectation).test
+        return evidence(test, observation, history) if holds(test, observation, history) is False else None
     prop = violated(witness)
     if prop is None or witness.question is None:
         return None if observation.mounted else observation.summary

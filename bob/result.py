@@ -200,10 +200,9 @@ def from_json(document: Mapping[str, Any]) -> Result:
     if schema != SCHEMA:
         raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it a result document?")
     try:
-        run = {**document["run"], "seed": int(document["run"]["seed"]), "budget": int(document["run"]["budget"])}
         return Result(
-            run=_made(Run, run),
-            environment=_made(Environment, document["environment"]),
+            run=run_from_json(document["run"]),
+            environment=environment_from_json(document["environment"]),
             write_cache=document["device_model"]["write_cache"],
             atomic_write_bytes=document["device_model"]["atomic_write_bytes"],
             configurations=tuple(map(_configuration, document["configurations"])),
@@ -229,8 +228,7 @@ def total(parts: Sequence[States]) -> States:
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found = {**document, "notes": tuple(document.get("notes", ()))}
     found["properties"] = tuple(map(_property, document["properties"]))
-    unmountable = document["unmountable"]
-    found["unmountable"] = _made(Unmountable, {**unmountable, "states": int(unmountable["states"])})
+    found["unmountable"] = unmountable_from_json(document["unmountable"])
     found["troubles"] = tuple(map(_trouble, document.get("troubles", ())))
     found |= {name: int(document.get(name, 0)) for name in ("examined", "examinable")}
     return _made(ConfigurationResult, found)
@@ -254,6 +252,21 @@ def _workload(document: Mapping[str, Any]) -> WorkloadResult:
 def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in document.items() if name in known})
+
+
+def run_from_json(document: Mapping[str, Any]) -> Run:
+    """When and how it was run, in a plain document."""
+    return _made(Run, {**document, "seed": int(document["seed"]), "budget": int(document["budget"])})
+
+
+def environment_from_json(document: Mapping[str, Any]) -> Environment:
+    """What it was measured on, in a plain document."""
+    return _made(Environment, document)
+
+
+def unmountable_from_json(document: Mapping[str, Any]) -> Unmountable:
+    """The states that were not mounted, in a plain document."""
+    return _made(Unmountable, {**document, "states": int(document["states"])})
 
 
 def states_from_json(document: Mapping[str, Any]) -> States:

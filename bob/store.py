@@ -86,8 +86,8 @@ class Observed:
     read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
     ``earlier_loss`` how one was lost before this one came back with everything. Where a loss is ``final``, what was
     seen contradicts itself: it is not to be tried again. ``troubles`` are what is wrong with states that mount, but for
-    what is ``normal``: wrong, too, where nothing of the recording was written. ``examined`` says how many outcomes had a
-    closer look, of how many that could have one.
+    what is ``normal``: wrong, too, where nothing of the recording was written. ``examined`` says how many outcomes had
+    a closer look, of how many that could have one.
     """
 
     states: tuple[Seen, ...]
@@ -348,17 +348,11 @@ def base_from_json(document: Mapping[str, Any]) -> Base:
 
 def workload_to_json(workload: Workload) -> dict[str, Any]:
     """A workload as a plain document, its operations in the one-line language."""
-    finish = workload.finish
     return {
         "name": workload.name,
         "setup": [write_one(operation) for operation in workload.setup],
         "operations": [write_one(operation) for operation in workload.operations],
-        "finish": {
-            "name": finish.name,
-            "operations": [write_one(operation) for operation in finish.operations],
-            "natural": finish.natural,
-            "phase": finish.phase,
-        },
+        "finish": finish_to_json(workload.finish),
         **({} if workload.at is At.ANY else {"at": workload.at.value}),
         **({} if workload.pattern == UNSHADED_PATTERN else {"pattern": workload.pattern}),
     }
@@ -369,16 +363,30 @@ def workload_from_json(document: Mapping[str, Any]) -> Workload:
     pattern = document.get("pattern", UNSHADED_PATTERN)
     if pattern not in (UNSHADED_PATTERN, PATTERN):
         raise ValueError(f"its data has pattern {pattern!r}, which this bob does not know")
-    finish = document["finish"]
-    operations = tuple(map(parse_one, finish["operations"]))
     return Workload(
         document["name"],
         tuple(map(parse_one, document["setup"])),
         tuple(map(parse_one, document["operations"])),
-        Finish(finish["name"], operations, finish["natural"], finish["phase"]),
+        finish_from_json(document["finish"]),
         At(document.get("at", At.ANY)),
         pattern,
     )
+
+
+def finish_to_json(finish: Finish) -> dict[str, Any]:
+    """A finish as a plain document."""
+    return {
+        "name": finish.name,
+        "operations": [write_one(operation) for operation in finish.operations],
+        "natural": finish.natural,
+        "phase": finish.phase,
+    }
+
+
+def finish_from_json(document: Mapping[str, Any]) -> Finish:
+    """The finish in a plain document."""
+    operations = tuple(map(parse_one, document["operations"]))
+    return Finish(document["name"], operations, document["natural"], document["phase"])
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:

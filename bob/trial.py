@@ -1,11 +1,12 @@
-"""A quick question from end to end: one workload, recorded, its crash states explored, and what is expected of them.
+"""A quick question from end to end: some operations, recorded once for each way to finish, their crash states explored,
+and what is expected of them.
 
-The run directory has what a probe's has of one workload, with the answers (``bob.try/1``) as its result.
+The run directory has what a probe's has, with the answers (``bob.try/1``) as its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,74 +15,121 @@ import bob
 from bob import witness
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
-from bob.expect.answers import Answer, answers
-from bob.expect.document import Trial, Tried, to_json
+from bob.errors import RecordingError
+from bob.expect.answers import Answer, answers, together
+from bob.expect.document import Finished, Trial, Tried, to_json
+from bob.guest.capacity import guests_that_fit
 from bob.guest.hypervisor import Hypervisor
-from bob.guest.spec import Clock
-from bob.guest.with_agent import agent_in
-from bob.image import Image, ensure
+from bob.image import check_file_system, check_kernel, check_name, ensure
 from bob.judge.verdicts import Bench
-from bob.observe.explore import explore
+from bob.lock import writing
+from bob.pipeline import Pipeline
 from bob.prober import RUNS, environment_of, new_identity, now
 from bob.progress import Progress
-from bob.record.base import make_base
 from bob.record.check import checked
-from bob.record.recorder import record
 from bob.request import configuration_to_json
-from bob.result import Environment, Run, TroubleKind, Unmountable
+from bob.result import Environment, Run, States, TroubleKind, Unmountable, Verdict, total
 from bob.store import Observed, RunDirectory, Troubled, alike, workload_to_json
+from bob.tasks import Task
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.witness import Showing
-
-ATTEMPTS = 2
-"""A guest that dies while it observes may be the machine's fault; a second one gets the same work."""
+from bob.workload.operations import Workload
 
 
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, Path]:
     """The answers to ``trial``, and the run directory with everything behind them: ``out``, or a new one in ./bob-runs.
 
-    Raises UsageError in the machine's own words when mkfs or the kernel refuse the configuration or an operation,
-    RecordingError where the recording cannot be believed, GuestLost when the guest is lost that records.
+    Raises UsageError before anything is started for a file system that the image's kernel does not have, and in the
+    machine's own words when mkfs or the kernel refuse the configuration; RecordingError where no recording can be had,
+    or none can be believed. Where that is so of some, what does not break in the others is unknown.
     """
     request, identity, started = trial.request, new_identity(), now()
+    check_name(request.image)
+    image = ensure(request.image, progress.step)
+    check_kernel(image)
+    check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
     about = {
         "id": identity,
         "started": started,
         "bob": bob.__version__,
         "configuration": configuration_to_json(request.configuration),
-        "workloads": [workload_to_json(trial.workload)],
+        "workloads": [workload_to_json(workload) for workload in trial.workloads],
         "expectations": [expectation.text for expectation in trial.expectations],
         "at": trial.at.value,
     }
     run = RunDirectory.create(out if out is not None else RUNS / identity, about)
-    image = ensure(request.image, progress.step)
-    with Hypervisor.open(request.host.connect, progress.step) as hypervisor:
+    with writing([run.path]), Hypervisor.open(request.host.connect, progress.step) as hypervisor:
         environment = environment_of(hypervisor, image, request)
         run.note(environment=asdict(environment))
-        progress.planned(1, request.budget)
-        taken = _record(hypervisor, image, trial, run, progress)
-        observed = taken.observe(hypervisor, image, progress)
-    run.save_observed(taken.folder, observed)
-    found = Run(identity, started, now(), bob.__version__, request.seed, request.budget)
-    tried = taken.judge(observed, found, environment, run)
-    run.save_result(to_json(tried))
-    run.note(finished=found.finished)
+        progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
+        task = Task(
+            request.configuration, request.model, request.budget, request.seed, request.audit, run, trial.workloads
+        )
+        with Pipeline(hypervisor, image, [task], progress, request.host.jobs or guests_that_fit()) as pipeline:
+            for number in range(len(trial.workloads)):
+                pipeline.result(0, number)  # which the run directory keeps
+        found = Run(identity, started, now(), bob.__version__, request.seed, request.budget)
+        tried = judge(trial, run, found, environment)
+        run.save_result(to_json(tried))
+        run.note(finished=found.finished)
     return tried, run.path
 
 
-def _record(hypervisor: Hypervisor, image: Image, trial: Trial, run: RunDirectory, progress: Progress) -> _Taken:
-    """Record the workload, and keep the recording."""
-    made, workload = trial.request.configuration, trial.workload
-    with agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
-        base = make_base(agent, made, workload.setup, workload.pattern)
-        completion = trial.request.completion
-        recording = record(agent, made, base, workload, virtual=True, completion=completion)
-    taken = _Taken(trial, base, recording, run.folder(0, workload))
-    run.save_base(base)
-    run.save_recording(taken.folder, workload, base, recording)
-    progress.recorded(workload.title)
-    return taken
+def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment) -> Tried:
+    """The answers by what ``run`` has kept; their witnesses are kept there, too. No guest is needed."""
+    kept = [_Kept(trial, number, workload, run) for number, workload in enumerate(trial.workloads)]
+    if not any(one.taken for one in kept):
+        raise RecordingError(kept[0].refused or "nothing was recorded", hint=f"the run directory is {run.path}")
+    each = [one.answers() for one in kept]
+    names = [workload.finish.name for workload in trial.workloads]
+    found = tuple(together(names, answers) for answers in zip(*each, strict=True))
+
+    def keep(name: str, place: int, state: CrashState, evidence: str, expectation: str | None) -> str:
+        return run.save_witness(name, kept[place].witness(state, evidence, expectation, environment))
+
+    parts: list[Finished] = []
+    for place, one in enumerate(kept):
+        unmountable = one.unmountable
+        if one.refusing is not None:
+            name = "unmountable" if not any(part.unmountable.states for part in parts) else f"unmountable-{place + 1}"
+            path = keep(name, place, one.refusing, unmountable.error or "", None)
+            unmountable = replace(unmountable, witness=path)
+        parts.append(Finished(trial.workloads[place].finish, one.states, unmountable, one.refused))
+    losses = (one.earlier_loss for one in kept)
+    notes = (trial.request.configuration.fs.note, *losses, *(line for one in kept for line in one.troubles))
+    return Tried(
+        run=about,
+        environment=environment,
+        model=trial.request.model,
+        configuration=trial.request.configuration,
+        mount=next(one.mount for one in kept if one.taken),
+        workload=trial.workloads[0],
+        at=trial.at,
+        states=total([one.states for one in kept]),
+        unmountable=_unmountable(parts),
+        answers=found,
+        witnesses=tuple(_keep(trial, number, answer, keep) for number, answer in enumerate(found, start=1)),
+        finishes=tuple(parts),
+        notes=tuple(dict.fromkeys(note for note in notes if note)),
+    )
+
+
+def _keep(
+    trial: Trial, number: int, answer: Answer, keep: Callable[[str, int, CrashState, str, str | None], str]
+) -> tuple[str, ...]:
+    """Keep witnesses of an answer; their paths."""
+    return tuple(
+        keep(f"expectation-{number}-{place}", way.place, way.easiest, way.evidence, answer.expectation.text)
+        for place, way in enumerate(answer.ways[: trial.most_witnesses], start=1)
+        if way.easiest is not None
+    )
+
+
+def _unmountable(parts: Sequence[Finished]) -> Unmountable:
+    """What could not be mounted after any of the finishes, with the first one's witness."""
+    found = [part.unmountable for part in parts if part.unmountable.states]
+    return replace(found[0], states=sum(one.states for one in found)) if found else Unmountable()
 
 
 def _troubles(observed: Observed) -> Iterator[str]:
@@ -94,102 +142,70 @@ def _troubles(observed: Observed) -> Iterator[str]:
         yield f"{states} {TroubleKind(kind).said}: {troubles[0].words}"
 
 
-class _Taken:
-    """The recording of a trial: ``whole`` has all its crash states, ``asked`` those at the time that was asked for."""
+class _Kept:
+    """The recording of a trial with one finish, and what was seen of it, as the run directory has them.
 
-    def __init__(self, trial: Trial, base: Base, recording: Recording, folder: Path) -> None:
-        self.folder = folder
-        self._trial, self._base, self._recording = trial, base, recording
-        trace, model = checked(recording, base), trial.request.model
-        self.whole = Plan(trace, base, model)
-        self.asked = self.whole.asked(trial.at, len(trial.workload.operations))
-        self._complete = self.whole.controls[-1]
+    ``refused`` says why there is none, where there is none; else it is ``taken``. ``troubles`` are what is wrong with
+    states that mount, in lines. ``refusing`` is the easiest of the
+    states that could not be mounted.
+    """
 
-    def observe(self, hypervisor: Hypervisor, image: Image, progress: Progress) -> Observed:
-        """What is seen of the crash states that were asked for, as states of the whole recording."""
-        title, budget = self._trial.workload.title, self._trial.request.budget
-        earlier_loss = None
-        for attempt in range(ATTEMPTS):
-            told: list[int] = []
+    def __init__(self, trial: Trial, number: int, workload: Workload, run: RunDirectory) -> None:
+        self._trial, self._workload = trial, workload
+        folder = run.folder(number, workload)
+        refusal = run.unobserved(folder)
+        self.refused = None if refusal is None else refusal[1]
+        self.taken = refusal is None
+        self.states, self.unmountable = States(), Unmountable()
+        self.refusing: CrashState | None = None
+        self.mount = self.earlier_loss = ""
+        self.troubles: tuple[str, ...] = ()
+        if self.taken:
+            self._take(run, folder)
 
-            def tell(states: int, told: list[int] = told) -> None:
-                told.append(states)
-                progress.observed(title, states)
-
-            observed = replace(self._explore(hypervisor, image, tell), earlier_loss=earlier_loss)
-            if not observed.died or attempt + 1 == ATTEMPTS:
-                break
-            progress.step(f"{observed.lost}; another guest begins anew")
-            progress.observed(title, -sum(told))
-            earlier_loss = observed.lost
-        progress.finished(title, budget - sum(told))
-        return observed
-
-    def _explore(self, hypervisor: Hypervisor, image: Image, tell: Callable[[int], None]) -> Observed:
-        request = self._trial.request
-        with agent_in(hypervisor, image, Clock.REAL) as agent:
-            return explore(
-                agent,
-                request.configuration,
-                self._base,
-                self.asked,
-                budget=request.budget,
-                seed=request.seed,
-                audit=request.audit,
-                observed=tell,
-            )
-
-    def judge(self, observed: Observed, run: Run, environment: Environment, folder: RunDirectory) -> Tried:
-        """The answers; their witnesses are kept in ``folder``."""
-        trial, recording = self._trial, self._recording
-        inodes = (recording.inodes_before, recording.inodes_after)
-        observations = observed.findings.observations()
-        asked = replace(trial.workload, at=trial.at)
-        bench = Bench(asked, inodes, observed.states, observations, observed.coverage, observed.lost, self._complete)
-        found = answers(trial.expectations, bench, observed, self._complete)
-        unmountable = Unmountable()
-        if bench.unmountable:
-            easiest = min(bench.unmountable, key=lambda seen: departure(seen.state))
+    def _take(self, run: RunDirectory, folder: Path) -> None:
+        _workload, name, self._recording = run.recording(folder)
+        self._base: Base = run.base(name)
+        recording: Recording = self._recording
+        # Of the whole recording; the crash states that were asked for are told as states of that.
+        self._plan = Plan(checked(recording, self._base), self._base, self._trial.request.model)
+        self._observed = observed = run.observed(folder)
+        self.states, self.mount = observed.coverage, recording.effective_options
+        self.troubles = tuple(_troubles(observed))
+        if observed.earlier_loss:
+            self.earlier_loss = f"{observed.earlier_loss}; another guest began anew"
+        self._bench = Bench(
+            self._workload,
+            (recording.inodes_before, recording.inodes_after),
+            observed.states,
+            observed.findings.observations(),
+            observed.coverage,
+            observed.lost,
+            self._plan.controls[-1],
+            (recording.status_before, recording.status_after),
+        )
+        if refusing := self._bench.unmountable:
+            easiest = min(refusing, key=lambda seen: departure(seen.state))
             assert easiest.outcome is not None
-            error = observations[easiest.outcome].error or ""
-            path = folder.save_witness("unmountable", self._witness(easiest.state, error, None, environment))
-            unmountable = Unmountable(sum(seen.states for seen in bench.unmountable), path, error)
-        lost = f"{observed.earlier_loss}; another guest began anew" if observed.earlier_loss else ""
-        return Tried(
-            run=run,
-            environment=environment,
-            model=trial.request.model,
-            configuration=trial.request.configuration,
-            mount=recording.effective_options,
-            workload=trial.workload,
-            at=trial.at,
-            states=observed.coverage,
-            unmountable=unmountable,
-            answers=found,
-            witnesses=tuple(
-                self._keep(number, answer, environment, folder) for number, answer in enumerate(found, start=1)
-            ),
-            notes=tuple(note for note in (trial.request.configuration.fs.note, lost, *_troubles(observed)) if note),
-        )
+            error = observed.findings.observation(easiest.outcome).error or ""
+            self.refusing = easiest.state
+            self.unmountable = Unmountable(sum(seen.states for seen in refusing), None, error)
 
-    def _keep(self, number: int, answer: Answer, environment: Environment, folder: RunDirectory) -> tuple[str, ...]:
-        """Keep witnesses of an answer; their paths."""
-        return tuple(
-            folder.save_witness(
-                f"expectation-{number}-{place}",
-                self._witness(way.easiest, way.evidence, answer.expectation.text, environment),
-            )
-            for place, way in enumerate(answer.ways[: self._trial.most_witnesses], start=1)
-        )
+    def answers(self) -> tuple[Answer, ...]:
+        """The answer to each expectation by this recording alone."""
+        if not self.taken:
+            asked = self._trial.expectations
+            return tuple(Answer(expectation, Verdict.UNKNOWN, reason=self.refused) for expectation in asked)
+        return answers(self._trial.expectations, self._bench, self._observed, self._plan.controls[-1])
 
-    def _witness(
+    def witness(
         self, state: CrashState, evidence: str, expectation: str | None, environment: Environment
     ) -> Mapping[str, Any]:
-        trial = self._trial
+        """The witness of a state of this recording."""
         return witness.write(
             None,
-            Showing(trial.workload, self._base, self._recording, self.whole, state, None, evidence, expectation),
+            Showing(self._workload, self._base, self._recording, self._plan, state, None, evidence, expectation),
             environment=asdict(environment),
-            configuration=trial.request.configuration,
-            model=trial.request.model,
+            configuration=self._trial.request.configuration,
+            model=self._trial.request.model,
         )

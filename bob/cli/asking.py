@@ -230,7 +230,17 @@ _PROBING = (
     json_option,
     quiet_option,
 )
-_TRYING = (image_option, connect_option, *_SEARCH, *_DEVICE, out_option, json_option, quiet_option)
+_TRYING = (
+    image_option,
+    kernel_option,
+    modules_option,
+    connect_option,
+    *_SEARCH,
+    *_DEVICE,
+    out_option,
+    json_option,
+    quiet_option,
+)
 _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),

@@ -12,20 +12,23 @@ import click
 
 from bob.cli.asking import check_out, configuration_options, request, trying_options
 from bob.cli.display import watching
+from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
-from bob.config import configuration, file_systems
+from bob.config import FileSystem, configuration, file_systems
 from bob.errors import Exit, PointedError, UsageError
 from bob.expect.document import Trial, to_json
 from bob.expect.evaluate import check
+from bob.expect.finishes import default_finishes
 from bob.expect.language import parse as parse_expectation
 from bob.expect.syntax import Expectation
 from bob.probe_files import parse_finish
 from bob.report.answers import print_answers
 from bob.result import Verdict
 from bob.workload.history import History, RefusedError, simulate
+from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, places
-from bob.workload.operations import At, Workload
+from bob.workload.operations import At, Operation, Workload
 
 STDIN = "-"
 _THERE = "what --setup makes is there when the first operation begins"
@@ -59,10 +62,11 @@ _THERE = "what --setup makes is there when the first operation begins"
 )
 @click.option(
     "--finish",
+    "finishes",
     metavar="FINISH",
-    default="natural",
-    show_default=True,
-    help="What comes after the operations: natural [SECONDS], sync, fsync PATH.",
+    multiple=True,
+    help="What comes after the operations: natural [SECONDS], sync, fsync PATH; may be repeated. [default: natural; "
+    "an fsync of the directories that they change; fsync /]",
 )
 @click.option(
     "--witnesses",
@@ -82,7 +86,7 @@ def try_(
     setups: tuple[str, ...],
     expected: tuple[str, ...],
     at: str,
-    finish: str,
+    finishes: tuple[str, ...],
     witnesses: int,
     out: Path | None,
     json_file: Path | None,
@@ -96,6 +100,9 @@ def try_(
     breaks, each with a witness. Operations are separated by ; or stand on a line each; - reads them from standard
     input.
 
+    They are recorded once for each --finish, and all recordings are explored, each with the whole --budget. An
+    expectation holds where it holds in all of them.
+
     An expectation is made of tests, joined by not, and, or, implies (in this order), and brackets:
 
     \b
@@ -104,6 +111,7 @@ def try_(
       content /a = new        its bytes are those after the last operation; old: before the first
       content /a = op2        what operation 2 wrote is there; also zeros, empty, and a range: /a[0:512]
       content /a prefix new   its bytes are the first of those, perhaps none
+      mounts                  the kernel mounts the file system, without a repair
 
     \b
     Examples:
@@ -123,15 +131,16 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
-    workload, history = _asked("\n".join(setups), _text(operations), finish)
+    workloads, history = _asked("\n".join(setups), _text(operations), finishes, At(at), made.fs)
     expectations = tuple(_expectation(text, history) for text in expected)
 
     from bob.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.trial import try_out
 
     check_out(out, RUNS)
+    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
     with watching(quiet=quiet) as progress:
-        trial = Trial(request(made, asked), workload, expectations, At(at), witnesses)
+        trial = Trial(request(made, asked), workloads, expectations, witnesses)
         tried, run = try_out(trial, out, progress)
     if json_file is not None:
         write_json(json_file, to_json(tried))
@@ -152,25 +161,50 @@ def _text(operations: tuple[str, ...]) -> str:
     return sys.stdin.read() if operations == (STDIN,) else operations[0]
 
 
-def _asked(setup: str, operations: str, finish: str) -> tuple[Workload, History]:
-    """What is asked for, and what it does where nothing crashes; a mistake is pointed at in the text that has it."""
+def _asked(
+    setup: str, operations: str, finishes: tuple[str, ...], at: At, fs: FileSystem
+) -> tuple[tuple[Workload, ...], History]:
+    """What is asked for, once for each finish, and what it does where nothing crashes; a mistake is pointed at in the
+    text that has it."""
     with _naming("--setup"):
         initial = parse(setup)
     with _naming("OPERATIONS"):
         performed = parse(operations)
     if not performed:
         raise UsageError("there are no operations to be tried", hint="such as 'write /a 0 4096; fsync /a'")
-    with _naming("--finish"):
-        workload = Workload("try", initial, performed, parse_finish(finish, performed))
+    texts = (("--setup", setup, initial), ("OPERATIONS", operations, performed))
+    for option, text, done in texts:
+        _check_lacks(option, text, done, fs)
+    asked = []
+    for finish in finishes:
+        with _naming("--finish"):
+            asked.append(parse_finish(finish, performed))
     try:
-        return workload, simulate(workload)[0]
+        history = simulate(Workload("try", initial, performed))[0]
+        workloads = [
+            Workload("try", initial, performed, finish, at)
+            for finish in dict.fromkeys(asked) or default_finishes(history)
+        ]
+        for workload in workloads:
+            simulate(workload)
     except RefusedError as error:
-        for option, text, done in (("--setup", setup, initial), ("OPERATIONS", operations, performed)):
+        for option, text, done in texts:
             for one, place in zip(done, places(text), strict=True):
                 if one is error.operation:
                     with _naming(option):
                         raise PointedError(error.why, text, *place, hint=_THERE) from None
         raise UsageError(f"--finish: {error.why}", hint=_THERE) from None
+    return tuple(workloads), history
+
+
+def _check_lacks(option: str, text: str, done: tuple[Operation, ...], fs: FileSystem) -> None:
+    """Raise PointedError for an operation that the file system lacks."""
+    for one, place in zip(done, places(text), strict=True):
+        for word in fs.lacks:
+            if isinstance(one, LACKABLE[word]):
+                hint = f"{fs.name} lacks {', '.join(fs.lacks)}"
+                with _naming(option):
+                    raise PointedError(f"{fs.name} cannot do '{word}'", text, *place, hint=hint)
 
 
 def _expectation(text: str, history: History) -> Expectation:

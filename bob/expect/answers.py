@@ -1,13 +1,14 @@
 """From observations to answers: in how many legal crash states an expectation holds, and how it breaks. Pure.
 
 Crash states that show the same of what an expectation speaks of are told together, as one *way* in which it breaks,
-however else they differ.
+however else they differ. A question is asked of several recordings of the same operations, which end in different ways
+(:mod:`bob.expect.finishes`); what they show alike is one way, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.crash.state import CrashState, departure
 from bob.expect.evaluate import evidence, holds
@@ -15,16 +16,21 @@ from bob.expect.syntax import Expectation
 from bob.judge.verdicts import Bench
 from bob.result import States, Verdict
 from bob.store import Observed
+from bob.workload.operations import Sync, Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to break an expectation: what is there, in how many of the explored crash ``states``, and of these the
-    one that is easiest to explain."""
+    one that is ``easiest`` to explain (None where only a document tells of it).
+
+    Of an answer over several recordings, ``place`` says which of them the easiest state is of.
+    """
 
     evidence: str
     states: int
-    easiest: CrashState
+    easiest: CrashState | None
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,8 @@ class Answer:
     """What is known of an expectation: FAILS with the ``ways`` in which it breaks, the easiest to explain first; HOLDS;
     or UNKNOWN, with a ``reason``.
 
-    ``needs_no_crash`` says that it does not hold even where everything was written.
+    ``needs_no_crash`` says that the state with every write breaks it, too, of a recording that ended with everything
+    written. ``each`` has the answers of the recordings where there are several.
     """
 
     expectation: Expectation
@@ -40,34 +47,77 @@ class Answer:
     ways: tuple[Way, ...] = ()
     reason: str | None = None
     needs_no_crash: bool = False
+    each: tuple[Answer, ...] = ()
 
     @property
     def states(self) -> int:
         """In how many of the explored crash states it breaks."""
         return sum(way.states for way in self.ways)
 
+    def counts(self, way: Way) -> tuple[int, ...]:
+        """In how many of the explored crash states of each recording it breaks in this ``way``."""
+        found = [[other.states for other in one.ways if other.evidence == way.evidence] for one in self.each]
+        return tuple(map(sum, found))
+
 
 def answers(
     expectations: Sequence[Expectation], bench: Bench, observed: Observed, complete: CrashState
 ) -> tuple[Answer, ...]:
-    """The answer to each of ``expectations``.
+    """The answer to each of ``expectations`` by one recording.
 
-    ``complete`` is the state with every write. A crash state that the kernel does not mount is not held against an
-    expectation: ``bench`` has these.
+    ``complete`` is the state with every write. A crash state that the kernel does not mount is held against an
+    expectation only as far as that asks whether it ``mounts``.
     """
     broken: list[dict[int, str]] = [{} for _ in expectations]
-    mounted = 0
+    mounted: set[int] = set()
     # An observation is put together as it is asked for, and may be large: each once.
     for outcome, observation in enumerate(observed.findings.observations()):
-        mounted += observation.mounted
+        if observation.mounted:
+            mounted.add(outcome)
         for wrong, expectation in zip(broken, expectations, strict=True):
-            if observation.mounted and not holds(expectation.test, observation, bench.history):
+            if holds(expectation.test, observation, bench.history) is False:
                 wrong[outcome] = evidence(expectation.test, observation, bench.history)
-    doubt = _doubt(bench, observed.coverage, observed.lost, mounted)
+    if bench.distrust is not None:
+        # What bob makes of a tree is not to be believed; that the kernel refused to mount is no reading of bob's.
+        broken = [{outcome: told for outcome, told in one.items() if outcome not in mounted} for one in broken]
+    doubt = _doubt(bench, observed.coverage, observed.lost, len(mounted))
+    settled = complete if _is_settled(bench.workload) else None
     return tuple(
-        _answer(expectation, wrong, bench, observed, complete, doubt)
+        _answer(expectation, wrong, observed, settled, doubt)
         for expectation, wrong in zip(expectations, broken, strict=True)
     )
+
+
+def together(finishes: Sequence[str], each: Sequence[Answer]) -> Answer:
+    """The answer over recordings that end in different ways: an expectation fails where it breaks in one of them, and
+    holds only where it holds in all."""
+    [first, *others] = each
+    if not others:
+        return first
+    ways: dict[str, Way] = {}
+    for place, answer in enumerate(each):
+        for way in answer.ways:
+            known = ways.get(way.evidence, replace(way, states=0, place=place))
+            if _departure(way) < _departure(known):
+                known = replace(known, easiest=way.easiest, place=place)
+            ways[way.evidence] = replace(known, states=known.states + way.states)
+    found = tuple(sorted(ways.values(), key=_departure))
+    unknown = [f"finish {name}: {one.reason}" for name, one in zip(finishes, each, strict=True) if one.reason]
+    verdict = Verdict.FAILS if found else Verdict.UNKNOWN if unknown else Verdict.HOLDS
+    reason = unknown[0] if verdict is Verdict.UNKNOWN else None
+    needs_no_crash = any(one.needs_no_crash for one in each)
+    return Answer(first.expectation, verdict, found, reason, needs_no_crash, tuple(each))
+
+
+def _departure(way: Way) -> tuple[int, ...]:
+    assert way.easiest is not None
+    return departure(way.easiest)
+
+
+def _is_settled(workload: Workload) -> bool:
+    """Whether everything is written when a recording of ``workload`` ends."""
+    finish = workload.finish
+    return finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
 
 
 def _doubt(bench: Bench, coverage: States, lost: str | None, mounted: int) -> str | None:
@@ -82,11 +132,11 @@ def _doubt(bench: Bench, coverage: States, lost: str | None, mounted: int) -> st
 def _answer(
     expectation: Expectation,
     broken: dict[int, str],
-    bench: Bench,
     observed: Observed,
-    complete: CrashState,
+    settled: CrashState | None,
     doubt: str | None,
 ) -> Answer:
+    """The answer by the outcomes that are ``broken``; ``settled`` is the state in which nothing is lost, if any is."""
     ways: dict[str, Way] = {}
     needs_no_crash = False
     for seen in observed.states:
@@ -94,11 +144,12 @@ def _answer(
             continue
         told = broken[seen.outcome]
         way = ways.get(told, Way(told, 0, seen.state))
+        assert way.easiest is not None
         easiest = min(way.easiest, seen.state, key=departure)
         ways[told] = Way(told, way.states + seen.states, easiest)
-        needs_no_crash = needs_no_crash or seen.state == complete
-    if ways and bench.distrust is None:
-        found = tuple(sorted(ways.values(), key=lambda way: departure(way.easiest)))
+        needs_no_crash = needs_no_crash or seen.state == settled
+    if ways:
+        found = tuple(sorted(ways.values(), key=_departure))
         return Answer(expectation, Verdict.FAILS, found, needs_no_crash=needs_no_crash)
     if doubt is not None:
         return Answer(expectation, Verdict.UNKNOWN, reason=doubt)

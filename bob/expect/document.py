@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bob.config import Configuration
-from bob.crash.device import DeviceModel
-from bob.expect.answers import Answer
+from bob.crash.device import DeviceModel, WriteCache
+from bob.errors import MalformedError, UsageError
+from bob.expect.answers import Answer, Way
+from bob.expect.language import parse
 from bob.expect.syntax import Expectation
-from bob.request import ProbeRequest, configuration_to_json
-from bob.result import Environment, Run, States, Unmountable, plain
-from bob.store import workload_to_json
-from bob.workload.operations import At, Workload
+from bob.request import ProbeRequest, configuration_from_json, configuration_to_json
+from bob.result import (
+    Environment,
+    Run,
+    States,
+    Unmountable,
+    Verdict,
+    environment_from_json,
+    plain,
+    run_from_json,
+    states_from_json,
+    unmountable_from_json,
+)
+from bob.store import finish_from_json, finish_to_json, workload_from_json, workload_to_json
+from bob.workload.operations import At, Finish, Workload
 
 SCHEMA = "bob.try/1"
 
@@ -21,22 +35,38 @@ SCHEMA = "bob.try/1"
 class Trial:
     """What is asked: of ``request`` how and where, what is done, when the crash comes, and what is expected then.
 
-    Of each expectation that breaks, up to ``most_witnesses`` ways are kept as witnesses.
+    ``workloads`` differ in how they finish, and in nothing else. Of each expectation that breaks, up to
+    ``most_witnesses`` ways are kept as witnesses.
     """
 
     request: ProbeRequest
-    workload: Workload
+    workloads: tuple[Workload, ...]
     expectations: tuple[Expectation, ...]
-    at: At
     most_witnesses: int
+
+    @property
+    def at(self) -> At:
+        """When the crash comes."""
+        return self.workloads[0].at
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What was explored of the recording with one ``finish``; ``refused`` says why there is none, if there is none."""
+
+    finish: Finish
+    states: States
+    unmountable: Unmountable
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A workload with what is expected after a crash, and the answers.
+    """Operations with what is expected after a crash, and the answers over all ``finishes``.
 
-    ``witnesses`` has, for each answer, the paths within the run directory of the witnesses of its first ways. ``mount``
-    are the mount options as the kernel lists them, ``states`` what was explored of the crash states at that time.
+    ``workload`` has the first of them. ``witnesses`` has, for each answer, the paths in the run directory of the
+    witnesses of its first ways. ``mount`` are the mount options as the kernel lists them; ``states`` and
+    ``unmountable`` are those of all recordings together.
     """
 
     run: Run
@@ -50,6 +80,7 @@ class Tried:
     unmountable: Unmountable
     answers: tuple[Answer, ...]
     witnesses: tuple[tuple[str, ...], ...]
+    finishes: tuple[Finished, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -71,6 +102,15 @@ def to_json(tried: Tried) -> dict[str, Any]:
             "at": tried.at,
             "states": asdict(tried.states),
             "unmountable": asdict(tried.unmountable),
+            "finishes": [
+                {
+                    **finish_to_json(part.finish),
+                    "states": asdict(part.states),
+                    "unmountable": asdict(part.unmountable),
+                    "refused": part.refused,
+                }
+                for part in tried.finishes
+            ],
             "expectations": [
                 _answer(answer, witnesses) for answer, witnesses in zip(tried.answers, tried.witnesses, strict=True)
             ],
@@ -80,16 +120,100 @@ def to_json(tried: Tried) -> dict[str, Any]:
     return document
 
 
+def from_json(document: Mapping[str, Any]) -> Tried:
+    """The answers in a plain document; raises MalformedError if it is none of this schema.
+
+    Those of a bob that asked after one finish only have no ``finishes``: it is that of the workload.
+    """
+    schema = document.get("schema")
+    if schema != SCHEMA:
+        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it the result of bob try?")
+    try:
+        model, workload = document["device_model"], workload_from_json(document["workload"])
+        states, unmountable = states_from_json(document["states"]), unmountable_from_json(document["unmountable"])
+        found = [_answer_from_json(one) for one in document["expectations"]]
+        finishes = tuple(
+            Finished(
+                finish_from_json(one),
+                states_from_json(one["states"]),
+                unmountable_from_json(one["unmountable"]),
+                one["refused"],
+            )
+            for one in document.get("finishes", ())
+        )
+        return Tried(
+            run=run_from_json(document["run"]),
+            environment=environment_from_json(document["environment"]),
+            model=DeviceModel(WriteCache(model["write_cache"]), model["atomic_write_bytes"]),
+            configuration=configuration_from_json(document["configuration"]),
+            mount=document["effective_mount_options"],
+            workload=workload,
+            at=At(document["at"]),
+            states=states,
+            unmountable=unmountable,
+            answers=tuple(answer for answer, _witnesses in found),
+            witnesses=tuple(witnesses for _answer, witnesses in found),
+            finishes=finishes or (Finished(workload.finish, states, unmountable),),
+            notes=tuple(document["notes"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise MalformedError(f"the answers are damaged: {error}") from None
+    except UsageError as error:
+        raise MalformedError(f"the answers are damaged: {error.message}", hint=error.hint) from None
+
+
 def _answer(answer: Answer, witnesses: tuple[str, ...]) -> dict[str, Any]:
     paths = [*witnesses, *[None] * (len(answer.ways) - len(witnesses))]
+    each = answer.each or (answer,)
     return {
         "expectation": answer.expectation.text,
         "verdict": answer.verdict,
         "violations": answer.states,
         "ways": [
-            {"evidence": way.evidence, "violations": way.states, "witness": path}
+            {
+                "evidence": way.evidence,
+                "violations": way.states,
+                "witness": path,
+                "finish": way.place,
+                "by_finish": answer.counts(way) or (way.states,),
+            }
             for way, path in zip(answer.ways, paths, strict=True)
         ],
         "needs_no_crash": answer.needs_no_crash,
         "reason": answer.reason,
+        "by_finish": [
+            {
+                "verdict": one.verdict,
+                "violations": one.states,
+                "needs_no_crash": one.needs_no_crash,
+                "reason": one.reason,
+            }
+            for one in each
+        ],
     }
+
+
+def _answer_from_json(document: Mapping[str, Any]) -> tuple[Answer, tuple[str, ...]]:
+    """An answer, and its witnesses."""
+    expectation, ways = parse(document["expectation"]), document["ways"]
+    each = tuple(
+        Answer(
+            expectation,
+            Verdict(one["verdict"]),
+            tuple(
+                Way(way["evidence"], int(way["by_finish"][place]), None) for way in ways if int(way["by_finish"][place])
+            ),
+            one["reason"],
+            one["needs_no_crash"],
+        )
+        for place, one in enumerate(document.get("by_finish", ()))
+    )
+    answer = Answer(
+        expectation,
+        Verdict(document["verdict"]),
+        tuple(Way(way["evidence"], int(way["violations"]), None, way.get("finish", 0)) for way in ways),
+        document["reason"],
+        document["needs_no_crash"],
+        each if len(each) > 1 else (),
+    )
+    return answer, tuple(way["witness"] for way in ways if way["witness"] is not None)

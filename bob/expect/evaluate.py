@@ -2,6 +2,9 @@
 
 ``old`` is a file as the initial tree has it, ``new`` as it is after the last operation where nothing crashes: both come
 from the history. What an operation wrote is known byte by byte (:mod:`bob.workload.pattern`).
+
+A state that the kernel does not mount answers ``mounts``, and no other test: of its names nothing can be told. So what
+is asked of it may be true, false, or neither.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from bob.expect.syntax import (
     Expectation,
     Implies,
     Kept,
+    Mounts,
     Name,
     Not,
     Or,
@@ -57,18 +61,32 @@ def check(expectation: Expectation, history: History) -> None:
             _check_content(atom, history, expectation.text)
 
 
-def holds(test: Test, observation: Observation, history: History) -> bool:
-    """Whether ``observation``, of a state that mounted, is as ``test`` wants it."""
+def holds(test: Test, observation: Observation, history: History) -> bool | None:
+    """Whether ``observation`` is as ``test`` wants it; None where that cannot be told, as the state does not mount."""
     match test:
         case Not(inner):
-            return not holds(inner, observation, history)
+            found = holds(inner, observation, history)
+            return None if found is None else not found
         case And(left, right):
-            return holds(left, observation, history) and holds(right, observation, history)
+            return _one_decides(False, left, right, observation, history)
         case Or(left, right):
-            return holds(left, observation, history) or holds(right, observation, history)
+            return _one_decides(True, left, right, observation, history)
         case Implies(left, right):
-            return not holds(left, observation, history) or holds(right, observation, history)
-    return _atom_holds(test, observation, history)
+            return _one_decides(True, Not(left), right, observation, history)
+        case Mounts():
+            return observation.mounted
+    return _atom_holds(test, observation, history) if observation.mounted else None
+
+
+def _one_decides(decisive: bool, left: Test, right: Test, observation: Observation, history: History) -> bool | None:
+    """What two tests say together where one is enough that is ``decisive``: False in an `and`, True in an `or`."""
+    first = holds(left, observation, history)
+    if first is decisive:
+        return decisive
+    second = holds(right, observation, history)
+    if second is decisive:
+        return decisive
+    return None if first is None or second is None else not decisive
 
 
 def evidence(test: Test, observation: Observation, history: History) -> str:
@@ -76,6 +94,9 @@ def evidence(test: Test, observation: Observation, history: History) -> str:
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)
+    if any(isinstance(atom, Mounts) for atom in deciding):
+        refused = f"the file system does not mount: {observation.error}"
+        told.insert(0, "the file system mounts" if observation.mounted else refused)
     for atom in deciding:
         if isinstance(atom, Same):
             one, other = (_node(name.path, observation) for name in names(atom))
@@ -138,7 +159,7 @@ def _kept(what: Kept, path: str, history: History) -> bytes | None:
     return step.inodes[thing].content
 
 
-def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool:
+def _atom_holds(atom: Exists | Absent | Same | Size | Content, observation: Observation, history: History) -> bool:
     match atom:
         case Exists(name):
             return _is_there(name.path, observation)

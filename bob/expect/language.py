@@ -25,6 +25,7 @@ from bob.expect.syntax import (
     Expectation,
     Implies,
     Kept,
+    Mounts,
     Name,
     Not,
     Or,
@@ -44,6 +45,7 @@ FORMS = {
     "size": "size PATH =|!=|<|<=|>|>= BYTES",
     "content": "content PATH[FROM:TO] = old|new|opN|zeros|empty, or: content PATH prefix old|new|opN",
     "same": "same PATH PATH",
+    "mounts": "mounts",
 }
 """The tests, and how each is written."""
 JOINTS = ("and", "or", "implies")
@@ -91,6 +93,7 @@ class _Parser:
         self._next = 0
         self._depth = self._tests = 0
         self._atoms: dict[str, Callable[[], Test]] = {
+            "mounts": Mounts,
             "exists": lambda: Exists(self._name()),
             "absent": lambda: Absent(self._name()),
             "same": lambda: Same(self._name(), self._name()),

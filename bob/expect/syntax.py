@@ -64,6 +64,11 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class Mounts:
+    """The kernel mounts the file system at once: no repair comes first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exists:
     """The name is there."""
 
@@ -135,7 +140,7 @@ class Implies:
     right: Test
 
 
-Atom = Exists | Absent | Same | Size | Content
+Atom = Mounts | Exists | Absent | Same | Size | Content
 Test = Atom | Not | And | Or | Implies
 
 
@@ -150,6 +155,11 @@ class Expectation:
     def line(self) -> str:
         """The text in one line, for people."""
         return " ".join(self.text.split())
+
+    @property
+    def asks_of_mounts(self) -> bool:
+        """Whether it says something of states that the kernel does not mount."""
+        return any(isinstance(atom, Mounts) for atom in atoms(self.test))
 
 
 def atoms(test: Test) -> Iterator[Atom]:
@@ -166,12 +176,16 @@ def atoms(test: Test) -> Iterator[Atom]:
 
 def names(atom: Atom) -> tuple[Name, ...]:
     """The names that ``atom`` speaks of."""
+    if isinstance(atom, Mounts):
+        return ()
     return (atom.one, atom.other) if isinstance(atom, Same) else (atom.name,)
 
 
 def write(test: Test) -> str:
     """``test`` in the language, with no brackets but those that it needs; read again it is the same."""
     match test:
+        case Mounts():
+            return "mounts"
         case Exists(name):
             return f"exists {_quoted(name)}"
         case Absent(name):
@@ -196,7 +210,7 @@ def write(test: Test) -> str:
 
 def _inside(test: Test, *bare: type) -> str:
     """``test``, in brackets unless it is an atom or one of ``bare``."""
-    return write(test) if isinstance(test, (Exists, Absent, Same, Size, Content, *bare)) else f"({write(test)})"
+    return write(test) if isinstance(test, (Mounts, Exists, Absent, Same, Size, Content, *bare)) else f"({write(test)})"
 
 
 def _quoted(name: Name) -> str:

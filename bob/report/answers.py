@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.expect.answers import Answer
+from bob.expect.answers import Answer, Way
 from bob.expect.document import Tried
 from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
@@ -28,7 +28,10 @@ WHEN = {
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
 HOLDS_MEANS = "holds: no explored crash state breaks it. It is no proof."
-NEEDS_NO_CRASH = "it does not hold even where nothing is lost: is it what was meant?"
+NEEDS_NO_CRASH = (
+    "the state with every write there breaks it, too: either it is not what was meant, or the file system loses it "
+    "without the loss of any write"
+)
 
 
 def print_answers(console: Console, tried: Tried, run: Path) -> None:
@@ -45,7 +48,9 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         _print_answer(console, tried, answer, witnesses, run)
         console.print()
     if tried.unmountable.states:
-        what = f"! {plural(tried.unmountable.states, 'crash state')} could not be mounted, and count for nothing above"
+        asked = any(answer.expectation.asks_of_mounts for answer in tried.answers)
+        counts = "count above only where mounts is asked" if asked else "count for nothing above"
+        what = f"! {plural(tried.unmountable.states, 'crash state')} could not be mounted, and {counts}"
         _print(console, Text(what, "bob.unmountable"), 0)
         _print(console, Text(tried.unmountable.error or ""), 4)
         _print_command(console, run, tried.unmountable.witness)
@@ -54,8 +59,8 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         _print(console, Text(f"note: {note}", "bob.dim"), 0)
     disk = device(model.write_cache.value, model.atomic_write_bytes, model.completion.value)
     foot = (
-        f"{WHEN[tried.at]}; finish {tried.workload.finish.name}",
-        f"{explored(tried.states)} legal crash states explored by {plural(tried.states.mounted, 'mount')}",
+        f"{WHEN[tried.at]}",
+        *_finishes(tried),
         f"kernel {tried.environment.kernel}, {disk}",
         f"run {nearby(run)}",
     )
@@ -67,20 +72,37 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         _print(console, Text(ALL_WHOLE_MEANS, "bob.dim"), 0)
 
 
+def _finishes(tried: Tried) -> list[str]:
+    """How much was explored, for each way to finish."""
+    return [
+        f"finish {part.finish.name}: "
+        + (
+            f"not recorded: {part.refused}"
+            if part.refused
+            else f"{explored(part.states)} legal crash states explored by {plural(part.states.mounted, 'mount')}"
+        )
+        for part in tried.finishes
+    ]
+
+
 def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tuple[str, ...], run: Path) -> None:
     _print(console, Text(answer.expectation.line, "bob.title"), 0)
     match answer.verdict:
         case Verdict.FAILS:
             ways = f", in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else ""
             _print(console, Text(f"× breaks in {plural(answer.states, 'crash state')}{ways}", style(answer.verdict)), 0)
+            if answer.each:
+                _print(console, Text(_by_finish(tried, answer), "bob.dim"), 2)
             if answer.needs_no_crash:
                 _print(console, Text(NEEDS_NO_CRASH, "bob.unknown"), 2)
         case Verdict.HOLDS:
-            _print(console, Text(held(tried.states, tried.unmountable.states), style(answer.verdict)), 0)
+            unmountable = 0 if answer.expectation.asks_of_mounts else tried.unmountable.states
+            _print(console, Text(held(tried.states, unmountable), style(answer.verdict)), 0)
         case _:
             _print(console, Text(f"? {answer.reason}", style(answer.verdict)), 0)
     for way, path in zip(answer.ways, witnesses, strict=False):
-        _print(console, Text.assemble(way.evidence, (f"   in {plural(way.states, 'crash state')}", "bob.dim")), 4)
+        where = f"   in {plural(way.states, 'crash state')}" + _shown_by(tried, answer, way)
+        _print(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
         _print_command(console, run, path)
     if left := answer.ways[len(witnesses) :]:
         more = sum(way.states for way in left)
@@ -88,6 +110,30 @@ def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tup
             f"and {plural(len(left), 'more way')} in {plural(more, 'crash state')}: --witnesses N shows more of them"
         )
         _print(console, Text(words, "bob.dim"), 4)
+
+
+def _by_finish(tried: Tried, answer: Answer) -> str:
+    """What each recording says of an expectation that breaks in one of them."""
+    said = []
+    for part, one in zip(tried.finishes, answer.each, strict=True):
+        match one.verdict:
+            case Verdict.FAILS:
+                what = f"breaks in {compact(one.states)}"
+            case Verdict.HOLDS:
+                what = "holds"
+            case _:
+                what = f"not known ({one.reason})"
+        said.append(f"finish {part.finish.name}: {what}")
+    return "; ".join(said)
+
+
+def _shown_by(tried: Tried, answer: Answer, way: Way) -> str:
+    """The finishes whose recordings show ``way``, that of its witness first; nothing where there is one recording."""
+    if not answer.each:
+        return ""
+    names = [part.finish.name for part, count in zip(tried.finishes, answer.counts(way), strict=True) if count]
+    first = tried.finishes[way.place].finish.name
+    return f", finish {', '.join(dict.fromkeys([first, *names]))}"
 
 
 def held(states: States, unmountable: int) -> str:

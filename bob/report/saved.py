@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bob.errors import MalformedError, StoreError
+from bob.expect.document import SCHEMA, Tried
+from bob.expect.document import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
 from bob.result import Result, from_json
 
@@ -53,6 +55,24 @@ def load(path: Path) -> Saved:
     Raises StoreError where there is none or it cannot be read, MalformedError where it is damaged.
     """
     return Saved(read_result(path), path if path.is_dir() else path.parent)
+
+
+def tried(path: Path) -> Tried | None:
+    """The answers in ``path``, a run directory or a file; None where it is no quick question's, or cannot be read.
+
+    Raises MalformedError where they are damaged.
+    """
+    file = path / "result.json" if path.is_dir() else path
+    try:
+        document = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return None
+    try:
+        return tried_from_json(document)
+    except MalformedError as error:
+        raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 
 
 def read_result(path: Path) -> Result:

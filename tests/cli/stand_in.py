@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bob.crash.state import CrashState
 from bob.expect.answers import Answer, Way
-from bob.expect.document import Trial, Tried
+from bob.expect.document import Finished, Trial, Tried
 from bob.progress import Progress
 from bob.request import Host
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Unmountable, Verdict
@@ -60,6 +60,8 @@ class Work:
     raises: BaseException | None = None
     breaks: int = 0
     """In how many ways the first expectation breaks."""
+    needs_no_crash: bool = False
+    """Whether it breaks in the state with every write, too."""
 
     def probe(self, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         return self._run((request, out), out, progress)
@@ -98,19 +100,31 @@ class Work:
             if "zeros" in expectation.text
             else Answer(expectation, Verdict.HOLDS)
             if place or not self.breaks
-            else Answer(expectation, Verdict.FAILS, ways[: self.breaks])
+            else Answer(expectation, Verdict.FAILS, ways[: self.breaks], needs_no_crash=self.needs_no_crash)
             for place, expectation in enumerate(trial.expectations)
         ]
+        states, unmountable = (
+            States(812, 4096, 2**88, None, 17),
+            Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning"),
+        )
+        finishes = tuple(Finished(workload.finish, states, unmountable) for workload in trial.workloads)
+        if len(finishes) > 1:  # what the first recording shows; in the others everything holds
+            others = [Answer(answer.expectation, Verdict.HOLDS) for answer in answers]
+            answers = [
+                replace(answer, each=(answer, *[other] * (len(finishes) - 1)))
+                for answer, other in zip(answers, others, strict=True)
+            ]
         return Tried(
             run=self.result.run,
             environment=self.result.environment,
             model=trial.request.model,
             configuration=trial.request.configuration,
             mount="rw,relatime",
-            workload=trial.workload,
+            workload=trial.workloads[0],
             at=trial.at,
-            states=States(812, 4096, 2**88, None, 17),
-            unmountable=Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning"),
+            states=states,
+            unmountable=unmountable,
+            finishes=finishes,
             answers=tuple(answers),
             witnesses=tuple(
                 tuple(f"witnesses/expectation-{place}-{number}.json" for number, _way in enumerate(answer.ways[:2], 1))

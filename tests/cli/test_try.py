@@ -6,7 +6,9 @@ import io
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +30,38 @@ TRY = ("try", "--fs", "ext4", "write /a 0 4096; fsync /a", "--expect", "content 
 def test_defaults(bob: Bob, work: Work) -> None:
     assert bob(*TRY).code == 0
 
-    workload = Workload("try", (), parse("write /a 0 4096; fsync /a"), Finish("natural", natural=True))
+    finishes = Finish("natural", natural=True), Finish("fsync /", parse("fsync /"))
+    workloads = tuple(Workload("try", (), parse("write /a 0 4096; fsync /a"), finish, At.END) for finish in finishes)
     request = ProbeRequest(configuration("ext4"))
-    assert work.asked == [(Trial(request, workload, (expectation("content /a = new"),), At.END, 5), None)]
+    assert work.asked == [(Trial(request, workloads, (expectation("content /a = new"),), 5), None)]
+
+
+@pytest.mark.parametrize(
+    ("operations", "finishes"),
+    [
+        ("write /a 0 4096", ["natural", "fsync /"]),
+        ("sync; sleep 1; fsync /d", ["natural", "fsync /"]),
+        ("write /d/a 0 4096; rename /d/a /e/a; fsync /e/a", ["natural", "fsync /d; fsync /e", "fsync /"]),
+        ("create /e/a; create /d/b", ["natural", "fsync /d; fsync /e", "fsync /"]),
+        ("create /d/b; create /e/a; create /a", ["natural", "fsync /e; fsync /d", "fsync /"]),
+        ("unlink /d/f; rmdir /d", ["natural", "fsync /"]),
+        ("mkdir /e/g; create /e/g/h; rename /e /i", ["natural", "fsync /"]),
+        ("symlink /e/nowhere /d/s", ["natural", "fsync /d", "fsync /"]),
+    ],
+)
+def test_the_finishes_where_none_is_named(bob: Bob, work: Work, operations: str, finishes: list[str]) -> None:
+    bob("try", "--fs", "ext4", "--setup", "mkdir /d; mkdir /e; create /d/f", operations, "--expect", "exists /d")
+    [(trial, _out)] = work.asked
+    assert [workload.finish.name for workload in trial.workloads] == finishes
+
+
+def test_each_finish_that_is_named_replaces_the_default(bob: Bob, work: Work) -> None:
+    bob(*TRY, "--finish", "sync", "--finish", "natural 2.5", "--finish", "sync")
+    [(trial, _out)] = work.asked
+    assert [workload.finish for workload in trial.workloads] == [
+        Finish("sync", parse("sync")),
+        Finish("natural 2.5", natural=True, phase=2.5),
+    ]
 
 
 def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
@@ -63,8 +94,9 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
     assert (request.budget, request.audit, request.seed, request.host.connect) == (12, 0.5, -3, "qemu:///session")
     assert (request.write_cache, request.atomic_write_bytes) == ("none", 4096)
     assert request.model.completion is Completion.OLDEST_FIRST
-    assert trial.workload.setup == parse("mkdir /d; create /d/b")
-    assert trial.workload.finish == Finish("fsync /d", parse("fsync /d"))
+    [workload] = trial.workloads
+    assert workload.setup == parse("mkdir /d; create /d/b")
+    assert workload.finish == Finish("fsync /d", parse("fsync /d"))
     assert [one.text for one in trial.expectations] == ["content /a = new", "exists /d/b"]
     assert (trial.at, trial.most_witnesses) == (At.ANY, 2)
 
@@ -72,14 +104,14 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
 def test_no_setup_is_lost(bob: Bob, work: Work) -> None:
     bob(*TRY, "--setup", "mkdir /d # first", "--setup", "create /d/b")
     [(trial, _out)] = work.asked
-    assert trial.workload.setup == parse("mkdir /d; create /d/b")
+    assert trial.workloads[0].setup == parse("mkdir /d; create /d/b")
 
 
 def test_operations_from_standard_input(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("create /a  # the first\nfsync /a\n"))
     bob("try", "--fs", "xfs", "-", "--expect", "exists /a")
     [(trial, _out)] = work.asked
-    assert trial.workload.operations == parse("create /a; fsync /a")
+    assert trial.workloads[0].operations == parse("create /a; fsync /a")
 
 
 def test_what_breaks(bob: Bob, work: Work) -> None:
@@ -94,9 +126,10 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
         "",
         "content /a = new",
         "× breaks in 7 crash states, in 3 ways",
-        "    /a is wrong in way 0   in 1 crash state",
+        "  finish natural: breaks in 7; finish fsync /: holds",
+        "    /a is wrong in way 0   in 1 crash state, finish natural",
         "    bob replay bob-runs/made-up/witnesses/expectation-1-1.json",
-        "    /a is wrong in way 1   in 2 crash states",
+        "    /a is wrong in way 1   in 2 crash states, finish natural",
         "    bob replay bob-runs/made-up/witnesses/expectation-1-2.json",
         "    and 1 more way in 4 crash states: --witnesses N shows more of them",
         "",
@@ -108,13 +141,124 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
         "    bob replay bob-runs/made-up/witnesses/unmountable.json",
         "",
         "note: a note",
-        "the crash comes after the last operation has returned; finish natural",
-        "812/2^88 legal crash states explored by 17 mounts",
+        "the crash comes after the last operation has returned",
+        "finish natural: 812/2^88 legal crash states explored by 17 mounts",
+        "finish fsync /: 812/2^88 legal crash states explored by 17 mounts",
         "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic,",
         "done late, youngest first",
         "run bob-runs/made-up",
         "holds: no explored crash state breaks it. It is no proof.",
     ]
+
+
+def test_one_finish_is_told_without_its_name(bob: Bob, work: Work) -> None:
+    work.breaks = 1
+    shown = bob(*TRY, "--finish", "sync", "--quiet").out.splitlines()
+    assert "    /a is wrong in way 0   in 1 crash state" in shown
+    assert [line for line in shown if "finish" in line] == [
+        "finish sync: 812/2^88 legal crash states explored by 17 mounts"
+    ]
+
+
+def test_states_that_do_not_mount_count_where_that_is_asked(bob: Bob, work: Work) -> None:
+    shown = bob(*TRY, "--expect", "mounts", "--quiet").out
+    assert "! 3 crash states could not be mounted, and count above only where mounts is" in shown
+    [names, mounts] = [line for line in shown.splitlines() if line.startswith("holds in")]
+    assert ("can be mounted" in names, "can be mounted" in mounts) == (True, False)
+
+
+def test_what_breaks_where_nothing_is_lost(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    work.breaks, work.needs_no_crash = 1, True
+    shown = " ".join(bob(*TRY, "--quiet").out.split())
+    assert "the state with every write there breaks it, too: either it is not what was meant, or" in shown
+
+
+@pytest.mark.parametrize("breaks", [0, 3])
+@pytest.mark.parametrize("finishes", [(), ("--finish", "sync")])
+def test_answers_are_read_again(bob: Bob, work: Work, breaks: int, finishes: tuple[str, ...]) -> None:
+    work.breaks = breaks
+    shown = bob(*TRY, *finishes, "--expect", "exists /a", "--quiet").out
+    document = json.loads(bob(*TRY, *finishes, "--expect", "exists /a", "--json", "-", "--quiet").out)
+    run = Path("bob-runs/made-up")
+    run.mkdir(parents=True)
+    (run / "result.json").write_text(json.dumps(document))
+    again = bob("show", run)
+    assert (again.code, again.err, again.out) == (0, "", shown)
+    assert json.loads(bob("show", run, "--json", "-").out) == document
+    ended = bob("show", run, "--format", "csv")
+    assert (ended.code, ended.err.splitlines()[0]) == (
+        2,
+        f"bob: {run} is the run of a quick question, whose answers are no table",
+    )
+
+
+def test_answers_of_an_earlier_bob_are_shown(bob: Bob, work: Work) -> None:
+    """They have no finishes: there was one."""
+    work.breaks = 3
+    document = json.loads(bob(*TRY, "--finish", "natural", "--json", "-", "--quiet").out)
+    shown = bob(*TRY, "--finish", "natural", "--quiet").out
+    del document["finishes"]
+    for answer in document["expectations"]:
+        del answer["by_finish"]
+        for way in answer["ways"]:
+            del way["finish"], way["by_finish"]
+    Path("bob-runs/made-up").mkdir(parents=True)
+    Path("bob-runs/made-up/result.json").write_text(json.dumps(document))
+    assert bob("show", "bob-runs/made-up").out == shown
+
+
+def test_damaged_answers_are_told(bob: Bob, work: Work) -> None:
+    Path("answers.json").write_text('{"schema": "bob.try/1"}')
+    ended = bob("show", "answers.json")
+    assert (ended.code, ended.err.splitlines()[0][:42]) == (8, "bob: answers.json: the answers are damaged")
+
+
+def test_a_kernel_of_ones_own(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--kernel makes an image over that of --image, as it does for a probe."""
+
+    def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
+        assert (asked["images"], asked["kernel"], asked["modules"]) == (
+            ("debian-trixie",),
+            Path("bzImage"),
+            Path("modules"),
+        )
+        return ("debian-trixie+6.16.0-mine",)
+
+    monkeypatch.setattr("bob.cli.try_.asked_images", asked_images)
+    Path("bzImage").touch()
+    Path("modules").mkdir()
+    assert bob(*TRY, "--image", "debian-trixie", "--kernel", "bzImage", "--modules", "modules").code == 0
+    [(trial, _out)] = work.asked
+    assert trial.request.image == "debian-trixie+6.16.0-mine"
+
+
+def test_a_kernel_needs_its_modules(bob: Bob, work: Work) -> None:
+    Path("bzImage").touch()
+    ended = bob(*TRY, "--kernel", "bzImage")
+    assert (ended.code, work.asked) == (2, [])
+    assert ended.err.startswith("bob: --kernel and --modules go together")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("create /a; link /a /b",),
+            ("bob: OPERATIONS, column 12: vfat cannot do 'link'", "  create /a; link /a /b", "             ^^^^^^^^^^"),
+        ),
+        (
+            ("create /a", "--setup", "symlink /x /s"),
+            ("bob: --setup, column 1: vfat cannot do 'symlink'", "  symlink /x /s", "  ^^^^^^^^^^^^^"),
+        ),
+    ],
+)
+def test_what_a_file_system_lacks_is_said_before_anything_starts(
+    bob: Bob, work: Work, arguments: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    ended = bob("try", "--fs", "vfat", *arguments, "--expect", "exists /a")
+    assert (ended.code, ended.out, work.asked) == (2, "", [])
+    assert ended.err.splitlines()[:3] == list(said)
+    assert ended.err.splitlines()[3].startswith("hint: vfat lacks link, symlink")
 
 
 def test_what_is_not_known(bob: Bob, work: Work) -> None:
@@ -255,8 +399,8 @@ def test_a_lost_guest_ends_it(bob: Bob, work: Work) -> None:
 
 def commands() -> list[tuple[list[str], str]]:
     """Every `bob try` in the documentation and in the help, with what it reads from standard input."""
-    texts = [(DOCS / "try.md").read_text(), (DOCS.parent / "README.md").read_text()]
-    texts.append((DOCS / "cli.md").read_text().replace("\\\n", ""))
+    pages = DOCS / "try.md", DOCS.parent / "README.md", DOCS / "cli.md"
+    texts = [page.read_text().replace("\\\n", "") for page in pages]
     found = [match for text in texts for match in re.finditer(r"^ *(?:\./run|bob) (try --fs .*)$", text, re.MULTILINE)]
     asked = []
     for match in found:

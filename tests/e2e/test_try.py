@@ -8,26 +8,41 @@ import pytest
 
 from bob.config import configuration
 from bob.errors import StoreError
-from bob.expect.document import Trial, Tried
+from bob.expect.document import Trial, Tried, from_json, to_json
+from bob.expect.finishes import default_finishes
 from bob.expect.language import parse as expectation
 from bob.judge.again import judge_again
+from bob.probe_files import parse_finish
 from bob.progress import Silent
 from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import Verdict
 from bob.trial import try_out
 from bob.witness import read
+from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 
 pytestmark = pytest.mark.vm
 
 
-def ask(out: Path, operations: str, *expected: str, setup: str = "", options: str = "", at: At = At.END) -> Tried:
-    """Ask it of ext4."""
-    request = ProbeRequest(configuration("ext4", "", options), budget=60)
-    workload = Workload("try", parse(setup), parse(operations))
-    tried, path = try_out(Trial(request, workload, tuple(map(expectation, expected)), at, 2), out, Silent())
+def ask(
+    out: Path,
+    operations: str,
+    *expected: str,
+    setup: str = "",
+    options: str = "",
+    at: At = At.END,
+    fs: str = "ext4",
+    finishes: tuple[str, ...] = ("natural",),
+) -> Tried:
+    """Ask it of a file system, with these finishes, or those by default where there are none."""
+    request = ProbeRequest(configuration(fs, "", options), budget=60)
+    made, done = parse(setup), parse(operations)
+    asked = [parse_finish(finish, done) for finish in finishes]
+    ways = asked or default_finishes(simulate(Workload("try", made, done))[0])
+    workloads = tuple(Workload("try", made, done, finish, at) for finish in ways)
+    tried, path = try_out(Trial(request, workloads, tuple(map(expectation, expected)), 2), out, Silent())
     assert path == out
     return tried
 
@@ -83,3 +98,37 @@ def test_a_write_of_one_byte_can_be_seen(tmp_path: Path) -> None:
     question = "content /f = op2 implies content /f = op1"
     tried = ask(tmp_path / "run", "write /f 40959 1; write /f 0 1", question, setup="write /f 0 40K")
     assert verdicts(tried) == [Verdict.FAILS]
+
+
+FERRITE = {
+    # Figure 3 of "Specifying and Checking File System Crash-Consistency Models" (ASPLOS 2016) has these as broken.
+    "prefix-append": ("f2fs", "write /file 0 2500", "append /file 2500", "content /file prefix new", "zeros"),
+    "atomic-create-via-rename": (
+        "btrfs",
+        "",
+        "write /file.tmp 0 4096; rename /file.tmp /file",
+        "exists /file implies content /file = new",
+        "is empty",
+    ),
+}
+"""Litmus tests of Ferrite's that the kernel's own pace does not break, and others' syncs do."""
+
+
+@pytest.mark.parametrize("name", FERRITE)
+def test_outcomes_of_ferrite_show_by_default_and_not_in_the_kernels_own_pace(tmp_path: Path, name: str) -> None:
+    fs, setup, operations, expected, shown = FERRITE[name]
+    before = ask(tmp_path / "before", operations, expected, setup=setup, fs=fs)
+    assert (verdicts(before), before.states.exhaustive is None) == ([Verdict.HOLDS], False)  # so it was told
+
+    now = ask(tmp_path / "now", operations, expected, setup=setup, fs=fs, finishes=())
+    [answer] = now.answers
+    assert [part.finish.name for part in now.finishes] == ["natural", "fsync /"]
+    assert [one.verdict for one in answer.each] == [Verdict.HOLDS, Verdict.FAILS]
+    assert (answer.verdict, answer.needs_no_crash) == (Verdict.FAILS, False)
+    assert shown in answer.ways[0].evidence
+    assert from_json(to_json(now)).answers[0].states == answer.states == answer.each[1].states
+
+    path = tmp_path / "now" / now.witnesses[0][0]
+    assert read(path).workload.finish.name == "fsync /"
+    again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
+    assert [(one.confirmed, one.evidence) for one in again] == [(2, answer.ways[0].evidence)]

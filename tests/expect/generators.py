@@ -11,6 +11,7 @@ from bob.expect.syntax import (
     Exists,
     Implies,
     Kept,
+    Mounts,
     Name,
     Not,
     Or,
@@ -34,6 +35,7 @@ RANGES = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: 
 def anything_about(names: st.SearchStrategy[Name]) -> st.SearchStrategy[Test]:
     """Expectations about these names."""
     atoms = st.one_of(
+        st.builds(Mounts),
         st.builds(Exists, names),
         st.builds(Absent, names),
         st.builds(Same, names, names),

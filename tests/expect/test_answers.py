@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 import samples_of_runs as samples
 
 from bob.crash.state import CrashState
-from bob.expect.answers import Answer, answers
+from bob.expect.answers import Answer, answers, together
 from bob.expect.language import parse
 from bob.judge.verdicts import Bench
 from bob.result import Verdict
 from bob.store import Observed, Seen
+from bob.workload.operations import Finish, Fsync, Workload
 
 TORN = CrashState(0, (), ((1, ((0, 1),)),))
 SCATTERED = CrashState(0, (0, 2))
 LOST = CrashState(1, (3,))
-FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.TORN, samples.UNMOUNTABLE]
+NOT_MADE = samples.outcome(("/a", 11, [1], 4096))
+FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.TORN, samples.UNMOUNTABLE, NOT_MADE]
 
 
-def asked(observed: Observed, *texts: str) -> list[Answer]:
+def asked(observed: Observed, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Answer]:
     bench = Bench(
-        samples.WORKLOAD,
+        workload,
         (samples.BEFORE, samples.AFTER),
         observed.states,
         observed.findings.observations(),
@@ -64,9 +68,69 @@ def test_what_does_not_hold_without_a_crash_says_so() -> None:
     assert (wrong.needs_no_crash, right.needs_no_crash) == (True, False)
 
 
-def test_a_state_that_does_not_mount_breaks_nothing() -> None:
-    [answer] = asked(observed((LOST, 4)), "exists /a")
-    assert answer.verdict is Verdict.HOLDS
+def test_a_state_that_does_not_mount_breaks_only_that_it_mounts() -> None:
+    [names, both, mounts, guarded] = asked(
+        observed((LOST, 4), (SCATTERED, 4)), "exists /a", "mounts and exists /a", "mounts", "mounts implies exists /a"
+    )
+    assert [names.verdict, guarded.verdict] == [Verdict.HOLDS, Verdict.HOLDS]
+    told = "the file system does not mount: Structure needs cleaning: EXT4-fs (loop): bad geometry"
+    for answer in (both, mounts):
+        assert answer.verdict is Verdict.FAILS
+        assert [(way.evidence, way.states, way.easiest) for way in answer.ways] == [(told, 2, LOST)]
+
+
+def test_that_something_does_not_mount_is_believed_whatever_a_control_says() -> None:
+    seen = samples.observed((samples.FIRST, 0), (samples.LAST, 2), (LOST, 4), found=FOUND)
+    [mounts, names] = asked(seen, "mounts", "mounts and content /a = new")
+    assert [answer.verdict for answer in (mounts, names)] == [Verdict.FAILS, Verdict.FAILS]
+    assert [way.states for way in names.ways] == [1]  # what the others hold is not believed
+
+
+def test_where_not_everything_is_written_at_the_end_the_last_state_loses_something() -> None:
+    """An fsync of the root leaves data in memory: that an expectation breaks then says nothing of the expectation."""
+    synced = replace(samples.WORKLOAD, finish=Finish("fsync /", (Fsync("/"),)))
+    [answer] = asked(observed(), "size /a = 4095", workload=synced)
+    assert (answer.verdict, answer.needs_no_crash) == (Verdict.FAILS, False)
+
+
+HOLDS, UNKNOWN = observed(), observed(lost="the guest was lost: it hung")
+BREAKS = observed((LOST, 2))
+
+
+@pytest.mark.parametrize(
+    ("each", "verdict"),
+    [
+        ((HOLDS, HOLDS), Verdict.HOLDS),
+        ((HOLDS, UNKNOWN), Verdict.UNKNOWN),
+        ((UNKNOWN, HOLDS, HOLDS), Verdict.UNKNOWN),
+        ((HOLDS, BREAKS), Verdict.FAILS),
+        ((UNKNOWN, BREAKS, HOLDS), Verdict.FAILS),
+        ((BREAKS,), Verdict.FAILS),
+    ],
+)
+def test_an_answer_over_several_recordings(each: Sequence[Observed], verdict: Verdict) -> None:
+    answers = [asked(one, "exists /n implies content /a = new")[0] for one in each]
+    answer = together(["natural", "fsync /d", "fsync /"][: len(each)], answers)
+    assert answer.verdict is verdict
+    assert answer.states == sum(one.states for one in answers)
+    assert len(answer.each) == (len(each) if len(each) > 1 else 0)
+    assert (answer.reason is None) is (verdict is not Verdict.UNKNOWN)
+
+
+def test_what_is_unknown_names_the_finish() -> None:
+    answers = [asked(one, "exists /a")[0] for one in (HOLDS, UNKNOWN)]
+    assert together(["natural", "fsync /"], answers).reason == "finish fsync /: the guest was lost: it hung"
+
+
+def test_recordings_that_show_the_same_show_one_way_and_the_easiest_state_says_where_it_is_from() -> None:
+    torn, whole, other = (
+        asked(one, "content /a = new implies exists /n")[0]
+        for one in (observed((TORN, 5)), observed((LOST, 5), (SCATTERED, 5)), observed())
+    )
+    answer = together(["a", "b", "c"], [torn, whole, other])
+    [way] = answer.ways
+    assert (way.states, way.easiest, way.place) == (3, LOST, 1)
+    assert answer.counts(way) == (1, 2, 0)
 
 
 def test_a_loss_leaves_what_broke_and_makes_the_rest_unknown() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from judge.worlds import World
 from bob.errors import PointedError
 from bob.expect.evaluate import LONGEST_WORDS, check, evidence, holds
 from bob.expect.language import parse
-from bob.expect.syntax import Name, Not, Test, write
+from bob.expect.syntax import And, Implies, Mounts, Name, Not, Or, Test, atoms, write
 from bob.observe.observation import Node, Observation
 from bob.workload.history import simulate
 from bob.workload.language import parse as operations
@@ -31,7 +32,7 @@ def world(done: str = DONE, setup: str = SETUP) -> World:
     return World.of(Workload("try", operations(setup), operations(done)))
 
 
-def ask(text: str, observation: Observation, found: World) -> bool:
+def ask(text: str, observation: Observation, found: World) -> bool | None:
     expectation = parse(text)
     check(expectation, found.history)
     answer = holds(expectation.test, observation, found.history)
@@ -240,6 +241,57 @@ def test_any_expectation_holds_or_not_and_tells_why(test: Test, there: set[int])
     tree = found.crash(there)
     assert holds(test, tree, found.history) is not holds(Not(test), tree, found.history)
     assert evidence(test, tree, found.history)
+
+
+REFUSED = Observation(False, "Structure needs cleaning", {"/f": Node("file", 11)}, repaired=True)
+
+
+def truth(test: Test, others: Iterator[bool]) -> bool:
+    """Whether ``test`` holds where nothing mounts, if each of its other tests holds or not as ``others`` says."""
+    match test:
+        case Not(inner):
+            return not truth(inner, others)
+        case And(left, right):
+            return all([truth(left, others), truth(right, others)])
+        case Or(left, right):
+            return any([truth(left, others), truth(right, others)])
+        case Implies(left, right):
+            first, second = truth(left, others), truth(right, others)
+            return second or not first
+        case Mounts():
+            return False
+    return next(others)
+
+
+@given(anything_about(KNOWN).filter(lambda test: sum(1 for _atom in atoms(test)) <= 8))
+def test_where_nothing_mounts_only_that_can_be_told_which_no_name_could_change(test: Test) -> None:
+    """By brute force: whatever the names in it might be, had it mounted."""
+    unknown = sum(not isinstance(atom, Mounts) for atom in atoms(test))
+    answers = {truth(test, iter(guess)) for guess in product((False, True), repeat=unknown)}
+    found = holds(test, REFUSED, world().history)
+    assert found is (answers.pop() if len(answers) == 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        ("mounts", False),
+        ("mounts and exists /f", False),
+        ("exists /f", None),
+        ("exists /f and absent /f", None),
+        ("mounts implies exists /f", True),
+        ("exists /f implies mounts", None),
+        ("not mounts", True),
+    ],
+)
+def test_a_state_that_does_not_mount(text: str, is_so: bool | None) -> None:
+    assert holds(parse(text).test, REFUSED, world().history) is is_so
+
+
+def test_the_evidence_has_the_words_of_the_kernel() -> None:
+    told = evidence(parse("mounts and exists /f").test, REFUSED, world().history)
+    assert told == "the file system does not mount: Structure needs cleaning"
+    assert evidence(parse("not mounts").test, world().crash(EVERY), world().history) == "the file system mounts"
 
 
 @given(st.sets(st.sampled_from(EVERY)))
