@@ -85,9 +85,11 @@ class FakeAgent:
         floor: list[int],
         reads: bool,
         stretches: list[int],
+        exempt: list[int] | None,
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
+        assert exempt is None
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
         self.payload = blob
