@@ -62,7 +62,7 @@ def test_every_state_of_a_cube_is_sampled(case: Case) -> None:
 
 
 def two_points() -> tuple[Case, set[int]]:
-    """Three writes, of which two are durable from the second growth point on: its two states are legal at the first, too."""
+    """Three writes, two of them durable from the second growth point on: what is legal there is legal before, too."""
     writes = [Write(number, number, content("ab"), at(1 + number), at(6), fua=number < 2) for number in range(3)]
     case = Case(trace_of(writes, [], 0, 9), DeviceModel(), bytes(9 * 512))
     return case, legal_of(case)[1]
