@@ -239,7 +239,9 @@ class Rounds:
                 leaf = self._known.leaf(composer.contents(legal.some(course.cube)))
                 assert isinstance(leaf, Node)
                 applied.append(Applied(course, leaf.source, course.outcome))
-        wanted = self._samples.wanted(count, 0 if torn else self._samples.unchecked(applied))
+        # A single state that is checked is one of a course, too.
+        done = sum(bool(self.states[number].torn) == torn for number in self._checks)
+        wanted = self._samples.wanted(count, 0 if torn else self._samples.unchecked(applied), done)
         checked = self._samples.leaves
         for one in self._samples.take(applied, wanted):
             cube = one.item.cube

@@ -46,10 +46,11 @@ class Samples:
         self._leaves: Counter[int] = Counter()
         self._outcomes: Counter[int] = Counter()
 
-    def wanted(self, count: int, outcomes: int = 0) -> int:
-        """How many of so many are checked; one for each of so many ``outcomes`` that were not checked before, but no
-        more than twice the least for these."""
-        return min(count, max(LEAST, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
+    def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
+        """How many of so many are checked: the share that was asked for, and the least, of which ``done`` are done by
+        others; and one for each of so many ``outcomes`` that were not checked before, but no more than twice the least
+        for these."""
+        return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def unchecked(self, applied: Iterable[Applied[T]]) -> int:
         """How many outcomes of these were not checked yet."""
