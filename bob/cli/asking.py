@@ -183,7 +183,7 @@ _SEARCH = (
         metavar="RATE",
         default=DEFAULT_AUDIT,
         show_default=True,
-        help="The share of predicted outcomes that is checked by more mounts; at least one per workload.",
+        help="The share of predicted outcomes that is checked by more mounts; at least three of each kind.",
     ),
     click.option(
         "--seed", type=int, metavar="N", default=1, show_default=True, help="Chooses the random crash states."

@@ -14,6 +14,9 @@ MIB = 1024 * 1024
 DEVICE = "DEVICE"
 """Stands for the device's path in the commands of a declaration."""
 
+LOGS = ("xfs",)
+"""Formats of which the log can be found (:mod:`bob.blocks.log_area`)."""
+
 _FOLDER = Path(__file__).with_name("file-systems")
 _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
@@ -35,8 +38,10 @@ class FileSystem:
     ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
     that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
     who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
-    new ones (see :mod:`bob.observe.predict`). It ``lacks`` operations, so workloads go without them
-    (:mod:`bob.workload.lacking`). Where there are no ``lasting_inodes``, a file has another number at each mount.
+    new ones (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there
+    is of no account (empty: all is; see :mod:`bob.observe.left_behind`). It ``lacks`` operations, so workloads go
+    without them (:mod:`bob.workload.lacking`). Where there are no ``lasting_inodes``, a file has another number at each
+    mount.
 
     ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
     where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
@@ -58,6 +63,7 @@ class FileSystem:
     names: tuple[tuple[str, str], ...] = ()
     note: str = ""
     forgets: bool = False
+    log: str = ""
     lacks: tuple[str, ...] = ()
     lasting_inodes: bool = True
     checker: tuple[str, ...] = ()
@@ -88,12 +94,20 @@ def _file_system(table: Table) -> FileSystem:
         names=tuple(table.texts("names").items()),
         note=table.text("note", ""),
         forgets=table.truth("forgets", False),
+        log=_log(table),
         lacks=table.words("lacks", *LACKABLE),
         lasting_inodes=table.truth("lasting_inodes", True),
         checker=_command(table, "checker", ""),
         clean=table.codes("clean", (0,)),
         expected_messages=table.patterns("expected_messages"),
     )
+
+
+def _log(table: Table) -> str:
+    log = table.text("log", "")
+    if log not in ("", *LOGS):
+        raise ValueError(f"log = {log!r} is none of the formats of which bob finds the log: {', '.join(LOGS)}")
+    return log
 
 
 def _command(table: Table, key: str, *default: str) -> tuple[str, ...]:

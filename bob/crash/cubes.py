@@ -59,6 +59,15 @@ class LegalStates:
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
+    def farthest(self, cube: Cube, away: int) -> CrashState:
+        """A state of ``cube``, which has one, that differs in as many writes as can be from the writes ``away``."""
+        found = [
+            point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
+            for point, count in zip(self._points, self._counts(cube), strict=True)
+            if count
+        ]
+        return self._settled(max(found, key=lambda medium: (medium ^ away).bit_count()))
+
     def sample(self, cube: Cube, random: Random) -> CrashState:
         """A state of ``cube``, which has one, each as likely as any other."""
         counts = self._counts(cube)

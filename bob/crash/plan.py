@@ -62,6 +62,10 @@ class Plan:
     def _focus(self) -> tuple[frozenset[int], ...]:
         return writes_of_operations(self.trace)
 
+    def medium(self, state: CrashState) -> int:
+        """The writes that are on the medium, whole, in a state (bit mask)."""
+        return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
+
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
         """The sectors of ``state`` on top of the base: (first sector, data), the floor first."""
         delta = self.composer.delta(state)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
+from bob.blocks.log_area import log_area
 from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
@@ -64,7 +65,9 @@ def explore(
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
-        stretches = Stretches(plan.composer) if predicting and configuration.fs.forgets else None
+        stretches = None
+        if predicting and configuration.fs.forgets:
+            stretches = Stretches(plan.composer, log_area(configuration.fs.log, base))
         disks = None
         if sights is not None and predicting and not configuration.fs.forgets:
             disks = sights.setdefault(base.name, {})

@@ -62,7 +62,8 @@ class Node:
 
     ``places`` are read next, and ``by_content`` says how it goes on. Where there is an ``outcome`` nothing is read any
     more that could differ; ``left`` says what was left behind, if that is known. A node with neither was never passed.
-    ``forgets`` says that several contents lead on to one node.
+    ``forgets`` says that several contents lead on to one node. ``source`` is the number that the state was given of
+    which an outcome was learnt.
     """
 
     places: Places | None = None
@@ -70,6 +71,7 @@ class Node:
     outcome: int | None = None
     left: Left | None = None
     forgets: bool = False
+    source: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class _Learnt(NamedTuple):
     read: tuple[Places, ...]
     outcome: int
     left: Left | None
+    source: int
 
 
 class Known:
@@ -111,6 +114,14 @@ class Known:
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
         """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
+        found = self.leaf(contents, gap)
+        if isinstance(found, Gap):
+            return found
+        assert found.outcome is not None
+        return found.outcome
+
+    def leaf(self, contents: Contents, gap: Gap | None = None) -> Node | Gap:
+        """As :meth:`find`, but the node that has the outcome."""
         node = self.root if gap is None else gap.node
         while node.outcome is None:
             content = b"" if node.places is None else contents[node.places].tobytes()
@@ -118,15 +129,17 @@ class Known:
             if child is None:
                 return Gap(node, content)
             node = child
-        return node.outcome
+        return node
 
-    def add(self, contents: Contents, read: Sequence[Places], outcome: int, left: Left | None = None) -> None:
+    def add(
+        self, contents: Contents, read: Sequence[Places], outcome: int, left: Left | None = None, source: int = -1
+    ) -> None:
         """Take in a mounted state: what it ``read``, in order and none of it twice, its outcome, and what it ``left``
-        behind, where recovery forgets.
+        behind, where recovery forgets; ``source`` is its number, for who asks for a :meth:`leaf`.
 
         Raises Contradiction if another outcome was already known of a state like it.
         """
-        learnt = _Learnt(contents, tuple(read), outcome, left)
+        learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
             return
@@ -145,7 +158,7 @@ class Known:
         while node.outcome is None:
             if node.places is None:
                 if not ahead:
-                    node.outcome, node.left = learnt.outcome, learnt.left
+                    node.outcome, node.left, node.source = learnt.outcome, learnt.left, learnt.source
                     break
                 node.places, *ahead = ahead
             else:

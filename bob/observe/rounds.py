@@ -10,9 +10,9 @@ Two kinds of states that were predicted are mounted after all, before any predic
 
 - for each outcome, the state that is easiest to explain: that is the one which a witness is made of, so every witness
   was really mounted, or its disk was in another workload;
-- a sample drawn from the seed, at the rate that was asked for, and at least one: of the single states, of the courses
-  of whole writes and of those of torn ones, each with any one of its states; and so of the states that were recalled,
-  as their disk was mounted in another workload.
+- a sample, at the rate that was asked for, and at least three: of the single states, of the courses of whole writes and
+  of those of torn ones, of all outcomes and courses in turn and far from what was mounted (:mod:`bob.observe.samples`);
+  and, drawn from the seed, of the states that were recalled, as their disk was mounted in another workload.
 
 If one of these has another outcome than was predicted, nothing of the workload is believed but what was mounted.
 """
@@ -21,21 +21,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from math import ceil
 from random import Random
-from typing import TypeVar
+
+import numpy as np
 
 from bob.crash.cubes import Cube
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError
 from bob.observe.courses import Course, Courses
-from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
+from bob.observe.predict import Contents, Contradiction, Gap, Known, Node, places_read
+from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
-
-T = TypeVar("T")
 
 BATCH = 50
 """Crash states per request: few round trips, but a progress display that moves."""
@@ -88,6 +87,7 @@ class Rounds:
         self._session = session
         self._plan = plan
         self._random = Random(f"{seed} controls")
+        self._samples = Samples(audit, self._random)
         # Apart: what else is drawn does not depend on what happened to be recalled.
         self._random_recalled = Random(f"{seed} recalled")
         self._told = told
@@ -109,7 +109,8 @@ class Rounds:
         Raises Mispredicted, and whatever the session raises; ``outcomes`` then has what is to be believed all the same.
         """
         window = self._add(states)
-        waiting = {number: self._plan.composer.contents(self.states[number]) for number in window}
+        contents = {number: self._plan.composer.contents(self.states[number]) for number in window}
+        waiting = dict(contents)
         gaps: dict[int, Gap] = {}
         while waiting:
             before = len(waiting)
@@ -117,9 +118,9 @@ class Rounds:
             for number, mounted in self._mount(batch).items():
                 self._learn(number, waiting.pop(number), mounted)
             self._told(before - len(waiting) if counted else 0)
-        predicted = [number for number in window if number not in self.mounted]
-        self._checks.update(self._sample(predicted, self._random))
         self._rank(window)
+        predicted = [self._applied(number, contents[number]) for number in window if number not in self.mounted]
+        self._checks.update(one.item for one in self._samples.take(predicted, self._samples.wanted(len(predicted))))
 
     def divide(self, budget: int) -> None:
         """Find the outcomes of all legal states of whole writes, if that takes not much more than ``budget`` mounts.
@@ -149,11 +150,7 @@ class Rounds:
         self._rank(range(first, len(self.states)))
         self._settled = courses.settled
         self.is_complete = courses.is_complete
-        legal = self._plan.legal
-        self._checks.update(
-            self._predicted(legal.sample(course.cube, self._random), course)
-            for course in self._sample(courses.settled, self._random)
-        )
+        self._check(courses.settled, len(courses.settled), torn=False)
 
     def _worth(self, courses: Courses, budget: int) -> int:
         """How many mounts may be spent to divide all, from what is known at the beginning.
@@ -181,17 +178,19 @@ class Rounds:
                 self._predicted(state, course)
         parts, composer = self._plan.parts, self._plan.composer
         spoken_for: Counter[int] = Counter()
-        checked: list[Course] = []
-        any_one: list[Course] = []
-        # Too many to be held: each is drawn as it comes, and one of all for when none was.
-        for number, course in enumerate(TornCourses(parts, composer).known(self._known)):
+        # Too many to be held: some of each outcome are, and the share that is to be checked.
+        drawn, kept = list[Course](), Reservoir[Course](LEAST, self._random)
+        count = 0
+        for course in TornCourses(parts, composer).known(self._known):
             spoken_for[course.outcome] += course.states
+            count += course.states > 1
+            if course.states == 1:
+                continue
             if self._random.random() < self._audit:
-                checked.append(course)
-            if not self._random.randrange(number + 1):
-                any_one = [course]
-        for course in checked or any_one:
-            self._checks.add(self._predicted(parts.legal.sample(course.cube, self._random), course))
+                drawn.append(course)
+            else:
+                kept.offer(course.outcome, course)
+        self._check([*drawn, *kept.kept], count, torn=True)
         if self._known.forgets:  # then not all torn ones are found
             whole: Counter[int] = Counter()
             for course in self._settled:
@@ -213,7 +212,8 @@ class Rounds:
         Raises as :meth:`observe` does.
         """
         chosen = {*self._checks, *(number for _rank, number in self._easiest.values())} - self.mounted
-        again = self._sample(sorted(self.mounted - self._mounted_here), self._random_recalled)
+        recalled = sorted(self.mounted - self._mounted_here)
+        again = self._random_recalled.sample(recalled, self._samples.wanted(len(recalled)))
         anew = self._checks.union(again)
         for number, mounted in self._mount(sorted(chosen.union(again)), audit=True, anew=anew).items():
             if mounted.outcome != self._found[number]:
@@ -225,6 +225,38 @@ class Rounds:
     def easiest(self) -> list[int]:
         """Of each outcome, the state that is easiest to explain."""
         return [number for _rank, number in self._easiest.values()]
+
+    def _applied(self, number: int, contents: Contents) -> Applied[int]:
+        """What was applied to a state that was predicted."""
+        leaf = self._known.leaf(contents)
+        assert isinstance(leaf, Node)
+        assert leaf.outcome is not None
+        away = self._plan.composer.contents(self.states[leaf.source])
+        return Applied(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
+
+    def _check(self, courses: Sequence[Course], count: int, *, torn: bool) -> None:
+        """Have some of these courses checked, out of ``count``. Of whole writes, each by that of its states that is
+        farthest from the one that was mounted, and where its leaf was checked before by any; of torn ones by any, which
+        is torn then in most of what was not read: the farthest have all of a write or nothing."""
+        composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
+        applied: list[Applied[Course]] = []
+        for course in courses:
+            if course.states > 1:
+                leaf = self._known.leaf(composer.contents(legal.some(course.cube)))
+                assert isinstance(leaf, Node)
+                applied.append(Applied(course, leaf.source, course.outcome))
+        # A single state that is checked is one of a course, too.
+        done = sum(bool(self.states[number].torn) == torn for number in self._checks)
+        wanted = self._samples.wanted(count, 0 if torn else self._samples.unchecked(applied), done)
+        checked = self._samples.leaves
+        for one in self._samples.take(applied, wanted):
+            cube = one.item.cube
+            if torn or one.leaf in checked:
+                state = legal.sample(cube, self._random)
+            else:
+                state = legal.farthest(cube, self._plan.medium(self.states[one.leaf]))
+            checked.add(one.leaf)
+            self._checks.add(self._predicted(state, one.item))
 
     def _predicted(self, state: CrashState, course: Course) -> int:
         """Take in a state of ``course``, unless it is known; its index."""
@@ -298,13 +330,9 @@ class Rounds:
             return
         try:
             read = places_read(self._plan.composer.sectors, mounted.accesses)
-            self._known.add(contents, read, mounted.outcome, mounted.left)
+            self._known.add(contents, read, mounted.outcome, mounted.left, number)
         except Contradiction as found:
             raise self._mispredicted(number, found.one, found.other) from None
-
-    def _sample(self, predicted: Sequence[T], random: Random) -> list[T]:
-        """The share of what was ``predicted``, or recalled, that is checked; one at least, if there is any."""
-        return random.sample(predicted, min(len(predicted), max(1, ceil(self._audit * len(predicted)))))
 
     def _rank(self, window: Iterable[int]) -> None:
         """Find those of these states that explain their outcomes best."""

@@ -100,6 +100,7 @@ class Session:
             floor=_flat(floor),
             reads=watched is not None,
             stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],
+            exempt=_exempt(stretches),
             blob=payload,
         )
         self._decoder = Decoder(prepared["events"])
@@ -149,11 +150,9 @@ class Session:
         self._choose_lookups(traced, self._watched)
         left: Sequence[Left | None] = [None] * len(traced)
         if self._stretches is not None:
-            # The guest tells nothing where it was told to look at nothing: all stretches may be too long.
-            told = header["left"] if self._stretches.runs else [()] * len(traced)
             left = [
-                self._stretches.left([(stretch, content) for stretch, content in each], trace.bios)
-                for each, trace in zip(told, traced, strict=True)
+                self._stretches.left([(place, content) for place, content in each], map(tuple, others), trace.bios)
+                for each, others, trace in zip(header["left"], header["elsewhere"], traced, strict=True)
             ]
         return [
             Mounted(outcome, trace.bios, behind, bool(trace.ahead), complaint)
@@ -203,6 +202,13 @@ class Session:
             self._lookups = [min(self._ahead), max(self._ahead)]
         else:
             self._lookups = [] if any(trace.ahead for trace in traced) else NO_BLOCKS
+
+
+def _exempt(stretches: Stretches | None) -> list[int] | None:
+    """What the agent is told of the area that is exempt; None where nobody asks what states leave behind."""
+    if stretches is None:
+        return None
+    return [stretches.exempt.start, len(stretches.exempt)] if stretches.exempt else []
 
 
 def _flat(runs: Sequence[Run]) -> list[int]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bob.guest.agent import medium
 from bob.guest.agent.frames import Refused
-from bob.guest.agent.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, pack, unpack
+from bob.guest.agent.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, outside, pack, unpack
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
 
@@ -105,6 +105,15 @@ def test_two_images_never_share_a_place_in_the_tlb() -> None:
 
 
 runs = st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 200)), max_size=20)
+
+
+@given(runs, st.tuples(st.integers(0, 2000), st.integers(1, 400)))
+def test_what_is_outside_of_places_is_what_no_place_has(some: list[tuple[int, int]], run: tuple[int, int]) -> None:
+    found = outside(run, sorted(some))
+    taken = {sector for first, count in some for sector in range(first, first + count)}
+    listed = [sector for first, count in found for sector in range(first, first + count)]
+    assert listed == [sector for sector in range(run[0], sum(run)) if sector not in taken]
+    assert all(before[0] + before[1] < after[0] for before, after in pairwise(found))
 
 
 @given(runs)

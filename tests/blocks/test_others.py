@@ -6,6 +6,7 @@ import struct
 
 from bob.blocks import btrfs_format
 from bob.blocks.btrfs_tree import Trees
+from bob.blocks.log_area import log_area
 from bob.blocks.medium import Medium
 from bob.blocks.xfs_geometry import Geometry
 from bob.trace.base import Base
@@ -34,6 +35,18 @@ def test_xfs_groups_and_inodes() -> None:
     assert found[0] == "superblock: superblock"
     assert found[1] == "metadata: superblock, copy in group 1; agf of group 1; agi of group 1; agfl of group 1"
     assert found[2].startswith(f"metadata: inode cluster, inode {root} (/): size ")
+
+
+def test_xfs_log_area() -> None:
+    base = made("xfs")
+    log = log_area("xfs", base)
+    places = xfs_geometry(base)
+    assert (log.start * 512, log.stop * 512) == (places.log.start, places.log.stop)
+    assert 0 < log.start < log.stop <= base.length // 512
+    # What mkfs makes of the log begins with a record of its own.
+    assert base.sector(log.start)[:4] == bytes.fromhex("feedbabe")
+    assert log_area("", base) == range(0)
+    assert log_area("xfs", base_of({}, 1 << 20)) == range(0)
 
 
 def root_inode(base: Base) -> int:

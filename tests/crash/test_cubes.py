@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import numpy as np
@@ -9,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.crash.cubes import Cube, Divider, LegalStates
+from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, mask, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.state import CrashState, check_state
+from bob.trace.model import Write
 
 from .brute import legal_writes
-from .traces import Case, cases
+from .traces import Case, at, cases, content, trace_of
 
 masks = st.integers(0, 2**10 - 1)
 
@@ -56,6 +59,50 @@ def test_every_state_of_a_cube_is_sampled(case: Case) -> None:
     if len(legal) <= 8:
         random = Random(0)
         assert {medium_of(case, states.sample(Cube(), random)) for _ in range(300)} == legal
+
+
+def two_points() -> tuple[Case, set[int]]:
+    """Three writes, two of them durable from the second growth point on: what is legal there is legal before, too."""
+    writes = [Write(number, number, content("ab"), at(1 + number), at(6), fua=number < 2) for number in range(3)]
+    case = Case(trace_of(writes, [], 0, 9), DeviceModel(), bytes(9 * 512))
+    return case, legal_of(case)[1]
+
+
+def test_all_states_of_a_cube_are_as_likely() -> None:
+    """A state that comes again at the next growth point belongs there only."""
+    case, legal = two_points()
+    assert len(legal) == 2**3
+    states, random = legal_of(case)[0], Random(1)
+    drawn = Counter(medium_of(case, states.sample(Cube(), random)) for _ in range(4000))
+    assert drawn.keys() == legal
+    assert 400 < min(drawn.values()) <= max(drawn.values()) < 600
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks)
+def test_the_easiest_state_has_no_write_after_the_last_that_it_must_have(case: Case, kept: int, lost: int) -> None:
+    states, legal = legal_of(case)
+    if not any(inside(Cube(kept, lost), medium) for medium in legal):
+        return
+    found = states.some(Cube(kept, lost))
+    points = growth_points(case.trace, case.model)
+    durable = [mask(point.durable) for point in points]
+    medium = medium_of(case, found)
+    assert any(not medium & ~before >> (kept & ~before).bit_length() for before in durable if not before & ~medium)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, masks)
+def test_the_farthest_state_differs_most(case: Case, kept: int, lost: int, away: int) -> None:
+    states, legal = legal_of(case)
+    members = [medium for medium in legal if inside(Cube(kept, lost), medium)]
+    if members:
+        found = medium_of(case, states.farthest(Cube(kept, lost), away))
+        assert found in members
+        points = growth_points(case.trace, case.model)
+        ours = [mask(point.durable) | (mask(point.pending) & ~lost & ~away) | kept for point in points]
+        assert found in ours
+        assert (found ^ away).bit_count() == max((medium ^ away).bit_count() for medium in members)
 
 
 @settings(max_examples=200, deadline=None)

@@ -130,3 +130,9 @@ def test_what_jbd2_uses_after_it_was_read_ahead_counts(later: bytes) -> None:
 
 def test_a_block_of_which_no_lookup_is_traced_counts_though_jbd2_read_it_ahead() -> None:
     assert 112 in sectors(read(JREAD.replace(b"lookup: (__find_get_block+0x0/0x330) b=14\n", b"")))
+
+
+def test_what_is_written_counts_where_it_was_read_ahead_and_not_used() -> None:
+    trace = RECOVERY + b"block_bio_queue: 7,0 WS 112 + 8 [python3]\n"
+    assert 112 not in [bio.sector for bio in read(RECOVERY).bios]
+    assert [bio.sector for bio in read(trace).bios if not bio.reads] == [0, 112]

@@ -19,6 +19,7 @@ from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
 from bob.observe import examine, left_behind, rounds
 from bob.observe import explore as windows
+from bob.observe import samples as samples_of_predictions
 from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
@@ -86,9 +87,11 @@ class FakeAgent:
         floor: list[int],
         reads: bool,
         stretches: list[int],
+        exempt: list[int] | None,
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
+        assert exempt is None
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
         self.payload = blob
@@ -199,6 +202,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "AUDIT_EVERY", 3)
 
 
+@pytest.fixture
+def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One control of each kind: with three of each all nine states would be mounted."""
+    monkeypatch.setattr(samples_of_predictions, "LEAST", 1)
+    monkeypatch.setattr(rounds, "LEAST", 1)
+
+
 def test_lookups_are_traced_where_something_is_read_ahead_only(few: None) -> None:
     agent = FakeAgent()
     explored(agent, predicting=True)
@@ -238,6 +248,7 @@ def in_words(seen: Observed) -> list[object]:
     return [(one.state, None if one.outcome is None else seen.findings.observation(one.outcome)) for one in seen.states]
 
 
+@pytest.mark.usefixtures("one_each")
 def test_what_is_predicted_is_what_would_have_been_seen() -> None:
     agent = FakeAgent()
     seen, told, _plan = explored(agent, predicting=True)
@@ -441,7 +452,7 @@ def test_a_loss_leaves_what_was_known(failure: BobError, words: str, fails: int)
 
 
 @pytest.mark.parametrize("fails", range(8))
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("few", "one_each")
 def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
     agent = FakeAgent(fails)
     whole, _told, _plan = explored(FakeAgent(), predicting=True)
@@ -496,6 +507,7 @@ def test_summaries(observation: Observation, summary: str) -> None:
     assert observation.summary == summary
 
 
+@pytest.mark.usefixtures("one_each")
 def test_what_was_mounted_in_another_workload_is_recalled_but_for_the_sample() -> None:
     sights: Sights = {}
     first, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
@@ -532,7 +544,7 @@ class ThoroughAgent(FakeAgent):
         return super().recover(image, seen)
 
 
-@pytest.mark.parametrize(("audit", "controls"), [(0.01, 1), (0.3, 3), (1, 9)])
+@pytest.mark.parametrize(("audit", "controls"), [(0.01, 3), (0.5, 5), (1, 9)])
 def test_some_of_what_is_recalled_is_mounted_too_where_nothing_is_predicted(audit: float, controls: int) -> None:
     sights: Sights = {}
     first, _told, _plan = explored(ThoroughAgent(), predicting=True, sights=sights)
@@ -553,7 +565,7 @@ def test_a_wrong_sight_is_noticed_where_nothing_is_predicted() -> None:
     seen, _told, _plan = explored(agent, predicting=True, sights=sights)
     assert seen.lost is not None
     assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
-    assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 1, "nothing else is believed"
+    assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 3, "nothing else is believed"
     assert seen.coverage.exhaustive is None
     for (state, found), wanted in zip(in_words(seen), in_words(honest), strict=True):  # type: ignore[misc]
         assert found is None or (state, found) == wanted

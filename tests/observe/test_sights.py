@@ -60,3 +60,10 @@ def test_what_is_recalled_and_then_told_has_one_number(chunks: list[bytes]) -> N
 def test_what_did_not_mount_is_not_recalled() -> None:
     refused = told([b"x"], [outcome([0], error="Structure needs cleaning")])
     assert refused.sight(0, ()) is None
+
+
+def test_an_outcome_has_one_number_in_whatever_order_it_is_told() -> None:
+    first = {"error": None, "repaired": False, "tree": {"/a": {"kind": "file", "size": 1}, "/b": {"kind": "directory"}}}
+    other = {"tree": {"/b": {"kind": "directory"}, "/a": {"size": 1, "kind": "file"}}, "repaired": False, "error": None}
+    gathering = told([], [json.dumps(first), json.dumps(other)])
+    assert gathering.told(0) == gathering.told(1)

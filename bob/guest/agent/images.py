@@ -163,6 +163,21 @@ def merged(runs: Runs) -> Runs:
     return covering
 
 
+def outside(run: tuple[int, int], places: Runs) -> Runs:
+    """The parts of ``run`` that are in none of ``places``, which may overlap, and are in the order of first sectors."""
+    parts: Runs = []
+    start, end = run[0], sum(run)
+    for first, count in places:
+        if first >= end:
+            break
+        if first > start:
+            parts.append((start, first - start))
+        start = max(start, first + count)
+    if start < end:
+        parts.append((start, end - start))
+    return parts
+
+
 def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """The pieces, (offset, bytes), in which ``size`` bytes at two addresses are not equal."""
     if not _memcmp(ours, theirs, size):

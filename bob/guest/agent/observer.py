@@ -14,6 +14,7 @@ host decodes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -32,7 +33,7 @@ from bob.guest.agent.complaints import (
 )
 from bob.guest.agent.devices import forget_file_systems, run_anyhow
 from bob.guest.agent.frames import Refused, Reply
-from bob.guest.agent.images import SECTOR, differing, merged, pack
+from bob.guest.agent.images import SECTOR, Runs, differing, merged, outside, pack
 from bob.guest.agent.look import Look, Tree, describe
 from bob.guest.agent.mounts import ROOT, Mount, unmount
 from bob.guest.agent.scratch import Scratch
@@ -48,12 +49,19 @@ class Session:
     """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
 
     Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
-    ``sectors_read`` how many sectors the device says it read for it; where there are ``stretches`` (first sector,
-    sectors), ``left`` says how each state left them: all of the states that the host was not told of yet.
+    ``sectors_read`` how many sectors the device says it read for it. Unless ``exempt`` is None, ``left`` says how each
+    state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of the ``exempt`` sectors. (Both
+    are flat lists of first sector and sectors.) All of this is of the states that the host was not told of yet.
     """
 
     def __init__(
-        self, scratch: Scratch, recovery: dict[str, Any], payload: bytes, floor: list[int], stretches: list[int]
+        self,
+        scratch: Scratch,
+        recovery: dict[str, Any],
+        payload: bytes,
+        floor: list[int],
+        stretches: list[int],
+        exempt: list[int] | None,
     ) -> None:
         self.scratch, self.medium = scratch, scratch.medium
         self.payload = memoryview(payload)
@@ -77,6 +85,10 @@ class Session:
         self.sectors_read: list[int] = []
         self.stretches = list(zip(stretches[::2], stretches[1::2]))
         self.left: list[list[tuple[int, int]]] = []
+        self.elsewhere: list[list[tuple[int, int, str]]] = []
+        self.tells_left = exempt is not None
+        self.known_places = sorted([*self.stretches, *zip((exempt or [])[::2], (exempt or [])[1::2])])
+        self.places_elsewhere: dict[tuple[int, int], Runs] = {}
         self.before_floor = [
             (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
         ]
@@ -112,8 +124,9 @@ class Session:
         found = self.recover_and_look()
         trace, sectors_read, written = self.scratch.accessed()
         changed = merged([*targets(runs), *written])
-        if self.stretches:
+        if self.tells_left:
             self.left.append(self.left_behind())
+            self.elsewhere.append(self.written_elsewhere(written))
         self.medium.put_back(changed)
         self.scratch.put_back += changed
         if self.scratch.reads:
@@ -138,6 +151,18 @@ class Session:
                     before.append(content)
                 left.append((number, before.index(content)))
         return left
+
+    def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
+        """What was written outside of the stretches and of what is exempt: first sector, sectors, and a digest of what
+        is there in the end."""
+        work, known, found = self.medium.work, self.places_elsewhere, []
+        for run in set(written):
+            if run not in known:
+                known[run] = outside(run, self.known_places)
+            for sector, count in known[run]:
+                digest = hashlib.blake2b(work.get(sector, count), digest_size=16).hexdigest()
+                found.append((sector, count, digest))
+        return found
 
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds; takes note of what the kernel says."""
@@ -247,12 +272,14 @@ def observe_prepare(
     floor: list[int],
     reads: bool,
     stretches: list[int],
+    exempt: list[int] | None,
     blob: bytes,
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
-    ``blob`` is the payload. ``reads`` says that the host wants to know what is read, ``stretches`` (a flat list) of
-    which sectors each by itself how they were left.
+    ``blob`` is the payload. ``reads`` says that the host wants to know what is read. Where ``exempt`` is not None, it
+    wants to know how each of the ``stretches`` was left, and what was written outside of these and of what is
+    ``exempt`` (flat lists).
     """
     global session, scratch
     end_session()
@@ -260,7 +287,7 @@ def observe_prepare(
     if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
         end_scratch()
     scratch = scratch or Scratch(over, reads)
-    session = Session(scratch, recovery, blob, floor, stretches)
+    session = Session(scratch, recovery, blob, floor, stretches, exempt)
     return {"events": scratch.layouts}, b""
 
 
@@ -271,15 +298,16 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each state, if the
     host wants to know what is read; of those the reply has the lengths too, and how many sectors the device has counted
     as read. ``complaints`` has a number for each state, 0 where the kernel had nothing to complain of, and
-    ``new_complaints`` the kind and the words of those that are new. Where there are stretches, ``left`` has the numbers
-    of those that each state changed, with numbers of their contents. Without ``audit`` all of this is to be believed
-    after the next good audit only. Lookups are traced of the blocks ``lookups`` (first and last; none if that is before
-    the first), of all if there are none.
+    ``new_complaints`` the kind and the words of those that are new. Where the host asked for it, ``left`` has the
+    numbers of the stretches that each state changed, with numbers of their contents, and ``elsewhere`` what it wrote
+    outside of them, with digests. Without ``audit`` all of this is to be believed after the next good audit only.
+    Lookups are traced of the blocks ``lookups`` (first and last; none if that is before the first), of all if there
+    are none.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
-    under_way.traces, under_way.sectors_read, under_way.left = [], [], []
+    under_way.traces, under_way.sectors_read, under_way.left, under_way.elsewhere = [], [], [], []
     under_way.complained, under_way.complaints.new = [], []
     started = time.monotonic()
     numbers = [under_way.outcome(runs) for runs in states]
@@ -292,6 +320,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
         "traces": [len(trace) for trace in under_way.traces],
         "sectors_read": under_way.sectors_read,
         "left": under_way.left,
+        "elsewhere": under_way.elsewhere,
         "complaints": under_way.complained,
         "new_complaints": under_way.complaints.new,
         "seconds": time.monotonic() - started,
