@@ -91,7 +91,8 @@ class FakeAgent:
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
-        assert exempt is None
+        self.tells_left = exempt is not None
+        assert not exempt
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
         self.payload = blob
@@ -133,9 +134,11 @@ class FakeAgent:
             for number in range(known, len(self.outcomes))
         ]
         header = {"outcomes": numbers, "new_outcomes": found, "chunks": [32 * SECTOR_BYTES] * len(found)}
+        nothing: list[list[int]] = [[] for _ in states] if self.tells_left else []
+        header |= {"left": nothing, "elsewhere": nothing}
         if not self.reads:
-            return {**header, "traces": [], "sectors_read": [], "left": []}, new
-        header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts, "left": []}
+            return {**header, "traces": [], "sectors_read": []}, new
+        header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts}
         return header, new + b"".join(traces)
 
     def examine(self, blob: bytes, states: list[list[int]]) -> tuple[dict[str, Any], bytes]:
