@@ -152,7 +152,7 @@ class _Taken:
             mount=recording.effective_options,
             workload=trial.workload,
             at=trial.at,
-            states=observed.coverage,
+            states=bench.coverage,
             unmountable=unmountable,
             answers=found,
             witnesses=tuple(

@@ -77,6 +77,7 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
     folder = kept(run)
     seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
     seen = replace(seen, predicted=frozenset({1, 2}))
+    seen = replace(seen, states=(seen.states[0]._replace(whole=1), *seen.states[1:]))
     run.save_observed(folder, seen)
     again = run.observed(folder)
     assert run.is_observed(folder)

@@ -57,9 +57,10 @@ class Rounds:
     ``outcomes`` has those that are to be believed: of states that were mounted here after the next good audit, of
     others when they were settled; until then ``counts`` and ``is_complete`` are not to be believed either. ``mounted``
     are the indexes of the states that were mounted. ``counts`` says for how many legal states each one speaks, where
-    that is not one, and ``is_complete`` whether the legal states of whole writes are all spoken for. ``told`` is called
-    with how many more single states have been dealt with. ``audit`` is the share of what was predicted or recalled that
-    is mounted all the same (0 to 1). Where not ``predicting``, all are mounted.
+    that is not one, ``whole_counts`` how many of these have no torn write, and ``is_complete`` whether the legal states
+    of whole writes are all spoken for. ``told`` is called with how many more single states have been dealt with.
+    ``audit`` is the share of what was predicted or recalled that is mounted all the same (0 to 1). Where not
+    ``predicting``, all are mounted.
 
     Where there are ``disks``, states of which the disk was mounted in another workload are among ``mounted``, too, as
     chance decides which workload comes first. The samples are mounted whatever is in ``disks``. Those that were mounted
@@ -81,6 +82,7 @@ class Rounds:
         self.outcomes: dict[int, int] = {}
         self.mounted: set[int] = set()
         self.counts: dict[int, int] = {}
+        self.whole_counts: dict[int, int] = {}
         self.is_complete = False
         self.new_disks: Disks = {}
         self._session = session
@@ -179,31 +181,39 @@ class Rounds:
                 self._predicted(state, course)
         parts, composer = self._plan.parts, self._plan.composer
         spoken_for: Counter[int] = Counter()
+        whole: Counter[int] = Counter()
+        for course in self._settled:
+            whole[course.outcome] += course.states
+        whole_elsewhere: Counter[int] = Counter()
         checked: list[Course] = []
         any_one: list[Course] = []
         # Too many to be held: each is drawn as it comes, and one of all for when none was.
         for number, course in enumerate(TornCourses(parts, composer).known(self._known)):
             spoken_for[course.outcome] += course.states
+            if not self.is_complete:
+                whole_elsewhere[course.outcome] += self._plan.legal.count(parts.whole(course.cube))
             if self._random.random() < self._audit:
                 checked.append(course)
             if not self._random.randrange(number + 1):
                 any_one = [course]
         for course in checked or any_one:
             self._checks.add(self._predicted(parts.legal.sample(course.cube, self._random), course))
+        whole |= whole_elsewhere
         if self._known.forgets:  # then not all torn ones are found
-            whole: Counter[int] = Counter()
-            for course in self._settled:
-                whole[course.outcome] += course.states
             spoken_for |= whole
         for number, state in enumerate(self.states):
             outcome = self._known.find(composer.contents(state))
             if isinstance(outcome, Gap) or not parts.separate(state):
                 continue  # it was repaired, or it is none of those that were counted
             self.counts[number] = self._speaks_for_itself(number, outcome)
+            self.whole_counts[number] = 0 if state.torn else self.counts[number]
             spoken_for[outcome] -= self.counts[number]
+            whole[outcome] -= self.whole_counts[number]
         for outcome, count in spoken_for.items():
             _rank, speaker = self._easiest[outcome]
             self.counts[speaker] = self.counts.get(speaker, 1) + count
+            itself = int(not self.states[speaker].torn)
+            self.whole_counts[speaker] = self.whole_counts.get(speaker, itself) + whole[outcome]
 
     def settle(self) -> None:
         """Mount some of what was predicted and recalled, and compare; then all of it is to be believed.
