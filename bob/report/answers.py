@@ -17,7 +17,6 @@ from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.table import ALL_WHOLE_MEANS
 from bob.report.trimmed import Trimmed
 from bob.result import States, Verdict
 from bob.workload.language import write_one
@@ -55,7 +54,7 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
     cache = "volatile write cache" if model.write_cache.value == "volatile" else "no write cache"
     foot = (
         f"{WHEN[tried.at]}; finish {tried.workload.finish.name}",
-        f"{explored(tried.states)} legal crash states explored by {plural(tried.states.mounted, 'mount')}",
+        f"explored: {explored(tried.states)}, by {plural(tried.states.mounted, 'mount')}",
         f"kernel {tried.environment.kernel}, {cache}, writes of {model.atomic_write_bytes:,} bytes are atomic",
         f"run {nearby(run)}",
     )
@@ -63,8 +62,6 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         _print(console, Text(line, "bob.dim"), 0)
     if any(answer.verdict is Verdict.HOLDS for answer in tried.answers) and tried.states.exhaustive != "sectors":
         _print(console, Text(HOLDS_MEANS, "bob.dim"), 0)
-    if tried.states.exhaustive == "writes":
-        _print(console, Text(ALL_WHOLE_MEANS, "bob.dim"), 0)
 
 
 def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tuple[str, ...], run: Path) -> None:
@@ -94,7 +91,7 @@ def held(states: States, unmountable: int) -> str:
     """In how many of the legal crash states an expectation holds that none of the explored ones breaks."""
     mounted = " that can be mounted" if unmountable else ""
     if states.exhaustive == "sectors":
-        return f"holds in all {compact(states.legal_sectors - unmountable)} legal crash states{mounted}"
+        return f"holds in all {compact(states.legal_sectors)} legal crash states"
     return f"holds in all explored legal crash states{mounted}: {explored(states)}"
 
 
