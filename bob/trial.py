@@ -5,23 +5,27 @@ The run directory has what a probe's has of one workload, with the answers (``bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bob
 from bob import witness
+from bob.crash.neighbours import causes
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.expect.answers import Answer, answers
 from bob.expect.document import Trial, Tried, to_json
+from bob.expect.evaluate import holds
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.guest.with_agent import agent_in
 from bob.image import Image, ensure
 from bob.judge.verdicts import Bench
 from bob.observe.explore import explore
+from bob.observe.observation import Observation
 from bob.prober import RUNS, environment_of, new_identity, now
 from bob.progress import Progress
 from bob.record.base import make_base
@@ -141,7 +145,8 @@ class _Taken:
             easiest = min(bench.unmountable, key=lambda seen: departure(seen.state))
             assert easiest.outcome is not None
             error = observations[easiest.outcome].error or ""
-            path = folder.save_witness("unmountable", self._witness(easiest.state, error, None, environment))
+            mounts = partial(bench.satisfies, None)
+            path = folder.save_witness("unmountable", self._witness(easiest.state, error, None, environment, mounts))
             unmountable = Unmountable(sum(seen.states for seen in bench.unmountable), path, error)
         lost = f"{observed.earlier_loss}; another guest began anew" if observed.earlier_loss else ""
         return Tried(
@@ -156,28 +161,50 @@ class _Taken:
             unmountable=unmountable,
             answers=found,
             witnesses=tuple(
-                self._keep(number, answer, environment, folder) for number, answer in enumerate(found, start=1)
+                self._keep(number, answer, bench, observations, environment, folder)
+                for number, answer in enumerate(found, start=1)
             ),
             notes=tuple(note for note in (trial.request.configuration.fs.note, lost) if note),
         )
 
-    def _keep(self, number: int, answer: Answer, environment: Environment, folder: RunDirectory) -> tuple[str, ...]:
+    def _keep(
+        self,
+        number: int,
+        answer: Answer,
+        bench: Bench,
+        observations: Sequence[Observation],
+        environment: Environment,
+        folder: RunDirectory,
+    ) -> tuple[str, ...]:
         """Keep witnesses of an answer; their paths."""
+
+        def holds_in(state: CrashState) -> bool:
+            """Whether the expectation is known to hold in ``state``."""
+            if not bench.satisfies(None, state) or (outcome := bench.outcome(state)) is None:
+                return False
+            return holds(answer.expectation.test, observations[outcome], bench.history)
+
         return tuple(
             folder.save_witness(
                 f"expectation-{number}-{place}",
-                self._witness(way.easiest, way.evidence, answer.expectation.text, environment),
+                self._witness(way.easiest, way.evidence, answer.expectation.text, environment, holds_in),
             )
             for place, way in enumerate(answer.ways[: self._trial.most_witnesses], start=1)
         )
 
     def _witness(
-        self, state: CrashState, evidence: str, expectation: str | None, environment: Environment
+        self,
+        state: CrashState,
+        evidence: str,
+        expectation: str | None,
+        environment: Environment,
+        is_fine: Callable[[CrashState], bool],
     ) -> Mapping[str, Any]:
-        trial = self._trial
+        """The witness of ``state``; ``is_fine`` says of others that they do not show what it shows."""
+        trial, found = self._trial, causes(self.whole.points, state, is_fine)
         return witness.write(
             None,
-            Showing(trial.workload, self._base, self._recording, self.whole, state, None, evidence, expectation),
+            Showing(trial.workload, self._base, self._recording, self.whole, state, None, evidence, expectation, found),
             environment=asdict(environment),
             configuration=trial.request.configuration,
             model=trial.request.model,

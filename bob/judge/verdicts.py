@@ -74,7 +74,7 @@ class Bench:
             if observation.mounted
         }
         self.coverage = judged(coverage, states, self._readings)
-        outcomes = {seen.state: seen.outcome for seen in states}
+        self._outcomes = outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
         self.distrust: str | None = None
@@ -150,6 +150,17 @@ class Bench:
         found = violation(prop, broken[outcome], self.history, self.oracle, reading, observation)
         assert found is not None
         return Judged(result, Evidence(state, outcome, found))
+
+    def satisfies(self, prop: Property | None, state: CrashState) -> bool:
+        """Whether ``state`` is known to satisfy ``prop``; to mount, where that is None."""
+        outcome = self._outcomes.get(state)
+        if outcome is None or outcome not in self._readings:
+            return False
+        return prop is None or self._broken(prop, questions(prop, self.history), outcome) is None
+
+    def outcome(self, state: CrashState) -> int | None:
+        """What was seen of ``state``: the number of its outcome; None where that is not known."""
+        return self._outcomes.get(state)
 
     def _broken(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
         """The first question that observation ``number`` answers wrongly."""

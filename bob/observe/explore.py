@@ -75,6 +75,7 @@ def explore(
             rounds.divide(budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()
+            rounds.look_around()
         else:
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()

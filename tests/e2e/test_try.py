@@ -15,6 +15,7 @@ from bob.progress import Silent
 from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import Verdict
+from bob.story.timeline import Fate
 from bob.trial import try_out
 from bob.witness import read
 from bob.workload.language import parse
@@ -52,6 +53,8 @@ def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_pa
     assert [(one.confirmed, one.evidence) for one in again] == [(3, tried.answers[0].ways[0].evidence)]
     called = [event for event in read(path).timeline.events if getattr(event, "number", 0) == 1]
     assert [event.end is not None for event in called] == [True]  # the write had returned
+    hangs_on = [one for one in read(path).timeline.writes if one.decides]
+    assert hangs_on and {one.fate for one in hangs_on} <= {Fate.LOST, Fate.TORN}, "nothing came too early"
     with pytest.raises(StoreError, match="is the run of a quick question"):
         judge_again(tmp_path / "run")
 

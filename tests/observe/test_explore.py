@@ -12,6 +12,7 @@ import pytest
 import samples_of_runs as samples
 
 from bob.config import DEFAULT_AUDIT
+from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import departure
 from bob.errors import BobError, UsageError
@@ -326,6 +327,20 @@ def there_are_whole(alone: Observed) -> Counter[str]:
     whole = [one for one in alone.states if not one.state.torn]
     assert len(whole) == 5
     return Counter(repr(alone.findings.observation(one.outcome or 0)) for one in whole)
+
+
+@pytest.mark.parametrize("budget", range(1, 6))
+def test_what_is_next_to_the_easiest_states_is_known_and_not_counted(budget: int) -> None:
+    seen, _told, plan = explored(FakeAgent(), budget=budget, predicting=True)
+    alone, _told, _plan = explored(FakeAgent())
+    outcomes = {one.state: one.outcome for one in seen.states}
+    right = {one.state: alone.findings.observation(one.outcome or 0) for one in alone.states}
+    assert len(outcomes) == len(seen.states), "no state is there twice"
+    for outcome in {one.outcome for one in seen.states if one.states}:
+        easiest = min((one.state for one in seen.states if one.outcome == outcome), key=departure)
+        for _write, state in (pair for group in Neighbours(plan.points).groups(easiest) for pair in group):
+            assert seen.findings.observation(outcomes[state] or 0) == right[state], "all courses are known here"
+    assert sum(one.states for one in seen.states) == 9
 
 
 @pytest.mark.parametrize("budget", range(1, 12))
