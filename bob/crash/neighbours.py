@@ -25,23 +25,25 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """The neighbours of ``state``, each with the write (its index) that is taken back: first those without one of
-        its departures from the nearest clean prefixes, then those by any other pending write."""
+        """The neighbours of ``state``, each with the write (its index) that is taken back, in two groups: those without
+        one of its departures from the nearest clean prefixes, and those by any other pending write. Of more than
+        ``MOST`` writes a group has none."""
         pending = self._points[state.point].pending
+        medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
         for group in (departing, [index for index in pending if index not in set(departing)]):
-            if 0 < len(group) <= MOST:
-                yield [(index, other) for index in group for other in self._without(state, index)]
+            few = group if len(group) <= MOST else []
+            yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
-    def _without(self, state: CrashState, index: int) -> Iterator[CrashState]:
-        """``state`` with what became of the write ``index`` taken back: kept where it was lost, lost where it was kept,
+    def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
+        """``state``, which has the writes ``medium`` whole, with what became of the write ``index`` taken back: kept where it was lost, lost where it was kept,
         and either where it was torn."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
-        others = self._views[state.point].durable | mask(tuple(kept for kept in state.kept if kept != index))
-        if index not in state.kept:
-            yield settled(self._views, others | 1 << index, torn, state.point)
-        if index in state.kept or len(torn) < len(state.torn):
-            yield settled(self._views, others, torn, state.point)
+        bit = 1 << index
+        if not medium & bit:
+            yield settled(self._views, medium | bit, torn, state.point)
+        if medium & bit or len(torn) < len(state.torn):
+            yield settled(self._views, medium & ~bit, torn, state.point)
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:

@@ -78,6 +78,21 @@ def test_what_does_not_mount_is_not_among_the_explored() -> None:
     assert cell(ORDER, [found.result], None).states == found.result.states
 
 
+def test_only_what_is_known_and_mounts_satisfies_a_property() -> None:
+    torn, unseen, refused = CrashState(1, (2,)), CrashState(1, (3,)), CrashState(1, (4,))
+    states = [(FIRST, 0), (LAST, 1), (torn, 2), (refused, 3), (CrashState(1), None)]
+    made = bench(states, [NOTHING, ALL, OUT_OF_ORDER, UNMOUNTABLE])
+    asked = {state: (made.satisfies(ORDER, state), made.satisfies(None, state)) for state, _outcome in states}
+    assert asked == {
+        FIRST: (True, True),
+        LAST: (True, True),
+        torn: (False, True),
+        refused: (False, False),
+        CrashState(1): (False, False),
+    }
+    assert not made.satisfies(ORDER, unseen)
+
+
 def test_violations_are_all_legal_states_that_are_spoken_for() -> None:
     spoken_for = [
         Seen(CrashState(1, (2, 4)), 2, 2**70),
