@@ -31,13 +31,14 @@ class Neighbours:
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
-        for group in (departing, [index for index in pending if index not in set(departing)]):
+        depart = set(departing)
+        for group in (departing, [index for index in pending if index not in depart]):
             few = group if len(group) <= MOST else []
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """``state``, which has the writes ``medium`` whole, with what became of the write ``index`` taken back: kept where it was lost, lost where it was kept,
-        and either where it was torn."""
+        """``state``, which has the writes ``medium`` whole, with what became of the write ``index`` taken back: kept
+        where it was lost, lost where it was kept, and either where it was torn."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:

@@ -144,7 +144,7 @@ def _fate(one: Written) -> str:
         case Fate.TORN:
             became = f"was torn (there: {one.kept})"
         case Fate.KEPT:
-            became = "was on the disk, though no flush had come after it"
+            became = "was on the disk already, though not flushed"
         case _:
             became = f"was {one.fate.value}"
     return f"the {_what(one)} {became}"

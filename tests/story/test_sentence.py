@@ -108,11 +108,11 @@ def test_a_write_that_was_kept_can_be_the_one() -> None:
     """Once: "the commit block was lost"."""
     events = [written(0.3, Fate.LOST, COMMIT, "journal"), decisive(written(5.2, Fate.KEPT, TABLE, "metadata"))]
     assert told(*events, question=Question((2,))) == (
-        f"When the power failed, the {TABLE} of 5.2 s was on the disk, though no flush had come after it: "
+        f"When the power failed, the {TABLE} of 5.2 s was on the disk already, though not flushed: "
         "«create /d/n» is there only in part."
     )
     assert told(*events).endswith(
-        f"{FIRST} is not there: the {TABLE} of 5.2 s was on the disk, though no flush had come after it."
+        f"{FIRST} is not there: the {TABLE} of 5.2 s was on the disk already, though not flushed."
     )
 
 
