@@ -122,5 +122,6 @@ def _has(plan: Plan, witness: Witness, recording: Recording) -> bool:
     except MalformedError:
         return False
     inodes = (recording.inodes_before, recording.inodes_after)
-    line = told(witness.configuration.fs.driver, witness.workload, inodes, witness.base, plan, witness.state)
+    driver, causes = witness.configuration.fs.driver, witness.timeline.causes
+    line = told(driver, witness.workload, inodes, witness.base, plan, witness.state, causes)
     return alike(line, witness.timeline)

@@ -41,12 +41,19 @@ class Seen(NamedTuple):
     """A crash state with its ``outcome`` (None: never known), and for how many legal ``states`` it speaks.
 
     For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
-    them: so the numbers of all that was seen add up to those of the legal states whose outcome is known.
+    them: so the numbers of all that was seen add up to those of the legal states whose outcome is known. ``whole`` is
+    how many of them have no torn write; None where nobody counted, see :attr:`whole_states`.
     """
 
     state: CrashState
     outcome: int | None
     states: int = 1
+    whole: int | None = None
+
+    @property
+    def whole_states(self) -> int:
+        """For how many states without torn writes it speaks; where they were not counted, at least for so many."""
+        return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
 class Troubled(NamedTuple):
@@ -259,7 +266,15 @@ class RunDirectory:
         """Keep what was seen of a workload."""
         coverage = observed.coverage
         document = {
-            "states": [[seen.state.to_json(), seen.outcome, str(seen.states)] for seen in observed.states],
+            "states": [
+                [
+                    seen.state.to_json(),
+                    seen.outcome,
+                    str(seen.states),
+                    *([] if seen.whole is None else [str(seen.whole)]),
+                ]
+                for seen in observed.states
+            ],
             "outcomes": observed.findings.found,
             "chunks": [len(chunk) for chunk in observed.findings.chunks],
             "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bob
 from bob import witness
+from bob.crash.neighbours import causes
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import RecordingError
 from bob.expect.answers import Answer, answers, together
 from bob.expect.document import Finished, Trial, Tried, to_json
+from bob.expect.evaluate import holds
+from bob.expect.language import parse
 from bob.guest.capacity import guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import check_file_system, check_kernel, check_name, ensure
@@ -170,7 +174,7 @@ class _Kept:
         # Of the whole recording; the crash states that were asked for are told as states of that.
         self._plan = Plan(checked(recording, self._base), self._base, self._trial.request.model)
         self._observed = observed = run.observed(folder)
-        self.states, self.mount = observed.coverage, recording.effective_options
+        self.mount = recording.effective_options
         self.troubles = tuple(_troubles(observed))
         if observed.earlier_loss:
             self.earlier_loss = f"{observed.earlier_loss}; another guest began anew"
@@ -184,6 +188,7 @@ class _Kept:
             self._plan.controls[-1],
             (recording.status_before, recording.status_after),
         )
+        self.states = self._bench.coverage
         if refusing := self._bench.unmountable:
             easiest = min(refusing, key=lambda seen: departure(seen.state))
             assert easiest.outcome is not None
@@ -202,10 +207,20 @@ class _Kept:
         self, state: CrashState, evidence: str, expectation: str | None, environment: Environment
     ) -> Mapping[str, Any]:
         """The witness of a state of this recording."""
+        is_fine = partial(self._bench.satisfies, None) if expectation is None else partial(self._holds_in, expectation)
+        found = causes(self._plan.points, state, is_fine)
+        workload, plan = self._workload, self._plan
         return witness.write(
             None,
-            Showing(self._workload, self._base, self._recording, self._plan, state, None, evidence, expectation),
+            Showing(workload, self._base, self._recording, plan, state, None, evidence, expectation, causes=found),
             environment=asdict(environment),
             configuration=self._trial.request.configuration,
             model=self._trial.request.model,
         )
+
+    def _holds_in(self, expectation: str, state: CrashState) -> bool:
+        """Whether an expectation is known to hold in ``state``."""
+        if (outcome := self._bench.outcome(state)) is None:
+            return False
+        observation = self._observed.findings.observation(outcome)
+        return holds(parse(expectation).test, observation, self._bench.history) is True

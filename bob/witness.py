@@ -11,7 +11,7 @@ import json
 import lzma
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,9 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Showing:
     """A crash state that shows something, with what its witness is made of: ``evidence`` says what it shows,
-    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks, ``trouble``
-    what is wrong with it though it mounts (none of these where nothing mounts)."""
+    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks, ``trouble`` what is wrong with it
+    though it mounts (none of these where nothing mounts); ``causes`` are the writes without any one of which it would
+    not (:func:`bob.crash.neighbours.causes`)."""
 
     workload: Workload
     base: Base
@@ -71,6 +72,7 @@ class Showing:
     evidence: str
     expectation: str | None = None
     trouble: TroubleKind | None = None
+    causes: tuple[int, ...] = ()
 
     @property
     def size(self) -> Size:
@@ -143,7 +145,7 @@ def write(
     inodes = showing.recording.inodes_before, showing.recording.inodes_after
     runs = showing.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
-    line = told(configuration.fs.driver, workload, inodes, base, showing.plan, state)
+    line = told(configuration.fs.driver, workload, inodes, base, showing.plan, state, showing.causes)
     return {
         "schema": SCHEMA,
         "property": None if prop is None else prop.name,
@@ -189,15 +191,16 @@ def told(
     base: Base,
     plan: Plan,
     state: CrashState,
+    causes: Collection[int] = (),
 ) -> Timeline:
-    """The time line of ``state``, with the blocks of the file system ``driver`` by their names."""
+    """The time line of ``state``, with the blocks of the file system ``driver`` by their names, and the ``causes``."""
     used = {word for operation in workload.operations for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
         number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
     named = [(name.kind.value, name.text) for name in names(driver, base, plan.trace, paths)]
-    return timeline.timeline(plan.trace, plan.points[state.point], state, named)
+    return timeline.timeline(plan.trace, plan.points[state.point], state, named, causes)
 
 
 def read(path: Path) -> Witness:

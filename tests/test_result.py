@@ -34,7 +34,7 @@ TEXT = st.text(max_size=20)
 MAYBE = st.none() | TEXT
 COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.integers(0, 2**300))
 LEVEL = st.sampled_from([None, "writes", "sectors"])
-STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT)
+STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT, st.none() | COUNT, COUNT, COUNT)
 WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, COUNT, MAYBE)
 PROPERTIES = st.builds(
     PropertyResult,
@@ -191,6 +191,10 @@ def test_totals(parts: list[States]) -> None:
     whole = total(parts)
     assert whole.explored == sum(part.explored for part in parts)
     assert whole.legal_writes == sum(part.legal_writes for part in parts)
+    assert whole.unmountable == sum(part.unmountable for part in parts)
+    assert whole.unmountable_writes == sum(part.unmountable_writes for part in parts)
+    told = [part.explored_writes for part in parts if part.explored_writes is not None]
+    assert whole.explored_writes == (sum(told) if len(told) == len(parts) else None)
     assert whole.legal_sectors == sum(part.legal_sectors for part in parts)
     order = [None, "writes", "sectors"]
     assert whole.exhaustive == (min((part.exhaustive for part in parts), key=order.index) if parts else None)

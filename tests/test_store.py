@@ -90,6 +90,7 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
     seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
     troubles = (Troubled(1, "checker", "e2fsck ends with 4"), Troubled(0, "read-only", "EXT4-fs error"))
     seen = replace(seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), examined=(1, 3))
+    seen = replace(seen, states=(seen.states[0]._replace(whole=1), *seen.states[1:]))
     run.save_observed(folder, seen)
     again = run.observed(folder)
     assert run.is_observed(folder)

@@ -139,6 +139,10 @@ class Bar(Watcher):
 
 def verdict_line(cell: PropertyResult) -> Text:
     """A cell in one line, as it is judged."""
-    why = cell.reason if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED) else explored(cell.states)
+    why = explored(cell.states)
+    if cell.workloads:
+        why = f"{plural(len(cell.workloads), 'workload')}: {why}"
+    if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
+        why = cell.reason or ""
     line = Text.assemble((f"{MARKS[cell.verdict]:<5}", style(cell.verdict)), f" {cell.name}")
     return line.append(f"  {why}", "bob.dim") if why else line

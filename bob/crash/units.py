@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from bob.crash.cubes import LegalStates, Point
+import numpy as np
+
+from bob.crash.cubes import Cube, LegalStates, Point
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.sampling import ranges
@@ -53,6 +55,20 @@ class Parts:
     def separate(self, state: CrashState) -> bool:
         """Whether ``state`` is torn between parts only."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
+
+    def whole(self, cube: Cube) -> Cube:
+        """The states of whole writes that are in ``cube``, which is one of parts, as a cube of writes; one that has no
+        states where the cube has none of them."""
+        return Cube(self._writes(cube.kept), self._writes(cube.lost))
+
+    def _writes(self, parts: int) -> int:
+        """The writes, as a bit mask, of which some part is among ``parts``."""
+        if not parts:
+            return 0
+        packed = np.frombuffer(parts.to_bytes(-(-self.total // 8), "little"), dtype=np.uint8)
+        bits = np.unpackbits(packed, count=self.total, bitorder="little")
+        touched = np.bitwise_or.reduceat(bits, self._first[:-1])
+        return int.from_bytes(np.packbits(touched, bitorder="little").tobytes(), "little")
 
     def _mask(self, writes: Iterable[int]) -> int:
         mask = 0

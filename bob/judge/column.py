@@ -12,6 +12,7 @@ from typing import Any
 from bob import witness
 from bob.config import Configuration
 from bob.crash.device import DeviceModel
+from bob.crash.neighbours import causes
 from bob.crash.plan import Plan
 from bob.crash.state import departure
 from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY, judged
@@ -108,8 +109,11 @@ class Column:
         except Exception as broken:
             self.broke(workload, broken)
             return
+        is_first = self._first_unmountable is None
         self._add_unmountable(bench.unmountable, observations, workload, base, recording, plan)
         self._add_troubles(workload, base, recording, plan, observed)
+        if is_first and self._first_unmountable is not None:
+            self._first_unmountable = _explained(self._first_unmountable, bench, None)
         for prop in self._properties:
             try:
                 said = bench.judge(prop)
@@ -125,7 +129,7 @@ class Column:
             rank = (len(workload.operations), *departure(state))
             if prop.name not in self._best or rank < self._best[prop.name][0]:
                 showing = Showing(workload, base, recording, plan, state, found.question, found.evidence)
-                self._best[prop.name] = rank, showing
+                self._best[prop.name] = rank, _explained(showing, bench, prop)
 
     def add_recovery(
         self,
@@ -243,6 +247,12 @@ class Column:
         return witness.write(
             prop, showing, environment=self._environment, configuration=self._configuration, model=self._model
         )
+
+
+def _explained(showing: Showing, bench: Bench, prop: Property | None) -> Showing:
+    """``showing``, which violates ``prop`` (does not mount, where it is None), with the writes that this hangs on."""
+    found = causes(showing.plan.points, showing.state, lambda state: bench.satisfies(prop, state))
+    return replace(showing, causes=found)
 
 
 def _broke(error: Exception) -> str:

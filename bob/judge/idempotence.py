@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bob.crash.state import CrashState, departure
+from bob.judge import counting
 from bob.judge.rules import Property, Question, Rule
 from bob.observe.observation import Node, Observation
 from bob.result import Verdict, WorkloadResult
@@ -38,6 +39,7 @@ def judged(
     """
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
+    mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}
     outcomes = {seen.state: seen.outcome for seen in observed.states}
     undisturbed = outcomes.get(CrashState(0))
     if undisturbed is None:
@@ -57,7 +59,7 @@ def judged(
         workload.name,
         workload.finish.name,
         verdict,
-        observed.coverage,
+        counting.judged(observed.coverage, observed.states, mounting),
         sum(seen.states for seen in showing),
         None if showing else reason,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bob.crash.state import CrashState, departure
+from bob.judge.counting import judged
 from bob.judge.presence import Oracle, Presence
 from bob.judge.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.observe.observation import Observation
@@ -37,9 +38,10 @@ class Bench:
     """A workload with everything that was observed of it, ready to be judged by any number of properties.
 
     ``states`` has what was seen of each explored state, ``observations`` each outcome (large ones:
-    they are looked at one by one). ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by
-    name before and after the operations, ``statuses`` what else stat said then. ``complete`` is the state with every
-    write of the recording.
+    they are looked at one by one). ``coverage`` is what was observed; the attribute of this name says what can be
+    judged of that. ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by name before and
+    after the operations, ``statuses`` what else stat said then. ``complete`` is the state with every write of the
+    recording.
 
     Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
     the recording ended with everything written, none may be missing. Both must mount. Otherwise nothing that bob says
@@ -63,7 +65,6 @@ class Bench:
         self.history, _setup, _performed = simulate(workload)
         self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes), statuses)
         self._states = states
-        self._coverage = coverage
         self._lost = lost
         self._observations = observations
         # A state that does not mount belongs to no row of the table: it is a finding of its own.
@@ -72,7 +73,8 @@ class Bench:
             for number, observation in enumerate(observations)
             if observation.mounted
         }
-        outcomes = {seen.state: seen.outcome for seen in states}
+        self.coverage = judged(coverage, states, self._readings)
+        self._outcomes = outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
         self.distrust: str | None = None
@@ -125,9 +127,9 @@ class Bench:
             verdict = Verdict.FAILS
         elif self._lost is not None:
             verdict, reason = Verdict.UNKNOWN, self._lost
-        elif self._coverage.explored == 0:
+        elif self.coverage.explored == 0 and self.coverage.unmountable == 0:
             verdict, reason = Verdict.UNKNOWN, "no crash state was explored"
-        elif not self._readings:
+        elif self.coverage.explored == 0 or not self._readings:
             verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
         elif self.unseen is not None:
             verdict, reason = Verdict.UNKNOWN, self.unseen
@@ -135,18 +137,30 @@ class Bench:
             self.workload.name,
             self.workload.finish.name,
             verdict,
-            self._coverage,
+            self.coverage,
             sum(seen.states for seen in showing),
             reason,
         )
         if not showing:
             return Judged(result)
-        state, outcome, _states = min(showing, key=lambda seen: departure(seen.state))
+        best = min(showing, key=lambda seen: departure(seen.state))
+        state, outcome = best.state, best.outcome
         assert outcome is not None
         reading, observation = self._readings[outcome], self._observations[outcome]
         found = violation(prop, broken[outcome], self.history, self.oracle, reading, observation)
         assert found is not None
         return Judged(result, Evidence(state, outcome, found))
+
+    def satisfies(self, prop: Property | None, state: CrashState) -> bool:
+        """Whether ``state`` is known to satisfy ``prop``; to mount, where that is None."""
+        outcome = self._outcomes.get(state)
+        if outcome is None or outcome not in self._readings:
+            return False
+        return prop is None or self._broken(prop, questions(prop, self.history), outcome) is None
+
+    def outcome(self, state: CrashState) -> int | None:
+        """What was seen of ``state``: the number of its outcome; None where that is not known."""
+        return self._outcomes.get(state)
 
     def _broken(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
         """The first question that observation ``number`` answers wrongly."""

@@ -80,6 +80,7 @@ def explore(
             rounds.divide(budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()
+            rounds.look_around()
         else:
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()
@@ -94,9 +95,14 @@ def explore(
     if rounds is None:
         return Observed((), findings, plan.nothing_explored(), lost, died=died)
     # A state speaks for others by predictions, and after a loss the last of these had no control.
-    counts = rounds.counts if lost is None else {}
+    counts, whole_counts = (rounds.counts, rounds.whole_counts) if lost is None else ({}, {})
     known = tuple(
-        Seen(plan.in_whole(state), rounds.outcomes.get(number), counts.get(number, 1))
+        Seen(
+            plan.in_whole(state),
+            rounds.outcomes.get(number),
+            counts.get(number, 1),
+            whole_counts.get(number, int(not state.torn)),
+        )
         for number, state in enumerate(rounds.states)
     )
     coverage = plan.nothing_explored()

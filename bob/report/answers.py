@@ -17,7 +17,7 @@ from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.table import ALL_WHOLE_MEANS, device
+from bob.report.table import device
 from bob.report.trimmed import Trimmed
 from bob.result import States, Verdict
 from bob.workload.language import write_one
@@ -68,8 +68,6 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         _print(console, Text(line, "bob.dim"), 0)
     if any(answer.verdict is Verdict.HOLDS for answer in tried.answers) and tried.states.exhaustive != "sectors":
         _print(console, Text(HOLDS_MEANS, "bob.dim"), 0)
-    if tried.states.exhaustive == "writes":
-        _print(console, Text(ALL_WHOLE_MEANS, "bob.dim"), 0)
 
 
 def _finishes(tried: Tried) -> list[str]:
@@ -79,7 +77,7 @@ def _finishes(tried: Tried) -> list[str]:
         + (
             f"not recorded: {part.refused}"
             if part.refused
-            else f"{explored(part.states)} legal crash states explored by {plural(part.states.mounted, 'mount')}"
+            else f"{explored(part.states)}, by {plural(part.states.mounted, 'mount')}"
         )
         for part in tried.finishes
     ]
@@ -140,7 +138,7 @@ def held(states: States, unmountable: int) -> str:
     """In how many of the legal crash states an expectation holds that none of the explored ones breaks."""
     mounted = " that can be mounted" if unmountable else ""
     if states.exhaustive == "sectors":
-        return f"holds in all {compact(states.legal_sectors - unmountable)} legal crash states{mounted}"
+        return f"holds in all {compact(states.legal_sectors)} legal crash states"
     return f"holds in all explored legal crash states{mounted}: {explored(states)}"
 
 

@@ -15,33 +15,76 @@ def compact(count: int) -> str:
     return f"{count:,}" if count < _LARGEST_IN_DIGITS else f"2^{round(math.log2(count))}"
 
 
-def explored(states: States) -> str:
-    """How much was explored of what is legal: ``812/2^88``, ``all 4,096``, or ``812/2^88 (all whole)``.
+def whole_states(states: States) -> str:
+    """How many of the legal states of whole writes were explored: ``all 4,096``, ``812 of 2^20``, ``37 % of 2^122``, or
+    ``all 4,090 that mount; 6 do not``. Nothing where no state is legal.
 
-    The legal states are those with torn writes. "All whole" says that no state without torn writes is missing. Of
-    powers of two the one below what was explored is given, and that above what is legal: they are not the same.
+    Results that are older than the count say at best that it was all of them.
     """
-    if states.exhaustive == "sectors":
-        return f"all {compact(states.legal_sectors)}"
-    if not states.legal_sectors:
+    if not states.legal_writes:
         return ""
-    some, every = states.explored, states.legal_sectors
-    if some >= _LARGEST_IN_DIGITS:
-        part = f"2^{some.bit_length() - 1}/2^{(every - 1).bit_length()}"
-    else:
-        part = f"{compact(some)}/{compact(every)}"
-    return f"{part} (all whole)" if states.exhaustive == "writes" else part
+    some, refused = _some_whole(states), states.unmountable_writes
+    if not refused:
+        return some
+    do_not = "do not" if _are_all_that_mount(states) else "do not mount"
+    that_mount = " that mount" if _are_all_that_mount(states) else ""
+    return f"{some}{that_mount}; {compact(refused)} {do_not}"
 
 
-def in_words(states: States) -> str:
-    """How much was explored: ``812 of 2^88 legal crash states explored``."""
-    if not states.legal_sectors:
+def torn_states(states: States) -> str:
+    """Which share of the legal states with torn writes was explored: ``12 %``. Nothing where there are none, and where
+    a result that is older than the count does not tell."""
+    found = states.explored_torn
+    if found is None and states.exhaustive:
+        found = states.explored - states.legal_writes
+    return share(found, states.legal_torn) if found is not None and states.legal_torn > 0 else ""
+
+
+def share(part: int, every: int) -> str:
+    """``part`` of ``every``, exact at both ends: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99 %`` and ``all``."""
+    if part >= every:
+        return "all"
+    if part <= 0:
+        return "none"
+    if part * 1000 < every:
+        return "< 0.1 %"
+    if part * 100 > every * 99:
+        return "> 99 %"
+    tenths = part * 1000 // every
+    return f"{tenths // 10} %" if tenths >= 10 else f"0.{tenths} %"
+
+
+def explored(states: States) -> str:
+    """How much was explored of what is legal, in a phrase: ``all 4,096 whole states, 12 % of the torn ones``, and how
+    many do not mount."""
+    if not states.legal_writes:
         return ""
-    legal = f"{compact(states.legal_sectors)} legal crash states"
-    if states.exhaustive == "sectors":
-        return f"all {legal} explored"
-    whole = ", all whole" if states.exhaustive == "writes" else ""
-    return f"{compact(states.explored)} of {legal} explored{whole}"
+    what = "whole states" if states.legal_torn else "states"
+    told = f"{_some_whole(states)} {what}{' that mount' if _are_all_that_mount(states) else ''}"
+    if torn := torn_states(states):
+        told = f"{told}, {torn} of the torn ones"
+    return f"{told}; {compact(states.unmountable)} do not mount" if states.unmountable else told
+
+
+def _some_whole(states: States) -> str:
+    legal, found = states.legal_writes, states.explored_writes
+    if found is None:
+        return f"all {compact(legal)}" if states.exhaustive else f"some of {compact(legal)}"
+    if found == legal or _are_all_that_mount(states):
+        return f"all {compact(found)}"
+    large = found >= _LARGEST_IN_DIGITS and found * 1000 >= legal
+    return f"{share(found, legal) if large else compact(found)} of {compact(legal)}"
+
+
+def _are_all_that_mount(states: States) -> bool:
+    """Whether every state of whole writes but those that do not mount was explored, and there are such."""
+    known = (states.explored_writes or 0) + states.unmountable_writes
+    return states.unmountable_writes > 0 and known == states.legal_writes
+
+
+def log2(count: int) -> float:
+    """The binary logarithm of a count of any size; not a number where it is 0."""
+    return math.log2(count) if count > 0 else math.nan
 
 
 def size(count: int) -> str:

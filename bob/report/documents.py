@@ -8,14 +8,13 @@ from typing import Any
 
 from bob import __version__
 from bob.report.columns import Column, grouped
-from bob.report.counts import examined, looked_at, plural
-from bob.report.counts import explored as explored_of
+from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
 from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, cells, title
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS, foot, tally
+from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.result import Result, Verdict
 
@@ -64,12 +63,13 @@ def to_markdown(columns: Sequence[Column]) -> str:
         code=markdown_code,
         marks=MARKS,
         cells=cells,
-        explored_of=explored_of,
+        whole_states=whole_states,
+        torn_states=torn_states,
         foot=foot,
         looked_at=looked_at,
         tally=tally,
         witness_command=witness_command,
-        means=[HOLDS_MEANS, ALL_WHOLE_MEANS][: 1 + _some_all_whole(columns)],
+        means=[HOLDS_MEANS, STATES_MEAN],
     )
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
@@ -119,7 +119,3 @@ def _heads(columns: Sequence[Column]) -> Iterator[_Heads]:
     for fs, group in grouped(columns):
         yield _Heads(fs, group, first, first + len(group) - 1)
         first += len(group)
-
-
-def _some_all_whole(columns: Sequence[Column]) -> bool:
-    return any(cell.states.exhaustive == "writes" for column in columns for cell in column.configuration.properties)

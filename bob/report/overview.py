@@ -18,7 +18,7 @@ _HOLDS = "·"
 _STYLES = {mark: style(verdict) for verdict, mark in MARKS.items()}
 _LEGEND = (
     (MARKS[Verdict.FAILS], "fails"),
-    (_HOLDS, "holds as far as explored"),
+    (_HOLDS, "holds in what was explored (no proof)"),
     (MARKS[Verdict.UNKNOWN], "unknown"),
     (MARKS[Verdict.SKIPPED], "skipped"),
 )

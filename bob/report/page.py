@@ -21,14 +21,14 @@ from markupsafe import Markup
 from bob import __version__
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
-from bob.report.counts import examined, looked_at, plural
+from bob.report.counts import examined, explored, looked_at, plural
 from bob.report.documents import results_of
 from bob.report.drawing import svg
 from bob.report.grids import Grid, finishes, grids, listed
 from bob.report.meanings import meanings
 from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
-from bob.report.table import ALL_WHOLE_MEANS, HOLDS_MEANS
+from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Verdict, WorkloadResult
 from bob.rows.places import place_of
@@ -83,21 +83,20 @@ class PageCell:
 
     @property
     def variants(self) -> str:
-        """How many workload variants were run, and how many of them gave the cell its verdict, in words."""
+        """How many workloads were run, and how many of them gave the cell its verdict, in words."""
         run = len(self.cell.workloads)
         if not run:
             return ""
         failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
         unknown = sum(workload.verdict is Verdict.UNKNOWN for workload in self.cell.workloads)
         said = f"{failed:,}" if failed else "none"
-        said = f"{said} of {plural(run, 'variant')} failed"
+        said = f"{said} of {plural(run, 'workload')} failed"
         return f"{said}, {unknown:,} unknown" if unknown else said
 
     @property
-    def failing(self) -> str:
-        """The same in numbers alone: ``12 of 21``."""
-        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
-        return f"{failed:,} of {len(self.cell.workloads):,}" if self.cell.workloads else ""
+    def tally(self) -> str:
+        """The same in few words: ``12 of 21 fail``."""
+        return tally(self.cell)
 
     @property
     def finishes(self) -> str:
@@ -111,14 +110,16 @@ class PageCell:
 
     @property
     def by_workload(self) -> list[tuple[str, list[WorkloadResult]]]:
-        """The variants, those of one workload (which differ in how they finish) together."""
+        """The workloads, those of one name (which differ in how they finish) together."""
         return [(name, list(group)) for name, group in groupby(self.cell.workloads, lambda workload: workload.name)]
 
     @property
     def summary(self) -> str:
         """The cell in a line, for those who cannot see where it stands."""
         said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
-        return f"{said}; {self.finishes or self.variants}" if self.cell.workloads else said
+        if not self.cell.workloads:
+            return said
+        return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,6 @@ def render(
     groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
-    states = [cell.cell.states.exhaustive for cell in every]
     page = template or html().get_template("page.html.j2")
     return page.render(
         bob=__version__,
@@ -208,7 +208,7 @@ def render(
         tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
         meanings=meanings(column.configuration for column in columns),
         holds_means=HOLDS_MEANS,
-        all_whole_means=ALL_WHOLE_MEANS if "writes" in states else "",
+        states_mean=STATES_MEAN,
         **more,
     )
 

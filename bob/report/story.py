@@ -109,9 +109,9 @@ def words(event: Written) -> str:
     by = ", ".join(word for word in (event.task, "FUA" if event.fua else "") if word)
     what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"
     kept = f"; there: {event.kept}" if event.kept else ""
-    return (
-        f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}" + (f" ({by})" if by else "") + kept
-    )
+    place = f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}"
+    decides = " <- the violation hangs on it" if event.decides else ""
+    return place + (f" ({by})" if by else "") + kept + decides
 
 
 def _print(console: Console, text: Text, indent: int) -> None:

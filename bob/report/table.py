@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.report.broken import broken
-from bob.report.counts import examined, explored, looked_at, plural
+from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
@@ -24,7 +24,10 @@ from bob.report.trimmed import Trimmed
 from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, Verdict, total
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
-ALL_WHOLE_MEANS = "all whole: no legal crash state without torn writes is missing."
+STATES_MEAN = (
+    "whole states: how many of these workloads' legal crash states without torn writes were explored; torn: which "
+    "share of those with torn writes."
+)
 
 _INDENT = 4
 
@@ -137,15 +140,15 @@ def _title(column: ConfigurationResult) -> Text:
 
 def _table(column: ConfigurationResult) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for heading in ("property", "verdict", "explored/legal", "workloads"):
-        table.add_column(Text(heading, "bob.dim"), no_wrap=heading != "workloads")
+    for heading in ("property", "verdict", "whole states", "torn", "workloads"):
+        table.add_column(Text(heading, "bob.dim"), no_wrap=heading in ("property", "verdict", "torn"))
     known = cells(column)
     for family, names in by_family([column]).items():
         table.add_row(Text(family, "bob.heading"))
         for name in names:
             cell = known[name]
             mark = Text(MARKS[cell.verdict], style(cell.verdict))
-            table.add_row(Text(f"  {name}"), mark, explored(cell.states), tally(cell))
+            table.add_row(Text(f"  {name}"), mark, whole_states(cell.states), torn_states(cell.states), tally(cell))
     return table
 
 
@@ -212,8 +215,8 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
     console.print(Trimmed(grid))
     console.print(Text.assemble(("run       ", "bob.dim"), str(nearby(run))), soft_wrap=True)
     console.print(Trimmed(Text(HOLDS_MEANS, "bob.dim")))
-    if any(cell.states.exhaustive == "writes" for column in result.configurations for cell in column.properties):
-        console.print(Trimmed(Text(ALL_WHOLE_MEANS, "bob.dim")))
+    if any(cell.states.legal_sectors for column in result.configurations for cell in column.properties):
+        console.print(Trimmed(Text(STATES_MEAN, "bob.dim")))
 
 
 def foot(result: Result) -> Iterable[tuple[str, str]]:
@@ -243,10 +246,10 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """How many of the cells that hold do so in every legal state of whole writes."""
+    """How many of the cells that hold do so in every legal state of whole writes of their workloads."""
     cells = [cell for column in result.configurations for cell in column.properties if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in cells)
-    return f"; {whole} of {len(cells)} holds cover every state without torn writes" if whole else ""
+    return f"; {whole} of {len(cells)} holds cover every whole state of their workloads" if whole else ""
 
 
 def _took(started: str, finished: str) -> str:

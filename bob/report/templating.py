@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from bob.report.counts import compact, explored, in_words, plural
+from bob.report.counts import compact, explored, plural, torn_states, whole_states
 from bob.report.escape import clean
 from bob.report.rows import MARKS, title
 from bob.report.table import foot
@@ -41,7 +41,7 @@ def html() -> Environment:
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         says=SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
-        in_words=in_words, title=title, foot=foot, sentence=_sentence,
+        whole_states=whole_states, torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
     )  # fmt: skip
     return made
 

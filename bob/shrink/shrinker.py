@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 
 from bob.config import Configuration
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
+from bob.crash.neighbours import Neighbours, causes
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import MalformedError, RecordingError, UsageError
@@ -70,7 +72,7 @@ class Shrinker:
             best = self.fewer_operations(best, progress)
         if best.workload != needed(best.workload):
             best = self.smaller_setup(best, progress)
-        return self.nearer(best)
+        return self.explained(self.nearer(best))
 
     def showing(self, workload: Workload) -> Showing | None:
         """``workload`` recorded and looked at, if it shows the violation; None if not, or if it cannot be done."""
@@ -124,17 +126,23 @@ class Shrinker:
                 return found
         return best
 
+    def explained(self, best: Showing) -> Showing:
+        """The same with the writes that it hangs on: its neighbours are mounted."""
+        groups = list(Neighbours(best.plan.points).groups(best.state))
+        looking = _Looking(self._session(best.base, best.plan), best.plan)
+        looking.at(list(dict.fromkeys(state for group in groups for _write, state in group)))
+        bench = self._bench(best.workload, best.recording, looking)
+        fine = partial(bench.satisfies, self._property)
+        return replace(best, causes=causes(best.plan.points, best.state, fine))
+
     def _session(self, base: Base, plan: Plan) -> Session:
         composer = plan.composer
         return Session(self._agent, self._configuration, base, composer.floor_delta(), composer.payload_since(0))
 
     def _judged(self, workload: Workload, base: Base, recording: Recording, looking: _Looking) -> Showing | None:
         """What was seen that shows the violation best."""
-        inodes, plan = (recording.inodes_before, recording.inodes_after), looking.plan
-        observations = looking.session.findings.observations()
-        statuses = recording.status_before, recording.status_after
-        coverage, complete = plan.nothing_explored(), plan.controls[-1]
-        bench = Bench(workload, inodes, looking.seen, observations, coverage, None, complete, statuses)
+        plan, observations = looking.plan, looking.session.findings.observations()
+        bench = self._bench(workload, recording, looking)
         if self._property is None:
             found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
             if found is None or found.outcome is None:
@@ -146,6 +154,13 @@ class Shrinker:
         shown = judged.evidence
         violation = shown.violation
         return Showing(workload, base, recording, plan, shown.state, violation.question, violation.evidence)
+
+    def _bench(self, workload: Workload, recording: Recording, looking: _Looking) -> Bench:
+        inodes, plan = (recording.inodes_before, recording.inodes_after), looking.plan
+        observations = looking.session.findings.observations()
+        statuses = recording.status_before, recording.status_after
+        coverage, complete = plan.nothing_explored(), plan.controls[-1]
+        return Bench(workload, inodes, looking.seen, observations, coverage, None, complete, statuses)
 
     def _better(self, best: Showing, tried: Workload, progress: Progress) -> Showing:
         found = self.showing(tried)

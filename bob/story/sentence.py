@@ -1,20 +1,24 @@
 """The one sentence that sums a crash up, from its time line and the question that it answers wrongly.
 
 It says two things in the words of the time line: how what is there became durable, or came to be on the medium; and
-where what is not there was when the power failed. It claims no more than the time line shows.
+where what is not there was when the power failed. It claims no more than the time line shows: of the writes that were
+lost, kept or torn it blames those alone that are known to decide (:func:`bob.crash.neighbours.causes`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from bob.judge.rules import Question
 from bob.story.timeline import Called, Fate, Timeline, Written
+from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-JOURNAL, METADATA = "journal", "metadata"
+JOURNAL, METADATA, UNKNOWN = "journal", "metadata", "unknown"
+MOST_NAMED = 3
+"""Of more writes than this, each of which decides, the rest is counted."""
+_WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
 def sentence(
@@ -23,30 +27,29 @@ def sentence(
     """What happened, in one sentence; ``question`` is the one that is answered wrongly, ``expectation`` what does not
     hold; where both are None, nothing mounts."""
     if expectation is not None:
-        return f"{_fates(line)}, and «{' '.join(expectation.split())}» does not hold."
+        return f"{_capital(_decisive(line))}, and «{' '.join(expectation.split())}» does not hold."
     if question is None:
-        return f"{_fates(line)}, and the file system could not be mounted."
+        return f"{_capital(_decisive(line))}, and the file system could not be mounted."
     if question.beside:
-        return f"{_fates(line)}, and what no operation was to change is not as it was."
+        return f"{_capital(_decisive(line))}, and what no operation was to change is not as it was."
     if not question.required:
-        return f"{_fates(line)} as recovery was under way, and the next recovery did not come to the same."
+        return f"{_capital(_decisive(line))} as recovery was under way, and the next recovery did not come to the same."
     if question.returned is not None:
         (number,) = question.required
         if number == question.returned:
-            return f"{_name(operations, number)} had returned, but it {_still(line, operations, number)}."
+            return f"{_name(operations, number)} had returned, but it {_still(line, number)}."
         returned, missing = _name(operations, question.returned), f"{_name(operations, number)}, issued before it,"
-        return f"{returned} had returned while {missing} {_still(line, operations, number)}."
+        return f"{returned} had returned while {missing} {_still(line, number)}."
     if question.later is None:
         (number,) = question.required
-        where = _where(line, operations, number)
-        return f"When the power failed, {where}: {_name(operations, number)} is there only in part."
+        return f"When the power failed, {_where(line, number)}: {_name(operations, number)} is there only in part."
     lost = question.required[0]
     there, missing = _name(operations, question.later), f"{_name(operations, lost)}, issued before it,"
     how, since = _how(line, question.later)
     sent = _sent(line, lost)
     if sent is not None and sent.fate is Fate.LOST and since is not None and sent.seconds > since:
         return f"{there} {how}; {missing} was sent to the disk only at {_at(sent.seconds)}, and was still in its cache."
-    return f"{there} {how} while {missing} {_still(line, operations, lost)}."
+    return f"{there} {how} while {missing} {_still(line, lost)}."
 
 
 def _name(operations: Sequence[Operation], number: int) -> str:
@@ -71,71 +74,88 @@ def _how(line: Timeline, number: int) -> tuple[str, float | None]:
 
 
 def _sent(line: Timeline, number: int) -> Written | None:
-    """The first write with data of operation ``number`` that is not there as it should be."""
-    own = (one for one in line.writes if number in one.operations)
-    return next((one for one in own if one.fate in (Fate.LOST, Fate.TORN)), None)
+    """A write with data of operation ``number`` that is not there as it should be: one that decides, or the first where
+    none is known to decide."""
+    own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
+    return next((one for one in own if one.decides or not line.causes), None)
 
 
-def _still(line: Timeline, operations: Sequence[Operation], number: int) -> str:
+def _still(line: Timeline, number: int) -> str:
     """Where the data of operation ``number``, or what it changed, was instead."""
-    own = [one for one in line.writes if number in one.operations]
     if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
         return f"{what}, sent at {_at(first.seconds)}"
-    had = "had its data written, but " if own else ""
-    if commits := _lost_commits(line):
-        return f"{had}was not committed: the {commits[0].what}, sent at {_at(commits[0].seconds)}, was lost"
-    if lost := _about(line, operations, number, Fate.LOST):
-        return f"{had}was not in the metadata: the {lost[0].what}, sent at {_at(lost[0].seconds)}, was lost"
-    return f"{had}no metadata that would show them" if own else "was still only in memory"
+    own = any(number in one.operations for one in line.writes)
+    if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
+        had = "had its data written, but is" if own else "is"
+        return f"{had} not there: {_decisive(line)}"
+    return "had its data written, but no metadata that would show them" if own else "was still only in memory"
 
 
-def _where(line: Timeline, operations: Sequence[Operation], number: int) -> str:
+def _where(line: Timeline, number: int) -> str:
     """Which writes with the data of operation ``number``, or with what it changed, are there, and which not."""
     own = [one for one in line.writes if number in one.operations]
-    there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))
-    torn = [one for one in own if one.fate is Fate.TORN]
-    lost = sum(one.sectors for one in own if one.fate is Fate.LOST)
-    if torn:
-        return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn (there: {torn[0].kept})"
-    if there and lost:
-        return f"of the sectors of its data {there} were on the disk and {lost} only in the disk's cache"
-    if own and lost:
-        return f"the sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
+    if not line.causes or any(one.decides for one in own):
+        there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))
+        torn = [one for one in own if one.fate is Fate.TORN]
+        lost = sum(one.sectors for one in own if one.fate is Fate.LOST)
+        if torn:
+            return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn (there: {torn[0].kept})"
+        if there and lost:
+            return f"of the sectors of its data {there} were on the disk and {lost} only in the disk's cache"
+        if own and lost:
+            return f"the sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
     data = "its data was on the disk, but " if own else ""
-    if missing := (_lost_commits(line) or _about(line, operations, number, Fate.LOST, Fate.TORN)):
-        return f"{data}the {missing[0].what}, sent at {_at(missing[0].seconds)}, was {missing[0].fate.value}"
-    if own:
-        return f"{data}not all of the metadata that would show them"
-    if shown := _about(line, operations, number, Fate.DURABLE, Fate.KEPT):
-        block = f"the {shown[-1].what}, sent at {_at(shown[-1].seconds)}, was on the disk"
-        return f"{block}, and the rest of what the operation changes was not"
-    return "part of it was still only in memory"
+    if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
+        return f"{data}{_decisive(line)}"
+    return f"{data}not all of the metadata that would show them" if own else "part of it was still only in memory"
 
 
-def _lost_commits(line: Timeline) -> list[Written]:
-    return [one for one in line.writes if one.fate is Fate.LOST and one.kind == JOURNAL and "commit" in one.what]
-
-
-def _about(line: Timeline, operations: Sequence[Operation], number: int, *fates: Fate) -> list[Written]:
-    """The blocks of metadata and journal with one of these fates that speak of a name in operation ``number``."""
-    words = [word for word in write_one(operations[number - 1]).split() if word.startswith("/")]
-    names = {name for word in words for name in (word, word.rpartition("/")[2]) if name}
-    return [
-        one
-        for one in line.writes
-        if one.fate in fates and one.kind in (JOURNAL, METADATA) and names & set(re.findall(r"[^\s:,;()]+", one.what))
+def _decisive(line: Timeline) -> str:
+    """Which write the crash hangs on, as far as that is known: without what became of that one, it does no harm."""
+    decisive = [one for one in line.writes if one.decides]
+    if len(decisive) == 1:
+        return _fate(decisive[0])
+    if decisive:
+        more = len(decisive) - MOST_NAMED
+        told = [*map(_fate, decisive[:MOST_NAMED]), *([f"{more} more like these"] if more > 0 else [])]
+        return f"{', '.join(told[:-1])} and {told[-1]} (bob cannot say which: any one of them taken back is enough)"
+    counts = {fate: sum(one.count for one in line.writes if one.fate is fate) for fate in Fate}
+    told = [
+        f"{counts[fate]} {'was' if counts[fate] == 1 else 'were'} {_WORDS[fate]}"
+        for fate in (Fate.LOST, Fate.KEPT, Fate.TORN)
+        if counts[fate]
     ]
+    if not told:
+        return "nothing that the disk had been sent was lost"
+    if sum(counts[fate] for fate in _WORDS) == 1:
+        [one] = [one for one in line.writes if one.fate in _WORDS]
+        return f"of the writes that were not flushed {_and(told)}, the {_what(one)}"
+    return f"of the writes that were not flushed {_and(told)} (bob cannot say which of them makes the difference)"
 
 
-def _fates(line: Timeline) -> str:
-    torn = [one for one in line.writes if one.fate is Fate.TORN]
-    lost = [one for one in line.writes if one.fate is Fate.LOST]
-    if torn:
-        return f"The {torn[0].what} of {_at(torn[0].seconds)} was torn"
-    if lost:
-        return f"The {lost[0].what} of {_at(lost[0].seconds)} was lost"
-    return "Nothing was lost"
+def _what(one: Written) -> str:
+    unnamed = f"write of {one.sectors * SECTOR_BYTES:,} bytes at sector {one.sector:,}"
+    return f"{unnamed if one.kind == UNKNOWN else one.what} of {_at(one.seconds)}"
+
+
+def _fate(one: Written) -> str:
+    match one.fate:
+        case Fate.TORN:
+            became = f"was torn (there: {one.kept})"
+        case Fate.KEPT:
+            became = "was on the disk already, though not flushed"
+        case _:
+            became = f"was {one.fate.value}"
+    return f"the {_what(one)} {became}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _at(seconds: float) -> str:

@@ -7,7 +7,7 @@ those of one kind and fate that follow each other on the disk and in time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -57,7 +57,8 @@ class Written:
 
     ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
     the name of the block, ``kind`` what sort of block it is. ``operations`` are those of the workload whose data it
-    has; ``kept`` says of a torn write which of its atomic units are there, in words.
+    has; ``kept`` says of a torn write which of its atomic units are there, in words. ``decides`` says that without
+    what became of this write, and it alone, the crash would have done no harm.
     """
 
     seconds: float
@@ -73,6 +74,7 @@ class Written:
     what: str
     operations: tuple[int, ...]
     kept: str = ""
+    decides: bool = False
 
 
 Event = Called | Flushed | Written
@@ -88,13 +90,25 @@ class Timeline:
     left_out: int = 0
 
     @property
+    def causes(self) -> frozenset[int]:
+        """The writes that decide (indexes)."""
+        return frozenset(one.first for one in self.writes if one.decides)
+
+    @property
     def writes(self) -> tuple[Written, ...]:
         """The writes among the events."""
         return tuple(event for event in self.events if isinstance(event, Written))
 
 
-def timeline(trace: Trace, point: GrowthPoint, state: CrashState, names: Sequence[tuple[str, str]]) -> Timeline:
-    """The time line of ``state`` at its growth point; ``names`` has the kind and the name of each write."""
+def timeline(
+    trace: Trace,
+    point: GrowthPoint,
+    state: CrashState,
+    names: Sequence[tuple[str, str]],
+    causes: Collection[int] = (),
+) -> Timeline:
+    """The time line of ``state`` at its growth point; ``names`` has the kind and the name of each write, ``causes`` are
+    those that decide (indexes)."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -133,6 +147,7 @@ def timeline(trace: Trace, point: GrowthPoint, state: CrashState, names: Sequenc
                     what,
                     _operations(write),
                     _units(torn.get(index, ())),
+                    index in causes,
                 ),
             )
         )
@@ -207,7 +222,14 @@ def _together(events: Iterable[Event]) -> Iterator[Event]:
 def _belong_together(one: Written, other: Written) -> bool:
     alike = (one.fate, one.kind, one.task, one.fua) == (other.fate, other.kind, other.task, other.fua)
     follows = one.sector + one.sectors == other.sector
-    return alike and follows and one.fate is not Fate.TORN and (one.what == other.what or one.kind == "data")
+    return (
+        alike
+        and follows
+        and not one.decides
+        and not other.decides
+        and one.fate is not Fate.TORN
+        and (one.what == other.what or one.kind == "data")
+    )
 
 
 def _joined(one: Written, other: Written) -> Written:
@@ -229,7 +251,8 @@ def _by_kind(events: Iterable[Event]) -> Iterator[Event]:
             kinds.clear()
             yield event
             continue
-        key = event.fate, event.kind, bool(event.operations), event.first if event.fate is Fate.TORN else None
+        by_itself = event.first if event.fate is Fate.TORN or event.decides else None
+        key = event.fate, event.kind, bool(event.operations), by_itself
         kinds[key] = _joined(kinds[key], event) if key in kinds else event
     yield from kinds.values()
 
@@ -274,12 +297,16 @@ def to_json(line: Timeline) -> dict[str, Any]:
         "crash": line.crash,
         "left_out": line.left_out,
         "events": [
-            {"event": name, **{key: value for key, value in asdict(event).items() if value not in ("", (), None)}}
+            {"event": name, **{key: value for key, value in asdict(event).items() if _is_told(key, value)}}
             for event in line.events
             for name, kind in _EVENTS.items()
             if isinstance(event, kind)
         ],
     }
+
+
+def _is_told(key: str, value: object) -> bool:
+    return value not in ("", (), None) and (key != "decides" or value is True)
 
 
 def from_json(document: Any) -> Timeline:

@@ -8,6 +8,7 @@ import pytest
 
 from bob.config import configuration
 from bob.crash.device import DeviceModel
+from bob.crash.plan import writes_of_operations
 from bob.probe_files import shipped_probes
 from bob.progress import Silent
 from bob.shrink.shrinker import Shrinker
@@ -38,3 +39,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     assert small.workload.setup == parse("mkdir /d; write /d/a 0 16384")
     assert small.size.departure <= first.size.departure
     assert small.question is not None and small.question.required == (1,)
+    # What it hangs on is the data that was not there, and nothing else.
+    data = writes_of_operations(small.plan.trace)[0]
+    assert small.causes == ()
+    assert set(shrinker.explained(small).causes) == set(data) - {*small.state.kept}

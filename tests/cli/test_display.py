@@ -71,8 +71,8 @@ def test_duration(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (cell(Verdict.FAILS), "×     append-any  812/2^88"),
-        (cell(Verdict.HOLDS), "holds append-any  812/2^88"),
+        (cell(Verdict.FAILS), "×     append-any  some of 4,096 whole states"),
+        (cell(Verdict.HOLDS), "holds append-any  some of 4,096 whole states"),
         (cell(Verdict.UNKNOWN, reason="the guest was lost"), "?     append-any  the guest was lost"),
         (cell(Verdict.SKIPPED), "–     append-any"),
     ],
@@ -100,7 +100,7 @@ def test_lines_come_seldom() -> None:
     assert written[2].startswith("100/400 crash states, 20/s, ")
     assert written[-2:] == [
         "400/400 crash states, 20/s, 2/2 workloads done (2 recorded)",
-        "×     append-any  812/2^88",
+        "×     append-any  some of 4,096 whole states",
     ]
     assert len(written) == 4 + 20 // 5
 

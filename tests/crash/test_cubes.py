@@ -15,6 +15,7 @@ from bob.crash.drafts import legal_states, mask, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.state import CrashState, check_state
+from bob.crash.units import Parts
 from bob.trace.model import Write
 
 from .brute import legal_writes
@@ -130,3 +131,18 @@ def test_a_division_has_no_rest_and_one_content_in_each_part(
     for part in parts:
         assert len({by_medium[medium] for medium in members if inside(part, medium)}) <= 1
         assert not members or states.count(part)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.integers(0, 2**40 - 1), st.integers(0, 2**40 - 1))
+def test_whole_states_in_a_cube_of_parts_are_counted_exactly(case: Case, kept: int, lost: int) -> None:
+    points = growth_points(case.trace, case.model)
+    parts = Parts(case.trace, points, case.model)
+    states, legal = legal_of(case)
+    cube = Cube(kept & (1 << parts.total) - 1, lost & (1 << parts.total) - 1)
+    owner = {
+        parts.number(write.index, sector): write.index for write in case.trace.writes for sector in range(write.sectors)
+    }
+    whole = {medium: sum(1 << part for part, write in owner.items() if medium >> write & 1) for medium in legal}
+    members = [medium for medium, there in whole.items() if inside(cube, there)]
+    assert states.count(parts.whole(cube)) == len(members)

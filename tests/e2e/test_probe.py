@@ -20,6 +20,8 @@ from bob.progress import Silent
 from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import PropertyResult, Result, Verdict
+from bob.story.timeline import Fate
+from bob.witness import read
 
 pytestmark = pytest.mark.vm
 
@@ -88,7 +90,12 @@ def test_a_device_that_drops_flushes_turns_a_green_cell_red(tmp_path: Path) -> N
     honest = ask(tmp_path / "honest", "directory-op", mkfs=mkfs, budget=30)
     assert cells(honest)["directory-op"].verdict is Verdict.HOLDS
     planted = ask(tmp_path / "planted", "directory-op", mkfs=mkfs, options="data=ordered,barrier=0", budget=30)
-    assert cells(planted)["directory-op"].verdict is Verdict.FAILS
+    found = cells(planted)["directory-op"]
+    assert found.verdict is Verdict.FAILS
+    assert found.witness is not None
+    line = read(tmp_path / "planted" / found.witness).timeline
+    assert line.causes, "of so few states each neighbour is known"
+    assert not any(one.fate is Fate.DURABLE for one in line.writes if one.decides)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from bob.progress import Silent
 from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import Verdict
+from bob.story.timeline import Fate
 from bob.trial import try_out
 from bob.witness import read
 from bob.workload.history import simulate
@@ -67,6 +68,10 @@ def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_pa
     assert [(one.confirmed, one.evidence) for one in again] == [(3, tried.answers[0].ways[0].evidence)]
     called = [event for event in read(path).timeline.events if getattr(event, "number", 0) == 1]
     assert [event.end is not None for event in called] == [True]  # the write had returned
+    without_name, empty = (read(tmp_path / "run" / witness).timeline for witness in tried.witnesses[0])
+    assert not without_name.causes, "with the commit block that is missing, /a is there, and empty"
+    [decisive] = [one for one in empty.writes if one.decides]
+    assert decisive.fate is Fate.LOST and "commit block" in decisive.what
     with pytest.raises(StoreError, match="is the run of a quick question"):
         judge_again(tmp_path / "run")
 

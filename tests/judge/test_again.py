@@ -16,6 +16,7 @@ from bob.judge.again import judge_again
 from bob.judge.verdicts import Bench
 from bob.result import Verdict, from_json, to_json
 from bob.store import RunDirectory, workload_to_json
+from bob.witness import read
 from bob.workload.operations import Workload
 
 WORKLOADS = [replace(samples.WORKLOAD, name=name) for name in ("one", "two")]
@@ -70,7 +71,8 @@ def test_what_was_observed_is_judged(tmp_path: Path) -> None:
     assert cell.verdict is Verdict.FAILS
     assert [workload.verdict for workload in cell.workloads] == [Verdict.HOLDS, Verdict.FAILS]
     assert cell.witness is not None
-    assert (run.path / cell.witness).is_file()
+    # Without the loss of its commit block, which is write 3, it is the complete state, of which all is there.
+    assert read(run.path / cell.witness).timeline.causes == {3}
     assert result.run.seed == 2**60
     assert from_json(run.result()) == result
     assert to_json(judge_again(run.path)) == run.result()

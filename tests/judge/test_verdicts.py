@@ -53,7 +53,7 @@ def judged(*arguments: object, **more: object) -> Judged:
 def test_what_is_in_order_holds() -> None:
     found = judged([(FIRST, 0), (LAST, 1), (CrashState(1), 2)], [NOTHING, ALL, ONE])
     assert found.evidence is None
-    assert found.result == WorkloadResult("w", "natural", Verdict.HOLDS, COVERAGE)
+    assert found.result == WorkloadResult("w", "natural", Verdict.HOLDS, replace(COVERAGE, explored_writes=8))
 
 
 def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
@@ -68,6 +68,29 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert found.evidence.violation.evidence.startswith(
         "operation 2 (create /n) is there, but nothing of the earlier operation 1 (write /a 0 4096) (bytes 0 to 4,096"
     )
+
+
+def test_what_does_not_mount_is_not_among_the_explored() -> None:
+    states = [Seen(FIRST, 0, 1, 1), Seen(LAST, 1, 1, 1), Seen(CrashState(1), 2, 40, 6)]
+    found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes"))
+    assert found.result.verdict is Verdict.HOLDS
+    assert found.result.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
+    assert cell(ORDER, [found.result], None).states == found.result.states
+
+
+def test_only_what_is_known_and_mounts_satisfies_a_property() -> None:
+    torn, unseen, refused = CrashState(1, (2,)), CrashState(1, (3,)), CrashState(1, (4,))
+    states = [(FIRST, 0), (LAST, 1), (torn, 2), (refused, 3), (CrashState(1), None)]
+    made = bench(states, [NOTHING, ALL, OUT_OF_ORDER, UNMOUNTABLE])
+    asked = {state: (made.satisfies(ORDER, state), made.satisfies(None, state)) for state, _outcome in states}
+    assert asked == {
+        FIRST: (True, True),
+        LAST: (True, True),
+        torn: (False, True),
+        refused: (False, False),
+        CrashState(1): (False, False),
+    }
+    assert not made.satisfies(ORDER, unseen)
 
 
 def test_violations_are_all_legal_states_that_are_spoken_for() -> None:

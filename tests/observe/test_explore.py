@@ -12,6 +12,7 @@ import pytest
 import samples_of_runs as samples
 
 from bob.config import DEFAULT_AUDIT, Configuration
+from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
@@ -235,7 +236,7 @@ def test_everything_is_explored() -> None:
     assert len({one.state for one in seen.states}) == 9
     assert sum(told) == 9
     assert len(set(agent.states)) == 9
-    for (state, outcome, _count), image in zip(seen.states, agent.states, strict=True):
+    for (state, outcome, _count, _whole), image in zip(seen.states, agent.states, strict=True):
         wanted = bytearray(samples.BASE.image())
         for sector, data in plan.runs(state):
             wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
@@ -422,6 +423,51 @@ def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> No
     assert spoken_for <= there_are
     assert spoken_for == there_are  # with the controls, the least budget suffices here
     assert seen.coverage.exhaustive == "sectors"
+    assert whole_of(seen) == there_are_whole(alone)
+
+
+def whole_of(seen: Observed) -> Counter[str]:
+    """How many states of whole writes are counted for each outcome."""
+    counted: Counter[str] = Counter()
+    for one in seen.states:
+        assert 0 <= one.whole_states <= one.states
+        counted[repr(seen.findings.observation(one.outcome or 0))] += one.whole_states
+    return counted
+
+
+def there_are_whole(alone: Observed) -> Counter[str]:
+    """The same, where each state was mounted and speaks for itself."""
+    whole = [one for one in alone.states if not one.state.torn]
+    assert len(whole) == 5
+    return Counter(repr(alone.findings.observation(one.outcome or 0)) for one in whole)
+
+
+@pytest.mark.parametrize("budget", range(1, 6))
+def test_what_is_next_to_the_easiest_states_is_known_and_not_counted(budget: int) -> None:
+    seen, _told, plan = explored(FakeAgent(), budget=budget, predicting=True)
+    alone, _told, _plan = explored(FakeAgent())
+    outcomes = {one.state: one.outcome for one in seen.states}
+    right = {one.state: alone.findings.observation(one.outcome or 0) for one in alone.states}
+    assert len(outcomes) == len(seen.states), "no state is there twice"
+    for outcome in {one.outcome for one in seen.states if one.states}:
+        easiest = min((one.state for one in seen.states if one.outcome == outcome), key=departure)
+        for _write, state in (pair for group in Neighbours(plan.points).groups(easiest) for pair in group):
+            assert seen.findings.observation(outcomes[state] or 0) == right[state], "all courses are known here"
+    assert sum(one.states for one in seen.states) == 9
+
+
+@pytest.mark.parametrize("budget", range(1, 12))
+def test_states_of_whole_writes_are_counted_where_not_all_were_divided(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "MOST_PARTS", 0)
+    alone, _told, _plan = explored(FakeAgent())
+    seen, _told, _plan = explored(FakeAgent(), budget=budget, predicting=True)
+    assert (seen.lost, seen.coverage.exhaustive) == (None, None)
+    counted, there_are = whole_of(seen), there_are_whole(alone)
+    assert counted <= there_are
+    # Of an outcome that some state has shown each state is known, as it takes the same course here.
+    assert counted == Counter({told: count for told, count in there_are.items() if told in counted})
 
 
 def test_a_budget_that_ends_is_no_claim() -> None:

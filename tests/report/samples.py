@@ -73,7 +73,7 @@ def sixteen() -> Result:
 
 
 def _like(name: str, verdict: Verdict | None) -> PropertyResult:
-    some = States(812, 4096, 2**88, None)
+    some = States(812, 4096, 2**88, None, 0, 700)
     match verdict:
         case Verdict.FAILS:
             return cell(name, verdict, some, evidence=EVIDENCE, witness=f"witnesses/{name}.json")
@@ -86,9 +86,12 @@ def _like(name: str, verdict: Verdict | None) -> PropertyResult:
 
 def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
     """All thirteen cells, one of each kind at least."""
-    some, all_whole = States(812, 4096, 2**88, None, 203), States(2400, 212, 2**61, "writes", 900)
+    some = States(812, 4096, 2**88, None, 203, 700)
+    all_whole = States(2**58, 212, 2**61, "writes", 900, 212, 9)
     cells = {
-        "single-sector-overwrite": cell("single-sector-overwrite", Verdict.HOLDS, States(64, 16, 64, "sectors", 64)),
+        "single-sector-overwrite": cell(
+            "single-sector-overwrite", Verdict.HOLDS, States(64, 16, 64, "sectors", 64, 16)
+        ),
         "single-sector-append": cell("single-sector-append", Verdict.HOLDS, all_whole),
         "single-block-overwrite": cell(
             "single-block-overwrite",
@@ -149,7 +152,7 @@ def result(*names: str) -> Result:
 def finer(rows: Rows, *names: str) -> Result:
     """A run over all of these rows: every fifth fails with one of two finishes, the first one is unknown."""
     properties = [probe.property for probe in probes_of(rows)]
-    some = States(812, 4096, 2**88, None, 203)
+    some = States(812, 4096, 2**88, None, 203, 700)
     cells = []
     for place, prop in enumerate(properties):
         verdict = Verdict.UNKNOWN if not place else Verdict.HOLDS if place % 5 else Verdict.FAILS

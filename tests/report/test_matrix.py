@@ -6,10 +6,12 @@ import io
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from bob.probe_files import probe_names
-from bob.report.counts import compact, explored, plural, size
+from bob.report.counts import compact, explored, plural, share, size, torn_states, whole_states
 from bob.report.matrix import matrix
 from bob.report.overview import print_overview
 from bob.report.rows import FAMILIES
@@ -62,7 +64,7 @@ def test_few_configurations_have_their_names() -> None:
     assert lines[0].split() == ["ext4-ordered", "btrfs"]
     assert lines[2].split() == ["single-sector-overwrite", "·", "·"]
     assert lines[4].split() == ["single-block-overwrite", "×", "×"]
-    assert lines[-1] == "× fails   · holds as far as explored   ? unknown   – skipped"
+    assert lines[-1] == "× fails   · holds in what was explored (no proof)   ? unknown   – skipped"
 
 
 def test_sixteen_configurations_fit_eighty_columns() -> None:
@@ -81,21 +83,81 @@ def test_compact(count: int, text: str) -> None:
     assert compact(count) == text
 
 
+HUGE = 2**12321
+
+
 @pytest.mark.parametrize(
-    ("states", "text"),
+    ("states", "whole", "torn", "phrase"),
     [
-        (States(812, 4096, 4096), "812/4,096"),
-        (States(812, 4096, 2**88), "812/2^88"),
-        (States(64, 16, 64, "sectors"), "all 64"),
-        (States(2400, 212, 2**61, "writes"), "2,400/2^61 (all whole)"),
-        (States(2**61 - 1, 212, 2**61, "writes"), "2^60/2^61 (all whole)"),
-        (States(5 * 2**58, 212, 2**60 + 1), "2^60/2^61"),
-        (States(0, 16, 64), "0/64"),
-        (States(), ""),
+        (
+            States(812, 4096, 2**88, None, 0, 700),
+            *("700 of 4,096", "< 0.1 %", "700 of 4,096 whole states, < 0.1 % of the torn ones"),
+        ),
+        (
+            States(64, 16, 64, "sectors", 0, 16),
+            *("all 16", "all", "all 16 whole states, all of the torn ones"),
+        ),
+        (
+            States(16, 16, 16, "sectors", 0, 16),
+            *("all 16", "", "all 16 states"),
+        ),
+        (
+            States(212, 212, 2**61, "writes", 0, 212),
+            *("all 212", "none", "all 212 whole states, none of the torn ones"),
+        ),
+        (
+            States(2**58 + 212, 212, 2**61, "writes", 0, 212),
+            *("all 212", "12 %", "all 212 whole states, 12 % of the torn ones"),
+        ),
+        (
+            States(HUGE - 2**40, 2**40, HUGE, None, 0, 2**39),
+            *("50 % of 2^40", "> 99 %", "50 % of 2^40 whole states, > 99 % of the torn ones"),
+        ),
+        (
+            States(HUGE // 1000, HUGE // 10**6, HUGE, None, 0, 2**30),
+            *("2^30 of 2^12301", "0.1 %", "2^30 of 2^12301 whole states, 0.1 % of the torn ones"),
+        ),
+        (
+            States(4090, 4096, 2**88, None, 0, 4090, 6, 6),
+            *("all 4,090 that mount; 6 do not", "none"),
+            "all 4,090 whole states that mount, none of the torn ones; 6 do not mount",
+        ),
+        (
+            States(4090, 4097, 2**88, None, 0, 4090, 6, 6),
+            *("4,090 of 4,097; 6 do not mount", "none"),
+            "4,090 of 4,097 whole states, none of the torn ones; 6 do not mount",
+        ),
+        (
+            States(4096, 4096, 2**88, "writes", 0, 4096, 9, 0),
+            *("all 4,096", "none", "all 4,096 whole states, none of the torn ones; 9 do not mount"),
+        ),
+        (
+            States(0, 16, 64, None, 0, 0),
+            *("0 of 16", "none", "0 of 16 whole states, none of the torn ones"),
+        ),
+        (States(), "", "", ""),
+        # Results that are older than the count.
+        (States(812, 4096, 2**88), "some of 4,096", "", "some of 4,096 whole states"),
+        (
+            States(2**60 + 212, 212, 2**61 + 212, "writes"),
+            *("all 212", "50 %", "all 212 whole states, 50 % of the torn ones"),
+        ),
     ],
 )
-def test_explored(states: States, text: str) -> None:
-    assert explored(states) == text
+def test_how_much_was_explored(states: States, whole: str, torn: str, phrase: str) -> None:
+    assert (whole_states(states), torn_states(states), explored(states)) == (whole, torn, phrase)
+
+
+@given(st.integers(0, 3000), st.integers(1, 3000))
+def test_a_share_says_all_and_none_only_where_it_is(part: int, every: int) -> None:
+    part = min(part, every)
+    told = share(part, every)
+    assert (told == "all") == (part == every)
+    assert (told == "none") == (part == 0)
+    if told[0].isdigit():
+        number = float(told.removesuffix(" %"))
+        assert number <= 100 * part / every < number + (0.1 if number < 1 else 1) + 1e-9
+    assert share(part << 9000, every << 9000) == told
 
 
 @pytest.mark.parametrize(

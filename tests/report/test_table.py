@@ -78,7 +78,6 @@ def test_without_findings_there_is_nothing_but_the_table() -> None:
     text = printed(with_cells(Verdict.HOLDS, Verdict.HOLDS))
     assert "×" not in text
     assert "bob replay" not in text
-    assert "all whole" not in text
 
 
 def test_unmountable_states_are_not_a_row() -> None:

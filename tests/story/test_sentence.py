@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bob.judge.idempotence import OF_RECOVERY
@@ -81,6 +83,72 @@ def test_what_had_returned() -> None:
 
 
 def test_what_does_not_mount_and_what_recovery_does() -> None:
-    lost = written(6.2, Fate.LOST, COMMIT, "journal")
+    lost = decisive(written(6.2, Fate.LOST, COMMIT, "journal"))
     assert told(lost, question=None) == f"The {COMMIT} of 6.2 s was lost, and the file system could not be mounted."
     assert told(lost, question=OF_RECOVERY).startswith(f"The {COMMIT} of 6.2 s was lost as recovery was under way")
+
+
+def decisive(one: Written) -> Written:
+    return replace(one, decides=True)
+
+
+TABLE = "inode table (inode 12: /d/n)"
+
+
+def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
+    """Once: "The superblock of 30.8 s was lost"."""
+    superblock = written(30.8, Fate.LOST, "superblock", "superblock")
+    line = Timeline((superblock, decisive(data(30.9, Fate.LOST))), 40.0)
+    assert sentence(line, OPERATIONS, None, "exists  /a") == (
+        "The data of operation 1 in /a of 30.9 s was lost, and «exists /a» does not hold."
+    )
+
+
+def test_a_write_that_was_kept_can_be_the_one() -> None:
+    """Once: "the commit block was lost"."""
+    events = [written(0.3, Fate.LOST, COMMIT, "journal"), decisive(written(5.2, Fate.KEPT, TABLE, "metadata"))]
+    assert told(*events, question=Question((2,))) == (
+        f"When the power failed, the {TABLE} of 5.2 s was on the disk already, though not flushed: "
+        "«create /d/n» is there only in part."
+    )
+    assert told(*events).endswith(
+        f"{FIRST} is not there: the {TABLE} of 5.2 s was on the disk already, though not flushed."
+    )
+
+
+def test_a_block_without_a_name_is_told_by_its_place() -> None:
+    """Once: "The unknown of 92.2 s was lost"."""
+    event = decisive(written(92.2, Fate.LOST, "unknown", "unknown"))
+    assert told(event, question=None).startswith("The write of 512 bytes at sector 8 of 92.2 s was lost, and")
+
+
+@pytest.mark.parametrize("question", [None, ORDERED, Question((1,)), Question((2,), returned=2), OF_RECOVERY])
+def test_where_no_write_is_known_to_make_the_difference_none_is_blamed(question: Question | None) -> None:
+    events = [
+        written(0.3, Fate.LOST, COMMIT, "journal"),
+        written(0.4, Fate.LOST, "superblock", "superblock"),
+        written(5.2, Fate.KEPT, TABLE, "metadata"),
+    ]
+    text = told(*events, question=question)
+    assert "2 were lost and 1 was on the disk (bob cannot say which of them makes the difference)" in text
+    assert COMMIT not in text and "superblock" not in text
+    assert f"{TABLE} of 5.2 s was on the disk" not in text
+
+
+def test_where_several_would_do_they_are_named_and_no_choice_is_made() -> None:
+    events = [decisive(written(k + 1.0, Fate.LOST, f"block {k}", "metadata")) for k in range(5)]
+    assert told(*events[:2], question=None) == (
+        "The block 0 of 1.0 s was lost and the block 1 of 2.0 s was lost (bob cannot say which: any one of them "
+        "taken back is enough), and the file system could not be mounted."
+    )
+    assert "the block 2 of 3.0 s was lost and 2 more like these (bob cannot say which" in told(*events, question=None)
+
+
+def test_where_nothing_was_lost() -> None:
+    assert told(COMMITTED, question=None).startswith("Nothing that the disk had been sent was lost, and")
+
+
+def test_the_only_write_that_was_pending_is_named_and_not_blamed() -> None:
+    assert told(written(6.2, Fate.LOST, COMMIT, "journal"), question=None).startswith(
+        f"Of the writes that were not flushed 1 was lost, the {COMMIT} of 6.2 s, and"
+    )

@@ -98,6 +98,39 @@ def test_data_that_follow_each_other_are_told_together() -> None:
     assert (one.count, one.sectors, one.operations, one.fate) == (5, 40, (1,), Fate.LOST)
 
 
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.integers(), st.sets(st.integers(0, 9)))
+def test_writes_that_decide_are_told_by_themselves(case: Case, seed: int, wanted: set[int]) -> None:
+    points = growth_points(case.trace, case.model)
+    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    causes = wanted & set(points[state.point].pending)
+    line = timeline(case.trace, points[state.point], state, NAMES, causes)
+    assert line.causes == causes
+    assert all(one.count == 1 for one in line.writes if one.decides)
+    document = to_json(line)
+    assert from_json(json.loads(json.dumps(document))) == line
+    assert sum("decides" in event for event in document["events"]) == len(causes)
+
+
+def test_of_many_writes_of_one_kind_those_that_decide_stand_alone() -> None:
+    writes = tuple(
+        Write(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(900)) for number in range(400)
+    )
+    trace = replace(
+        samples.TRACE,
+        writes=writes,
+        flushes=(),
+        start=samples.at(0),
+        end=samples.at(899),
+        device_sectors=(1000,),
+        marks=(),
+    )
+    [point] = growth_points(trace, samples.plan().composer.model)
+    line = timeline(trace, point, CrashState(0), NAMES, {7, 300})
+    assert sorted(one.count for one in line.writes) == [1, 1, 398]
+    assert line.causes == {7, 300}
+
+
 @pytest.mark.parametrize(
     "damaged", [None, {}, {"events": [{"event": "written"}], "crash": 1, "left_out": 0}, {"events": 3, "crash": 1}]
 )

@@ -149,8 +149,8 @@ def _in_vain(cell: PropertyResult) -> str:
     tried = ", ".join(finishes[:_FINISHES])
     more = f" and {len(finishes) - _FINISHES} more" if len(finishes) > _FINISHES else ""
     part = explored(cell.states)
-    seen = f"{part} crash states explored in vain, in" if part else "nothing found in"
-    return f"holds: {seen} {plural(len(cell.workloads), 'workload')} finished by {tried}{more}"
+    seen = f"; explored in vain: {part}" if part else ""
+    return f"holds: nothing found in {plural(len(cell.workloads), 'workload')} finished by {tried}{more}{seen}"
 
 
 def _settings(result: Result) -> dict[str, str]:
