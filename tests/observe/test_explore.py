@@ -92,8 +92,8 @@ class FakeAgent:
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
+        assert exempt in (None, []), "no log was declared"
         self.tells_left = exempt is not None
-        assert not exempt
         assert recovery["fs"] == "ext4"
         assert recovery["options"] == "data=ordered"
         self.payload = blob
@@ -135,11 +135,10 @@ class FakeAgent:
             for number in range(known, len(self.outcomes))
         ]
         header = {"outcomes": numbers, "new_outcomes": found, "chunks": [32 * SECTOR_BYTES] * len(found)}
-        nothing: list[list[int]] = [[] for _ in states] if self.tells_left else []
-        header |= {"left": nothing, "elsewhere": nothing}
         if not self.reads:
-            return {**header, "traces": [], "sectors_read": []}, new
+            return {**header, "traces": [], "sectors_read": [], "left": [], "elsewhere": []}, new
         header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts}
+        header |= {name: [[] for _ in states] if self.tells_left else [] for name in ("left", "elsewhere")}
         return header, new + b"".join(traces)
 
     def examine(self, blob: bytes, states: list[list[int]]) -> tuple[dict[str, Any], bytes]:
@@ -305,6 +304,11 @@ def built(plan: Plan, state: CrashState) -> bytearray:
     return image
 
 
+def is_new(image: bytes | bytearray) -> bool:
+    """Whether the operation's data is there; what was there before begins with the same letter."""
+    return image[DATA * SECTOR_BYTES :].startswith(b"<op")
+
+
 class Troubled(FakeAgent):
     """Its checker finds fault where the commit block is there, and where it is not if ``always``; its kernel warns of
     what has new data, in numbers of its own."""
@@ -318,7 +322,7 @@ class Troubled(FakeAgent):
     def observe(self, blob: bytes, **arguments: Any) -> tuple[dict[str, Any], bytes]:
         known = len(self.states)
         header, contents = super().observe(blob, **arguments)
-        numbers = [int(image[DATA * SECTOR_BYTES] == ord("<")) for image in self.states[known:]]
+        numbers = [int(is_new(image)) for image in self.states[known:]]
         new = [("kernel-message", "EXT4-fs error: inode 7")] if any(numbers) and not self.told else []
         self.told |= any(numbers)
         return {**header, "complaints": numbers, "new_complaints": new}, contents
@@ -333,7 +337,7 @@ def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.Monkey
     images = {number: built(plan, one.state) for number, one in enumerate(seen.states)}
     warned = {one.state for one in seen.troubles if one.kind == "kernel-message"}
     mounted = images.keys() - seen.predicted
-    assert warned == {number for number in mounted if images[number][DATA * SECTOR_BYTES] == ord("<")}
+    assert warned == {number for number in mounted if is_new(images[number])}
     assert warned
     faulty = [one for one in seen.troubles if one.kind == "checker"]
     assert faulty
