@@ -18,6 +18,8 @@ CUT = "[ cut here ]"
 """The line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)."""
 WARNED = "WARNING: "
 """So begins the next one (__warn in kernel/panic.c)."""
+SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")
+"""How often the kernel did not say something (lib/ratelimit.c): of what it did say there is a line."""
 CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"
 """What is warned of once only is warned of again after 1 is written to this (kernel/panic.c)."""
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
@@ -41,7 +43,9 @@ class Complaints:
 
     def unexpected(self, lines: list[str]) -> list[str]:
         """Those of these lines of the kernel's log that are not normal for a disk after a crash."""
-        lines = [self._device_name.sub("loop", line) for line in lines if CUT not in line]
+        lines = [
+            self._device_name.sub("loop", line) for line in lines if CUT not in line and not SUPPRESSED.search(line)
+        ]
         return [line for line in lines if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
