@@ -38,7 +38,7 @@ SEEN = samples.observed(
     (samples.FIRST, 0),
     (samples.LAST, 1),
     (samples.CrashState(1), 2),
-    (samples.CrashState(0), 3),
+    (samples.CrashState(0, (2,)), 3),
     found=[samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE],
 )
 

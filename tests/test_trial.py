@@ -76,7 +76,7 @@ def test_the_witness_is_of_the_recording_that_shows_it(tmp_path: Path, monkeypat
     paths = [path for witnesses in tried.witnesses for path in witnesses]
     assert paths == ["witnesses/expectation-1-1.json", "witnesses/expectation-2-1.json"]
     assert {finish_of(folder / path) for path in paths} == {"fsync /"}
-    assert (tried.states.explored, tried.states.legal_sectors) == (12, 2**71)
+    assert (tried.states.explored, tried.states.unmountable, tried.states.legal_sectors) == (11, 1, 2**71)
     assert [part.unmountable.states for part in tried.finishes] == [0, 1]
     assert (tried.unmountable.states, tried.unmountable.witness) == (1, "witnesses/unmountable.json")
     assert finish_of(folder / "witnesses/unmountable.json") == "fsync /"

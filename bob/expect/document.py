@@ -26,6 +26,7 @@ from bob.result import (
     unmountable_from_json,
 )
 from bob.store import finish_from_json, finish_to_json, workload_from_json, workload_to_json
+from bob.trace.completion import Completion
 from bob.workload.operations import At, Finish, Workload
 
 SCHEMA = "bob.try/1"
@@ -144,7 +145,11 @@ def from_json(document: Mapping[str, Any]) -> Tried:
         return Tried(
             run=run_from_json(document["run"]),
             environment=environment_from_json(document["environment"]),
-            model=DeviceModel(WriteCache(model["write_cache"]), model["atomic_write_bytes"]),
+            model=DeviceModel(
+                WriteCache(model["write_cache"]),
+                model["atomic_write_bytes"],
+                Completion(model.get("completion", Completion.PROMPT)),
+            ),
             configuration=configuration_from_json(document["configuration"]),
             mount=document["effective_mount_options"],
             workload=workload,

@@ -305,8 +305,8 @@ def built(plan: Plan, state: CrashState) -> bytearray:
 
 
 def is_new(image: bytes | bytearray) -> bool:
-    """Whether the operation's data is there; what was there before begins with the same letter."""
-    return image[DATA * SECTOR_BYTES :].startswith(b"<op")
+    """Whether the operation's data is there."""
+    return image[DATA * SECTOR_BYTES :].startswith(b"[op")
 
 
 class Troubled(FakeAgent):
