@@ -138,13 +138,13 @@ class Story:
         included: each with the operations that change this file there, or else anywhere in it.
 
         What lies before the end of the initial contents, and before where any operation cuts the file off, is as it
-        was. Behind that it is zeros, or as it was.
+        was. Behind that each byte is zero, or as it was: an operation that cuts the file off may be there in part.
         """
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if any(change.covers(start) for change in self.changes) or self._is_initial(start, stop, found[start:stop]):
                 continue
-            if start >= kept and not any(found[start:stop]):
+            if start >= kept and all(byte in (0, was) for byte, was in self._beside(found, start, stop)):
                 continue
             here = frozenset(change.number for change in self.changes if change.reaches(start))
             yield start, stop, here or self.writers
@@ -173,6 +173,10 @@ class Story:
             middle = (start + stop) // 2
             yield from self._compare(number, start, middle, found[: middle - start])
             yield from self._compare(number, middle, stop, found[middle - start :])
+
+    def _beside(self, found: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Each byte of a range of ``found``, and what was there at first (0 beyond the end)."""
+        return zip(found[start:stop], self.initial[start:stop].ljust(stop - start, b"\0"), strict=True)
 
     def _is_initial(self, start: int, stop: int, found: bytes) -> bool:
         return stop <= len(self.initial) and found == self.initial[start:stop]

@@ -107,6 +107,19 @@ def test_made_up_trees_are_damage(
     assert all(damage.suspects == suspects for damage in found), found
 
 
+def test_a_truncation_that_is_there_in_part_damages_nothing_beside_it() -> None:
+    """ext4 zeroes the rest of the block before it commits the size."""
+    world = world_of("truncate /d/a 1000; create /d/new")
+    tree = dict(world.step(0).tree or {})
+    whole = tree["/d/a"].content
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:1000] + bytes(3096) + whole[4096:])
+    assert not read(world, tree).collateral
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:1000] + b"x" * 3096 + whole[4096:])
+    assert read(world, tree).collateral
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:900] + bytes(3196) + whole[4096:])
+    assert read(world, tree).collateral
+
+
 def test_a_set_that_would_have_been_refused_explains_nothing() -> None:
     """f2fs with fsync_mode=posix: the rename is not there, the create is, which would have found the name taken."""
     world = world_of("rename /d/a /d/moved; create /d/a")
