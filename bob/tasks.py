@@ -10,6 +10,7 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import UsageError
+from bob.observe.examine import Shapes
 from bob.observe.sights import Sights
 from bob.record.check import checked
 from bob.store import Observed, RunDirectory
@@ -27,7 +28,7 @@ class Task:
     """A configuration's workloads, in the order of its run directory.
 
     ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
-    the disks that were mounted for it."""
+    the disks that were mounted for it, ``shapes`` the trees that were examined."""
 
     configuration: Configuration
     model: DeviceModel
@@ -37,6 +38,7 @@ class Task:
     run: RunDirectory
     workloads: tuple[Workload, ...]
     sights: Sights = field(default_factory=dict, compare=False)
+    shapes: Shapes = field(default_factory=set, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,8 @@ def test_what_was_synced_is_there_on_a_disk_that_takes_its_time(
     assert taken.recording.completion is completion
     returned = max(mark.at.time for mark in taken.trace.marks)
     since = durable_since(taken.trace, DeviceModel())
-    data = [write for write in taken.trace.writes if b"<op0" in write.data and write.submitted.time < returned]
-    assert {text for write in data for text in (b"<op01", b"<op02") if text in write.data} == {b"<op01", b"<op02"}
+    data = [write for write in taken.trace.writes if b"[op0" in write.data and write.submitted.time < returned]
+    assert {text for write in data for text in (b"[op01", b"[op02") if text in write.data} == {b"[op01", b"[op02"}
     assert all((time := since[write.index]) is not None and time <= returned for write in data)
     [after] = observe(recording.agent, taken, [taken.last])
     assert found(after) == expected(asked, 2)
@@ -94,7 +94,7 @@ def test_both_disks_promise_the_same_of_a_file_system_that_waits(recording: Inha
             if since[write.index] is not None and write.submitted.time > taken.trace.start.time:
                 for number in range(write.sectors):
                     sectors[write.sector + number] = write.data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES]
-        promised.append({sector: b"<op" in data for sector, data in sectors.items()})
+        promised.append({sector: b"[op" in data for sector, data in sectors.items()})
     assert promised[0]
     assert promised[1] == promised[0]
     assert promised[2] == promised[0]

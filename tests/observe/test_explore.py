@@ -180,6 +180,7 @@ def explored(
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
     configuration: Configuration = samples.CONFIGURATION,
+    shapes: examine.Shapes | None = None,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
@@ -193,6 +194,7 @@ def explored(
         predicting=predicting,
         sights=sights,
         audit=audit,
+        shapes=shapes,
     )
     return seen, told, plan
 
@@ -331,7 +333,7 @@ class Troubled(FakeAgent):
 
 
 def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "EXAMINED", 10)
+    monkeypatch.setattr(examine, "DRAWN", 10)
     agent = Troubled()
     seen, _told, plan = explored(agent, predicting=True)
     images = {number: built(plan, one.state) for number, one in enumerate(seen.states)}
@@ -351,7 +353,7 @@ def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.Monkey
 
 
 def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "EXAMINED", 10)
+    monkeypatch.setattr(examine, "DRAWN", 10)
     agent = Troubled()
     agent.always = True
     seen, _told, plan = explored(agent, predicting=True)
@@ -359,10 +361,41 @@ def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyP
     assert seen.normal == (f"inode {sum(built(plan, plan.controls[0]))} is wrong",)
 
 
-def test_a_few_outcomes_are_examined_and_the_result_says_how_many() -> None:
+def test_of_trees_that_differ_in_contents_only_one_is_examined_and_the_result_says_how_many() -> None:
     agent = Troubled()
     seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.examined == (examine.EXAMINED, len({one.outcome for one in seen.states}))
+    outcomes = len({one.outcome for one in seen.states})
+    assert outcomes > 2
+    assert seen.examined == (1, outcomes)
+
+
+class Growing(FakeAgent):
+    """A file system whose tree has one more name where the operation's data is there."""
+
+    def observe(
+        self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]
+    ) -> tuple[dict[str, Any], bytes]:
+        known = len(self.outcomes)
+        header, contents = super().observe(blob, states, audit, lookups)
+        told = [json.loads(found) for found in header["new_outcomes"]]
+        for found, seen in zip(told, self.outcomes[known:], strict=True):
+            if is_new(seen):
+                found["tree"]["/y"] = {"kind": "file", "content": [], "size": 0}
+        return {**header, "new_outcomes": [json.dumps(found) for found in told]}, contents
+
+
+def test_each_shape_is_examined_once_for_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Growing()
+    shapes: examine.Shapes = set()
+    seen, _told, _plan = explored(agent, predicting=True, shapes=shapes)
+    assert seen.examined[0] == len(shapes) == 2
+    images = [is_new(image) for image in agent.examined]
+    assert sorted(images) == [False, True]
+    again, _told, _plan = explored(Growing(), predicting=True, shapes=shapes)
+    assert again.examined[0] == examine.DRAWN
+    monkeypatch.setattr(examine, "MOST_EXAMINED", 0)
+    few, _told, _plan = explored(Growing(), predicting=True)
+    assert few.examined[0] == examine.DRAWN
 
 
 @pytest.mark.parametrize("sector", [COMMIT, JOURNAL[0], DATA])
