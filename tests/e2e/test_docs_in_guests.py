@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from own_probes import own
 
 import bob.config.file_system
 from bob.config import configuration, file_systems
@@ -51,7 +52,7 @@ def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bob.config.file_system, "_FOLDER", folder)
     file_systems.cache_clear()
     try:
-        asked = ProbeRequest(configuration("minix"), ("single-sector-append",), budget=5)
+        asked = ProbeRequest(configuration("minix"), budget=5, probes=own("single-sector-append"))
         result, _run = probe(asked, tmp_path / "run", Silent())
     finally:
         file_systems.cache_clear()

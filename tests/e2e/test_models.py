@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from own_probes import own
 
 from bob.apm.clauses import clause_of
 from bob.apm.model import Status, load, save
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.vm
 def test_a_model_is_derived_confirmed_and_held_against_its_run(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "apm"
     asked = configuration("ext4", "", "data=ordered")
-    probe(ProbeRequest(asked, ("single-block-overwrite",), budget=60), run, Silent())
+    probe(ProbeRequest(asked, budget=60, probes=own("single-block-overwrite")), run, Silent())
 
     assert bob(["apm", "derive", "--witnesses", "--out", str(out), "--quiet", str(run)]) == 0
     model = load(out / "ext4-ordered.json")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from own_probes import own
 
 from bob.config import configuration
 from bob.errors import UsageError
@@ -55,15 +56,16 @@ def ask(
     budget: int = 60,
     watch: Watch | None = None,
 ) -> Result:
-    """Probe ext4 for ``properties``."""
-    request = ProbeRequest(configuration("ext4", mkfs, options), properties, budget=budget)
+    """Probe ext4 for ``properties``, each by the workloads of its own file."""
+    request = ProbeRequest(configuration("ext4", mkfs, options), budget=budget, probes=own(*properties))
     result, path = probe(request, out, watch or Watch())
     assert path == out
     return result
 
 
 def cells(result: Result) -> dict[str, PropertyResult]:
-    return {cell.name: cell for cell in result.configurations[0].properties}
+    """The cells by the shipped property's name."""
+    return {cell.name.removeprefix("my-"): cell for cell in result.configurations[0].properties}
 
 
 def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(t
     found = cells(result)
     assert found["single-sector-overwrite"].verdict is Verdict.HOLDS
     assert found["single-block-overwrite"].verdict is Verdict.FAILS
-    assert watch.cells == ["single-sector-overwrite", "single-block-overwrite"]
+    assert watch.cells == ["my-single-sector-overwrite", "my-single-block-overwrite"]
     assert found["single-sector-overwrite"].states.explored > 0
 
     witness = found["single-block-overwrite"].witness

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from own_probes import own
 
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet, configuration
@@ -34,7 +35,7 @@ def cell(column: ConfigurationResult) -> PropertyResult:
 def test_every_kind_of_file_system(tmp_path: Path) -> None:
     impossible = configuration("xfs", device=16 * 1024 * 1024, name="too small")
     chosen = ConfigurationSet("kinds", "", (*map(configuration, KINDS), impossible))
-    request = ProbeRequest(chosen.configurations[0], ("single-block-append",), budget=12)
+    request = ProbeRequest(chosen.configurations[0], budget=12, probes=own("single-block-append"))
     result, run = matrix(chosen, request, tmp_path / "run", Silent())
     columns = {column.name: column for column in result.configurations}
     assert tuple(columns) == (*KINDS, "too small")
@@ -71,7 +72,10 @@ def table(result: Result) -> list[ConfigurationResult]:
 def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text('[[configurations]]\nfs = "ext4"\n[[configurations]]\nfs = "ext3"\n')
-    options = ["--set", str(file), "--property", "single-sector-append", "--budget", "15", "--quiet"]
+    mine = tmp_path / "mine.toml"
+    shipped = (Path(__file__).parents[2] / "probes" / "single-sector-append.toml").read_text()
+    mine.write_text(shipped.replace('name = "single-sector-append"', 'name = "mine"', 1))
+    options = ["--set", str(file), "--probe", str(mine), "--budget", "15", "--quiet"]
     command = [sys.executable, "-m", "bob", "matrix", *options, "--out"]
     killed = subprocess.Popen([*command, str(tmp_path / "killed")], start_new_session=True)
     second = MatrixDirectoryOf(tmp_path / "killed", 1)
