@@ -129,7 +129,9 @@ def _asking(rows: Rows, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple
     operations."""
     probes = probes_of(rows)
     properties = [probe.property for probe in probes if probe.property.name in names]
-    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
+    # Those of the property's own probe first: of witnesses that are alike the first is kept.
+    ordered = sorted(probes, key=lambda probe: probe.property.name not in names)
+    every = distinct(_possible((workload for probe in ordered for workload in probe.workloads), lacks))
     if len(properties) == len(probes):
         return tuple(every)
     histories = ((workload, simulate(workload)[0]) for workload in every)
