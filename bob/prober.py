@@ -129,13 +129,14 @@ def _asking(rows: Rows, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple
     operations."""
     probes = probes_of(rows)
     properties = [probe.property for probe in probes if probe.property.name in names]
-    # Those of the property's own probe first: of witnesses that are alike the first is kept.
-    ordered = sorted(probes, key=lambda probe: probe.property.name not in names)
-    every = distinct(_possible((workload for probe in ordered for workload in probe.workloads), lacks))
+    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
     if len(properties) == len(probes):
         return tuple(every)
     histories = ((workload, simulate(workload)[0]) for workload in every)
-    return tuple(workload for workload, history in histories if any(questions(prop, history) for prop in properties))
+    asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
+    # Those of the properties' own probes first: of witnesses that are alike the first is kept.
+    own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
+    return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
 
 
 def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
@@ -336,10 +337,14 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
     """``workloads`` without those that are the same but for their names, in order."""
     seen: dict[object, Workload] = {}
     for workload in workloads:
-        finish = workload.finish
-        key = (workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at)
-        seen.setdefault(key, workload)
+        seen.setdefault(recorded_as(workload), workload)
     return list(seen.values())
+
+
+def recorded_as(workload: Workload) -> object:
+    """All of a workload that its recording depends on, which is all but its names."""
+    finish = workload.finish
+    return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at
 
 
 def now() -> str:
