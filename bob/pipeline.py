@@ -367,7 +367,6 @@ class Pipeline:
             seed=task.seed,
             audit=task.audit,
             sights=task.sights,
-            shapes=task.shapes,
             observed=lambda states: self._tell(title, states, told),
         )
 

@@ -10,7 +10,6 @@ from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.errors import UsageError
-from bob.observe.examine import Shapes
 from bob.observe.sights import Sights
 from bob.record.check import checked
 from bob.store import Observed, RunDirectory
@@ -28,7 +27,7 @@ class Task:
     """A configuration's workloads, in the order of its run directory.
 
     ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
-    the disks that were mounted for it, ``shapes`` the trees that were examined."""
+    the disks that were mounted for it."""
 
     configuration: Configuration
     model: DeviceModel
@@ -38,7 +37,6 @@ class Task:
     run: RunDirectory
     workloads: tuple[Workload, ...]
     sights: Sights = field(default_factory=dict, compare=False)
-    shapes: Shapes = field(default_factory=set, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

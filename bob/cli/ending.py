@@ -50,6 +50,13 @@ def catch_signals() -> None:
     threading.excepthook = lambda failed: None if failed.exc_value is None else _internal(failed.exc_value)
 
 
+def ignore_signals() -> None:
+    """Let no signal change the exit code any more: as Python ends it gives signals back to the kernel, which kills."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_IGN)
+
+
 def exit_code(command: Callable[[], object]) -> int:
     """Run ``command``; whatever comes of it, tell it on stderr, and return the exit code."""
     try:

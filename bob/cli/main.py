@@ -11,7 +11,7 @@ from click.shell_completion import shell_complete
 
 from bob import __version__
 from bob.cli.commands import LazyCommands
-from bob.cli.ending import catch_signals, exit_code
+from bob.cli.ending import catch_signals, exit_code, ignore_signals
 from bob.memory import give_back_what_is_freed
 
 COMMANDS = {
@@ -102,7 +102,9 @@ def main() -> None:
     """The entry point."""
     catch_signals()
     give_back_what_is_freed()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    ignore_signals()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """A closer look at some crash states that mount: the file system's checker, and the removal of all that is there.
 
-Each takes as long as many mounts. A checker looks at what holds a tree together, not at what is in the files: so of a
-configuration each *shape* is examined once, that is, each distinct tree but for the contents of its files; and of each
-workload one outcome more, drawn by the seed. Each is examined in the state that is easiest to explain. The result says
-how many outcomes were examined, of how many.
+Each takes as long as many mounts, so a few outcomes of each workload are examined, drawn by the seed, each in the state
+that is easiest to explain. A checker looks at what holds a tree together, not at what is in the files: so no two of
+them have the same *shape*, that is, trees that differ in the contents of files only. The result says how many outcomes
+were examined, of how many, counting those with the shape of one that was.
 """
 
 from __future__ import annotations
@@ -17,21 +17,17 @@ from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Session
 from bob.store import Troubled, alike
 
-DRAWN = 1
-"""So many outcomes of a workload are examined whatever their shapes are."""
-MOST_EXAMINED = 12
-"""Of a workload with more new shapes than this the others are left to the next one."""
+MOST_EXAMINED = 2
+"""So many outcomes of a workload are examined at most."""
 CONTENTS = ("content", "xattrs", "mtime")
 """What a shape leaves out of a name."""
-
-Shapes = set[tuple[str, str]]
-"""The shapes that were examined, each with the name of its base. Threads share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """What is wrong with states that mounted, by their indexes; ``normal`` is what is wrong, too, where no write of the
-    recording was lost or kept, which no crash has done. ``outcomes`` were examined out of ``of``."""
+    recording was lost or kept, which no crash has done. ``outcomes``, out of ``of``, have the shape of one that was
+    examined."""
 
     troubles: tuple[Troubled, ...]
     normal: tuple[str, ...]
@@ -39,19 +35,17 @@ class Examined:
     of: int
 
 
-def examined(session: Session, rounds: Rounds, plan: Plan, seed: int, base: str, known: Shapes) -> Examined:
+def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examined:
     """Examine some outcomes of ``rounds``, which are settled; with it, what the kernel said of each that was mounted.
 
-    ``known`` are the shapes that were examined over ``base`` and others; the new ones will be in it. Raises as
-    :meth:`Session.examine` does.
+    Raises as :meth:`Session.examine` does.
     """
     there = [number for number in rounds.easiest() if _is_whole(session, rounds.outcomes[number])]
-    drawn = Random(f"{seed} examined").sample(there, min(DRAWN, len(there)))
-    new: dict[tuple[str, str], int] = {}
-    for number in (*drawn, *there):
-        new.setdefault((base, _shape(session, rounds.outcomes[number])), number)
-    fresh = [shape for shape in new if shape not in known][:MOST_EXAMINED]
-    chosen = sorted({*drawn, *(new[shape] for shape in fresh)})
+    by_shape: dict[str, list[int]] = {}
+    for number in Random(f"{seed} examined").sample(there, len(there)):
+        by_shape.setdefault(_shape(session, rounds.outcomes[number]), []).append(number)
+    alike_in_shape = list(by_shape.values())[:MOST_EXAMINED]
+    chosen = sorted(several[0] for several in alike_in_shape)
     composer = plan.composer
     deltas = [composer.delta(rounds.states[number]) for number in chosen]
     found = session.examine(deltas, composer.payload_since(0)) if chosen else []
@@ -63,12 +57,11 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int, base: str,
         control = rounds.states.index(pristine) if pristine in rounds.states else None
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]
         usual += [rounds.complaints[control]] if control in rounds.complaints else []
-    known.update(fresh)
     normal = {alike(complaint): complaint.words for complaint in usual}
     return Examined(
         tuple(Troubled(number, *complaint) for number, complaint in wrong if alike(complaint) not in normal),
         tuple(sorted({normal[alike(complaint)] for _number, complaint in wrong if alike(complaint) in normal})),
-        len(chosen),
+        sum(map(len, alike_in_shape)),
         len(there),
     )
 

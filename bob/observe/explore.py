@@ -14,7 +14,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.loss import GuestLost
-from bob.observe.examine import Examined, Shapes, examined
+from bob.observe.examine import Examined, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
 from bob.observe.rounds import Mispredicted, Rounds
@@ -40,7 +40,6 @@ def explore(
     audit: float = DEFAULT_AUDIT,
     predicting: bool = True,
     sights: Sights | None = None,
-    shapes: Shapes | None = None,
 ) -> Observed:
     """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow; where the
     plan is of a part of its trace, they are told as states of the whole.
@@ -51,8 +50,7 @@ def explore(
     dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
     ``budget`` single states are mounted, and no others; the outcomes are the same. ``sights`` are those of the
     configuration: what is in them need not be mounted, and what was mounted will be in them. (Not where recovery
-    forgets: what is left behind is told in a workload's own terms.) ``shapes`` are those of the configuration that were
-    examined.
+    forgets: what is left behind is told in a workload's own terms.)
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
@@ -87,7 +85,7 @@ def explore(
             _observe_all(rounds, (candidate.state for candidate in both))
         rounds.settle()
         if predicting:
-            closer = examined(session, rounds, plan, seed, base.name, set() if shapes is None else shapes)
+            closer = examined(session, rounds, plan, seed)
         if disks is not None:
             disks.update(rounds.new_disks)
     except (GuestLost, AgentBroken, UsageError) as loss:

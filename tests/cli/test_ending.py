@@ -204,3 +204,28 @@ def test_stdout_that_is_full() -> None:
         )
     assert done.returncode == Exit.STORE
     assert done.stderr.startswith("bob: No space left on device\n")
+
+
+STORM = """
+import os, signal, sys, time
+from bob.cli import ending
+
+ending.catch_signals()
+target = os.getpid()
+if os.fork() == 0:
+    for _ in range(4000):
+        try:
+            os.kill(target, signal.SIGHUP)
+        except OSError:
+            break
+    os._exit(0)
+ending._Stopping.since = time.monotonic()  # it was interrupted, and has ended well
+ending.ignore_signals()
+sys.exit(130)
+"""
+
+
+def test_signals_as_python_ends_do_not_change_the_exit_code() -> None:
+    """Python gives signals back to the kernel before it is gone: a SIGHUP then killed a bob that had ended well."""
+    for _ in range(5):
+        assert subprocess.run([sys.executable, "-c", STORM], cwd=CHECKOUT, check=False).returncode == 130

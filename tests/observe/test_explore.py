@@ -180,7 +180,6 @@ def explored(
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
     configuration: Configuration = samples.CONFIGURATION,
-    shapes: examine.Shapes | None = None,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
@@ -194,7 +193,6 @@ def explored(
         predicting=predicting,
         sights=sights,
         audit=audit,
-        shapes=shapes,
     )
     return seen, told, plan
 
@@ -333,7 +331,8 @@ class Troubled(FakeAgent):
 
 
 def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "DRAWN", 10)
+    monkeypatch.setattr(examine, "MOST_EXAMINED", 10)
+    monkeypatch.setattr(examine, "CONTENTS", ())
     agent = Troubled()
     seen, _told, plan = explored(agent, predicting=True)
     images = {number: built(plan, one.state) for number, one in enumerate(seen.states)}
@@ -353,7 +352,8 @@ def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.Monkey
 
 
 def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "DRAWN", 10)
+    monkeypatch.setattr(examine, "MOST_EXAMINED", 10)
+    monkeypatch.setattr(examine, "CONTENTS", ())
     agent = Troubled()
     agent.always = True
     seen, _told, plan = explored(agent, predicting=True)
@@ -366,7 +366,8 @@ def test_of_trees_that_differ_in_contents_only_one_is_examined_and_the_result_sa
     seen, _told, _plan = explored(agent, predicting=True)
     outcomes = len({one.outcome for one in seen.states})
     assert outcomes > 2
-    assert seen.examined == (1, outcomes)
+    assert seen.examined == (outcomes, outcomes)
+    assert len(agent.examined) == 1 + bool(seen.troubles)  # and the control, where something is wrong
 
 
 class Growing(FakeAgent):
@@ -384,18 +385,14 @@ class Growing(FakeAgent):
         return {**header, "new_outcomes": [json.dumps(found) for found in told]}, contents
 
 
-def test_each_shape_is_examined_once_for_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_each_shape_one_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Growing()
-    shapes: examine.Shapes = set()
-    seen, _told, _plan = explored(agent, predicting=True, shapes=shapes)
-    assert seen.examined[0] == len(shapes) == 2
-    images = [is_new(image) for image in agent.examined]
-    assert sorted(images) == [False, True]
-    again, _told, _plan = explored(Growing(), predicting=True, shapes=shapes)
-    assert again.examined[0] == examine.DRAWN
-    monkeypatch.setattr(examine, "MOST_EXAMINED", 0)
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert seen.examined[0] == seen.examined[1]
+    assert sorted(is_new(image) for image in agent.examined) == [False, True]
+    monkeypatch.setattr(examine, "MOST_EXAMINED", 1)
     few, _told, _plan = explored(Growing(), predicting=True)
-    assert few.examined[0] == examine.DRAWN
+    assert 0 < few.examined[0] < few.examined[1]
 
 
 @pytest.mark.parametrize("sector", [COMMIT, JOURNAL[0], DATA])
