@@ -211,6 +211,7 @@ import os, signal, sys, time
 from bob.cli import ending
 
 ending.catch_signals()
+ending._Stopping.since = time.monotonic()  # it was interrupted, and has ended well
 target = os.getpid()
 if os.fork() == 0:
     for _ in range(4000):
@@ -219,7 +220,6 @@ if os.fork() == 0:
         except OSError:
             break
     os._exit(0)
-ending._Stopping.since = time.monotonic()  # it was interrupted, and has ended well
 ending.ignore_signals()
 sys.exit(130)
 """
