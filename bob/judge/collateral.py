@@ -9,15 +9,19 @@ the workload touched is as in the initial tree, and whatever one did touch is so
   of the last change are what they were; a directory has one link for each directory in it, where it had before.
 - All of it can be read.
 
-The *suspects* of damage are the operations nearest to it: those that touched the same file or directory; if there are
-none, those whose data is found in it, since they may have got its blocks; and if there are none, those that changed
-names beside it. There may be none at all.
+The *suspects* of damage are the operations nearest to it: those that touched the same file or directory, and for a
+name that is lost also those that changed names beside it; if there are none, those whose data is found in it, since
+they may have got its blocks; and if there are none, those that changed names beside it. There may be none at all.
+
+An operation on a file's name may damage its contents. On vfat a rename puts down the new name without a size first
+(``vfat_rename`` in fs/vfat/namei_vfat.c), and an unlink gives clusters away that a crash leaves the name of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bob.judge.attributes import Attributes
 from bob.judge.contents import Story
@@ -55,6 +59,13 @@ class Collateral:
         self._lasting = places.lasting()
         self._setters = _setters(history)
         self._links = _constant_links(history)
+        changed = {thing.identity: _changes_state(history, thing.identity) for thing in history.things}
+        # What is wrong with these, the operations on them tell.
+        self._told = {
+            thing
+            for thing, is_changed in changed.items()
+            if is_changed or places.changers_in(thing) or any(map(places.changers, places.of(thing)))
+        }
         # Not all that is called changes something: a file may be cut off where it ends.
         self._unchanged = {
             thing
@@ -65,6 +76,8 @@ class Collateral:
     def damage(self, seen: Sightings) -> Iterator[Damage]:
         """All of it that shows in an observation."""
         yield from self._names(seen)
+        if (fault := seen.root_fault) and ROOT not in self._told:
+            yield Damage(frozenset(), f"/: {fault}")
         for path, node, things in seen.sighted():
             beside = self._beside(seen.folder_of(path))
             if not things:
@@ -72,8 +85,9 @@ class Collateral:
                     yield Damage(beside, f"the name {path}: {_what(node)}, which no operation made")
                 continue
             if node.fault:
-                if not any(self._touchers[thing] for thing in things):
-                    yield Damage(beside, f"{path}: {node.fault}")
+                if not things & self._told:
+                    near = frozenset().union(*(self._touchers[thing] for thing in things))
+                    yield Damage(near or beside, f"{path}: {node.fault}")
                 continue
             if node.kind == "unreadable":
                 continue
@@ -92,7 +106,7 @@ class Collateral:
             there = seen.at(place) if seen.may_be_there(place[0]) else None
             if there is None or thing in there:
                 continue
-            suspects = self._touchers[thing] or self._beside(frozenset({place[0]}))
+            suspects = self._touchers[thing] | self._beside(frozenset({place[0]}))
             now = "nothing" if there == {None} else "something else"
             yield Damage(suspects, f"the name {self._path(place)}: {now} instead of {described(self._history, thing)}")
 
@@ -116,15 +130,22 @@ class Collateral:
     def _contents(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
         """Bytes that no operation was to change, and a size that none could leave."""
         story, touchers = self._stories[thing], self._touchers[thing]
+        if len(node.content) < node.size:
+            about = f"what can be read of {path}: {len(node.content):,} B instead of {node.size:,} B"
+            yield Damage(touchers or beside, about)
+            return
         for start, stop, suspects in story.outside(node.content):
             found = node.content[start:stop]
             others = frozenset(n for n in operations_in(found) if n <= len(self._history.operations))
             about = f"bytes {start:,} to {stop:,} of {path}: {describe(found, start)}, where no operation wrote"
-            yield Damage(suspects or touchers or others or beside, about)
+            # Who takes a name away or moves it may have touched all of the file.
+            yield Damage(suspects | (touchers - story.writers) or others or beside, about)
             return
         if thing in self._unchanged and node.size != len(story.initial):
             about = f"the size of {path}: {node.size:,} B instead of {len(story.initial):,} B"
             yield Damage(touchers or beside, about)
+        elif touchers > story.writers and not story.may_have(node.size):
+            yield Damage(touchers, f"the size of {path}: {node.size:,} B, which no operation leaves")
 
     def _movers_in(self, directory: int) -> frozenset[int]:
         """The operations that make, move or remove directories in ``directory``."""
@@ -166,10 +187,15 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """How many names a file has, where no operation changes that."""
+    """How many names a file has whenever it has one, where that is always the same."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():
-            if thing != ROOT and history.things[thing].kind is Kind.FILE:
+            if thing != ROOT and history.things[thing].kind is Kind.FILE and inode.links:
                 found.setdefault(thing, set()).add(inode.links)
     return {thing: links.pop() for thing, links in found.items() if len(links) == 1}
+
+
+def _changes_state(history: History, thing: int) -> bool:
+    """Whether an operation changes what is in ``thing``, its attributes or the number of its names."""
+    return any(before.inodes.get(thing) != after.inodes.get(thing) for before, after in pairwise(history.steps))

@@ -90,6 +90,7 @@ class Story:
         self.initial = b"" if first is None else first.content
         self.changes = tuple(_changes(history, identity))
         self._by_number = {change.number: change for change in self.changes}
+        self._possible = self._sizes()
 
     @property
     def writers(self) -> frozenset[int]:
@@ -110,6 +111,10 @@ class Story:
             return Fact.NEITHER, frozenset({number})
         return Fact.EITHER, resizing
 
+    def may_have(self, size: int) -> bool:
+        """Whether a crash can have left ``size``, if every operation on this file may have been torn."""
+        return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
+
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
         """Whether ``size`` can be there when of operation ``number`` all up to ``stop`` is."""
         if stop <= self._by_number[number].start:
@@ -119,12 +124,14 @@ class Story:
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
         """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does."""
         own = self._by_number[number]
+        zeroing = self._zeroing(number, len(found))
         for start, stop in self._pieces(own.start, min(own.start + len(own.data), len(found))):
-            yield from self._compare(number, start, stop, found[start:stop])
+            zeroed = frozenset(change.number for change in zeroing if change.cut is not None and change.cut <= start)
+            yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def may_be(self, found: bytes) -> bool:
         """Whether a crash can have left ``found``, if every operation on this file may have been torn."""
-        if not _within(len(found), self._sizes()):
+        if not _within(len(found), self._possible):
             return False
         return all(
             any(change.covers(start) for change in self.changes)
@@ -149,8 +156,15 @@ class Story:
             here = frozenset(change.number for change in self.changes if change.reaches(start))
             yield start, stop, here or self.writers
 
-    def _compare(self, number: int, start: int, stop: int, found: bytes) -> Iterator[Stretch]:
-        """Facts about a piece in which no operation begins or ends."""
+    def _zeroing(self, number: int, size: int) -> list[Change]:
+        """The other operations that cut the file off, and may be there in part where its size is ``size``: what is to
+        be cut off is zeros already, the size is as it was (ext4 zeroes the rest of a block first,
+        ``ext4_block_truncate_page``)."""
+        cutting = [change for change in self.changes if change.cut is not None and change.number != number]
+        return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
+
+    def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
+        """Facts about a piece in which no operation begins or ends, and which those in ``zeroed`` may have zeroed."""
         without, along = self._is_initial(start, stop, found), False
         for change in self.changes:
             if change.covers(start) and change.data[start - change.start : stop - change.start] == found:
@@ -160,10 +174,12 @@ class Story:
         if zeros:
             without = without or self._is_hole(start, [c for c in self.changes if c.number != number])
             along = along or self._is_hole(start, [c for c in self.changes if c.number > number], is_there=True)
+            along = along or (without and any(other > number for other in zeroed))
         if without or along:
             yield Stretch(start, stop, fact_of(without=without, along=along))
         elif zeros or stop - start == 1:
             others = frozenset(change.number for change in self.changes if change.covers(start)) - {number}
+            others |= zeroed if zeros else frozenset()
             if others:
                 fact = Fact.EITHER if max(others) > number else Fact.BEFORE
                 yield Stretch(start, stop, fact, others | {number})
@@ -171,8 +187,8 @@ class Story:
                 yield Stretch(start, stop, Fact.NEITHER, frozenset({number}))
         else:
             middle = (start + stop) // 2
-            yield from self._compare(number, start, middle, found[: middle - start])
-            yield from self._compare(number, middle, stop, found[middle - start :])
+            yield from self._compare(number, start, middle, found[: middle - start], zeroed)
+            yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _beside(self, found: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Each byte of a range of ``found``, and what was there at first (0 beyond the end)."""

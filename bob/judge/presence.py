@@ -138,6 +138,8 @@ class Oracle:
         before, after = self._history.steps[number - 1], self._history.steps[number]
         for identity, now in sorted(after.inodes.items()):
             thing, was = self._history.things[identity], before.inodes.get(identity)
+            if thing.kind is Kind.DIRECTORY and was is not None and was.xattrs != now.xattrs:
+                yield from self._of_directory(number, thing, was, now, seen)
             if thing.kind is not Kind.FILE or was == now:
                 continue
             node, finding = self._find(number, thing, seen)
@@ -150,9 +152,7 @@ class Oracle:
                 yield self._links(number, thing, node)
             if number in self._stories[identity].writers:
                 yield from self._contents(number, thing, now, node, explain=explain)
-            for attribute in sorted({*({} if was is None else was.xattrs), *now.xattrs}):
-                if was is None or was.xattrs.get(attribute) != now.xattrs.get(attribute):
-                    yield self._attribute(number, thing, attribute, node)
+            yield from self._attributes(number, thing, was, now, node)
 
     def _unexplained(self, group: Group, seen: Sightings) -> Damage:
         """Names that no set of operations explains."""
@@ -197,8 +197,9 @@ class Oracle:
         if places.is_moved(identity):
             return None, finding
         directory = places.of(identity)[0][0]
-        others = self._changing if is_hidden else self._touchers(identity)
-        return None, finding.blaming(number, places.changers_in(directory) or others)
+        beside = places.changers_in(directory)
+        suspects = self._changing if is_hidden and not beside else beside | self._touchers(identity)
+        return None, finding.blaming(number, suspects)
 
     def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[Finding]:
         """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
@@ -228,6 +229,8 @@ class Oracle:
     def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
         story, name = self._stories[thing.identity], min(thing.names)
         fact, suspects = story.size(number, node.size)
+        if not story.may_have(node.size) and self._touchers(thing.identity) > story.writers:
+            fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
         yield Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
         if number not in self._history.data:
             return
@@ -252,6 +255,21 @@ class Oracle:
             describe(node.content[start : start + length], start) if explain or suspects else "",
             suspects,
         )
+
+    def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[Finding]:
+        """The attributes of a directory, where it is to be seen; where it is not, others tell."""
+        node = seen.node(thing.identity)
+        if node is not None and node.fault:
+            finding = Finding(Fact.EITHER, f"the directory {min(thing.names)}", "readable", node.fault)
+            yield finding.blaming(number, self._touchers(thing.identity))
+        elif node is not None:
+            yield from self._attributes(number, thing, was, now, node)
+
+    def _attributes(self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node) -> Iterator[Finding]:
+        before = {} if was is None else was.xattrs
+        for attribute in sorted({*before, *now.xattrs}):
+            if before.get(attribute) != now.xattrs.get(attribute):
+                yield self._attribute(number, thing, attribute, node)
 
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
         values: dict[int, object] = {}

@@ -152,6 +152,11 @@ class Sightings:
         inside = (name for name, node in self._tree.items() if node.kind == Kind.DIRECTORY)
         return sum(name != "/" and name.rpartition("/")[0] == path for name in inside)
 
+    @property
+    def root_fault(self) -> str | None:
+        """The kernel's word where the root cannot be listed."""
+        return self._fault("/")
+
     def folder_of(self, path: str) -> frozenset[int]:
         """What the directory of ``path`` may be."""
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())

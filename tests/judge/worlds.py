@@ -20,6 +20,7 @@ from bob.workload.operations import How, Workload
 from .executed import executed
 
 SECTOR = 512
+BLOCK = 4096
 
 
 @dataclass
@@ -145,7 +146,7 @@ class World:
                     len(content),
                     content,
                     made.target,
-                    attributes.get(thing, {}) if made.kind is Kind.FILE else {},
+                    attributes.get(thing, {}),
                 )
                 if made.kind is Kind.DIRECTORY and thing not in above:
                     folders.append((path, thing, above | {thing}))
@@ -182,6 +183,10 @@ class World:
                         file[start:stop] = b"\xa5" * (stop - start)
             case ops.Truncate(path, size):
                 file = data.setdefault(after.names[path], bytearray())
+                if torn is not None and torn.random() < 0.5:  # what is to be cut off is zeros, the size is as it was
+                    stop = min(len(file), -(-(size + 1) // BLOCK) * BLOCK)
+                    file[size:stop] = bytes(max(0, stop - size))
+                    return
                 file.extend(bytes(max(0, size - len(file))))
                 del file[size:]
             case ops.Fallocate(path, offset, length):

@@ -1,0 +1,91 @@
+"""Damage accuses no operation alone where another one, there in part, may have done it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bob.judge.presence import Presence
+from bob.observe.observation import Node
+from bob.workload.pattern import contents
+
+from .test_collateral import Tree, read, with_content, world_of
+
+
+def suspects_of(operations: str, there: set[int], path: str, node: Node | None) -> set[frozenset[int]]:
+    """Who is suspected, each set once, when ``path`` is ``node`` after the operations ``there``; none is PARTIAL."""
+    world = world_of(operations)
+    tree: Tree = dict(world.crash(there).tree or {})
+    assert path in tree
+    if node is None:
+        del tree[path]
+    else:
+        tree[path] = replace(node, inode=tree[path].inode)
+    reading = read(world, tree)
+    assert Presence.PARTIAL not in reading.presences, reading
+    return {damage.suspects for damage in (*reading.damage, *reading.collateral)}
+
+
+EMPTY = Node("file")
+
+
+def test_a_file_emptied_by_more_than_its_append_accuses_the_operation_on_its_name_as_well() -> None:
+    """vfat: the cluster chain is freed, the name is still there, and fsck cuts the file off; a rename there puts down
+    the new name without a size, and fills it in afterwards."""
+    assert suspects_of("append /e/gone 100; unlink /e/gone", {1}, "/e/gone", EMPTY) == {frozenset({1, 2})}
+    assert suspects_of("write /e/gone 0 512; unlink /e/gone", {1}, "/e/gone", EMPTY) == {frozenset({1, 2})}
+    assert suspects_of("write /d/b 0 512; rename /d/a /d/b", {1}, "/d/b", EMPTY) == {frozenset({1, 2})}
+    assert suspects_of("append /d/a 100; rename /d/a /n", {1, 2}, "/n", EMPTY) == {frozenset({1, 2})}
+
+
+def test_a_size_that_its_append_can_leave_is_the_appends() -> None:
+    world = world_of("append /e/gone 100; unlink /e/gone")
+    tree = dict(world.crash({1}).tree or {})
+    tree["/e/gone"] = with_content(tree["/e/gone"], tree["/e/gone"].content[:4150])
+    assert read(world, tree).of(1) is Presence.PARTIAL
+    world = world_of("append /e/gone 100")
+    tree = dict(world.crash({1}).tree or {})
+    tree["/e/gone"] = with_content(tree["/e/gone"], b"")
+    assert read(world, tree).of(1) is Presence.PARTIAL
+
+
+def test_freed_blocks_given_away_are_not_the_fault_of_an_append_alone() -> None:
+    """ext4 with data=writeback: the unlink is not there, and its blocks are another's."""
+    world = world_of("append /e/gone 10; unlink /e/gone; append /d/a 4K")
+    whole = dict(world.crash({1, 3}).tree or {})["/e/gone"]
+    spoiled = with_content(whole, contents(3, 8192, 4096) + whole.content[4096:])
+    operations = "append /e/gone 10; unlink /e/gone; append /d/a 4K"
+    assert suspects_of(operations, {1, 3}, "/e/gone", spoiled) == {frozenset({1, 2})}
+
+
+def test_a_lost_name_of_a_written_file_accuses_those_that_changed_its_directory_as_well() -> None:
+    assert suspects_of("append /d/a 10; create /d/new", {1, 2}, "/d/a", None) == {frozenset({1, 2})}
+
+
+def test_a_truncation_there_in_part_is_not_the_fault_of_an_earlier_write() -> None:
+    """ext4 zeroes the rest of the block before it commits the size, and so the end of what was written there."""
+    world = world_of("write /d/a 900 300; truncate /d/a 1000")
+    whole = dict(world.crash({1}).tree or {})["/d/a"]
+    zeroed = with_content(whole, whole.content[:1000] + bytes(3096) + whole.content[4096:])
+    assert suspects_of("write /d/a 900 300; truncate /d/a 1000", {1}, "/d/a", zeroed) == {frozenset({1, 2})}
+
+
+def test_zeros_are_a_writes_fault_where_the_truncation_is_known_to_be_there_or_not_to_reach() -> None:
+    world = world_of("write /d/a 900 300; truncate /d/a 1000")
+    tree = dict(world.crash({1}).tree or {})
+    whole = tree["/d/a"].content
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:900] + bytes(100) + whole[1000:])
+    assert read(world, tree).of(1) is Presence.PARTIAL
+    world = world_of("truncate /d/a 1000; append /d/a 500")
+    tree = dict(world.crash({1, 2}).tree or {})
+    tree["/d/a"] = with_content(tree["/d/a"], tree["/d/a"].content[:1000] + bytes(500))
+    assert read(world, tree).of(2) is Presence.PARTIAL
+
+
+def test_zeros_of_a_truncation_there_in_part_are_no_hole_that_tells_a_write_was_not_there() -> None:
+    """Without the write a later one would have left a hole there; that one is not there either."""
+    operations = "append /n 16; append /n 8K; truncate /n 0"
+    world = world_of("create /n; " + operations)
+    tree = dict(world.crash({1, 2}).tree or {})
+    tree["/n"] = with_content(tree["/n"], bytes(16))
+    reading = read(world, tree)
+    assert reading.of(2) is not Presence.PARTIAL
