@@ -24,8 +24,8 @@ from bob.workload import operations as ops
 from bob.workload.history import History, Kind
 
 MOST_STATES = 4096
-"""Of operations that can leave their names in more ways than this, all ways are not held against what is there: each
-name is judged by itself."""
+"""Of operations that can leave their names in more ways than this, all ways are not held against what is there: those
+that only make or remove a name are left out, and if that is not enough, each name is judged by itself."""
 
 _State = tuple[int | None, ...]
 """What is at each place of a group: a thing, or nothing."""
@@ -170,8 +170,22 @@ def groups(history: History, places: Places) -> list[Group]:
         for numbers in _chained(keys):
             if len(numbers) > 1:
                 wanted[numbers] = [step for step in steps if step.number in numbers]
-    made = [Group(history, places, several) for several in wanted.values()]
+    made = [_group(history, places, several) for several in wanted.values()]
     return [group for group in made if group.is_judged]
+
+
+def _group(history: History, places: Places, steps: Sequence[_Step]) -> Group:
+    """A group of ``steps``; of too many, without those that only make or remove a name that no other one changes: what
+    the rest can leave does not hang on them, but that a directory may be empty without them."""
+    group = Group(history, places, steps)
+    fewer = [step for step in steps if not _stands_alone(history, places, step)]
+    return group if group.is_judged or len(fewer) < 2 else Group(history, places, fewer)
+
+
+def _stands_alone(history: History, places: Places, step: _Step) -> bool:
+    is_directory = step.thing is not None and history.things[step.thing].kind is Kind.DIRECTORY
+    is_simple = step.act is _Act.REMOVE or (step.act is _Act.MAKE and not is_directory)
+    return is_simple and places.changers(step.place) == {step.number}
 
 
 def _shared(places: Places, step: _Step) -> set[object]:

@@ -89,3 +89,8 @@ def test_zeros_of_a_truncation_there_in_part_are_no_hole_that_tells_a_write_was_
     tree["/n"] = with_content(tree["/n"], bytes(16))
     reading = read(world, tree)
     assert reading.of(2) is not Presence.PARTIAL
+
+
+def test_a_directory_that_cannot_be_listed_accuses_what_set_its_attributes_as_well() -> None:
+    broken = Node("directory", fault="cannot be listed: Input/output error")
+    assert suspects_of("setxattr /e user.x 8; create /e/new", {1, 2}, "/e", broken) == {frozenset({1, 2})}
