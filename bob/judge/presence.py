@@ -149,7 +149,7 @@ class Oracle:
             if was is None:
                 yield from self._made(number, thing, node, is_named=all(name.fact is not Fact.BEFORE for name in names))
             elif was.links != now.links and now.links > 0 and node.links != seen.names(identity):
-                yield self._links(number, thing, node, seen)
+                yield self._links(number, thing, node)
             if number in self._stories[identity].writers:
                 yield from self._contents(number, thing, now, node, explain=explain)
             yield from self._attributes(number, thing, was, now, node)
@@ -209,7 +209,7 @@ class Oracle:
         if not self._stories[thing.identity].writers and node.size:
             yield Finding(Fact.NEITHER, f"the size of {name}", "0 B", f"{node.size:,} B")
 
-    def _links(self, number: int, thing: Thing, node: Node, seen: Sightings) -> Finding:
+    def _links(self, number: int, thing: Thing, node: Node) -> Finding:
         """A number of names that is not how many there are: any operation that changes it may be there or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
@@ -222,13 +222,9 @@ class Oracle:
         name = min(thing.names)
         expected = str(self._history.steps[number].inodes[thing.identity].links)
         finding = Finding(Fact.EITHER, f"the number of names of {name}", expected, str(node.links))
-        is_before = node.links in without
-        places = self._places.of(thing.identity)
-        there = [seen.at(place) for place in places]
-        is_in_sight = all(at is not None and (at == {thing.identity} or thing.identity not in at) for at in there)
-        if is_after == is_before and (is_in_sight or not is_after):
-            return finding.blaming(number, frozenset(changes).union(*map(self._places.changers, places)))
-        return replace(finding, fact=fact_of(without=is_before, along=is_after))
+        if not is_after and node.links not in without:
+            return finding.blaming(number, frozenset(changes))
+        return replace(finding, fact=fact_of(without=node.links in without, along=is_after))
 
     def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
         story, name = self._stories[thing.identity], min(thing.names)

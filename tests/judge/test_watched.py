@@ -65,14 +65,6 @@ def test_a_file_can_be_read_to_its_end(operations: str, path: str) -> None:
     assert spoiled(operations, {1}, path, content=b"").collateral
 
 
-def test_a_link_count_that_some_set_explains_but_not_with_the_names_that_are_there() -> None:
-    world = world_of("link /d/a /n; link /d/a /m")
-    tree = dict(world.crash(world.all).tree or {})
-    for name in ("/d/a", "/n", "/m"):
-        tree[name] = replace(tree[name], links=2)
-    assert {damage.suspects for damage in read(world, tree).damage} == {frozenset({1, 2})}
-
-
 def test_names_that_many_operations_made_beside_it_hide_no_impossible_set() -> None:
     """There are more than MOST_STATES ways to leave them."""
     made = "; ".join(f"create /d/n{number}" for number in range(1, 15))
