@@ -14,7 +14,7 @@ name that is lost also those that changed names beside it; if there are none, th
 they may have got its blocks; and if there are none, those that changed names beside it. There may be none at all.
 
 An operation on a file's name may damage its contents. On vfat a rename puts down the new name without a size first
-(``vfat_rename`` in fs/vfat/namei_vfat.c), and an unlink gives clusters away that a crash leaves the name of.
+(``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink gives clusters away that a crash leaves the name of.
 """
 
 from __future__ import annotations
