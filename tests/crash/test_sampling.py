@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bob.crash.drafts import parts, spread, view
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.sampling import every_state, random_subsets, random_tears, ranges
+from bob.crash.sampling import MOST_TORN_AT_ONCE, every_state, random_subsets, random_tears, ranges
 from bob.crash.state import CrashState, check_state
 
 from .traces import Case, cases
@@ -45,6 +45,7 @@ def test_random_drafts_are_legal_and_repeatable(case: Case, seed: int) -> None:
     )
     assert first == again
     for draft in first:
+        assert len(draft.torn) <= MOST_TORN_AT_ONCE
         kept = tuple(index for index in range(len(units)) if draft.kept >> index & 1)
         check_state(case.trace, case.model, points, CrashState(draft.point, kept, draft.torn))
 

@@ -129,6 +129,15 @@ def test_a_set_that_would_have_been_refused_explains_nothing() -> None:
     assert damage.suspects == {1, 2}
 
 
+def test_each_group_of_operations_is_accused_once() -> None:
+    """Not those around it; nor is another one left out."""
+    world = world_of("rename /d/a /d/moved; create /d/a; create /d/z; rename /e/gone /e/moved; create /e/gone")
+    tree = dict(world.step(0).tree or {})
+    names = {path: world.numbers[thing] for step in (2, 3, 5) for path, thing in world.history.steps[step].names.items()}
+    tree |= {path: Node("file", names[path]) for path in ("/d/a", "/d/z", "/e/gone")}
+    assert [set(damage.suspects) for damage in read(world, tree).damage] == [{1, 2}, {4, 5}]
+
+
 def test_what_was_moved_into_a_directory_that_is_not_there_is_lost() -> None:
     world = world_of("mkdir /new; rename /d/a /new/a")
     tree = dict(world.step(0).tree or {})

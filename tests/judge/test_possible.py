@@ -33,6 +33,7 @@ def random_history(rng: Random, length: int) -> History:
         one, other = rng.sample(FILES, 2)
         folder, place = rng.sample(FOLDERS, 2)
         choices = [f"create {one}", f"unlink {one}", f"rename {one} {other}", f"rename {one} {other}"]
+        choices += [f"rename {one} {folder}", f"rename {folder} {one}", f"create {folder}"]
         choices += [f"link {one} {other}", f"mkdir {folder}", f"rmdir {folder}", f"rename {folder} {place}"]
         try:
             history = history_of([*operations, operation := rng.choice(choices)])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from crash.brute import legal_units, legal_writes
 from crash.traces import Case, cases, journal
@@ -152,6 +153,18 @@ def test_torn_states_are_known_by_what_was_read(
         if isinstance(outcome, int):
             wanted[outcome] += 1
     assert told == wanted
+
+
+def test_contents_that_no_write_leaves_are_in_no_torn_course() -> None:
+    trace = journal(1, 2)
+    explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
+    torn = TornCourses(Parts(trace, explorer.points, DeviceModel()), explorer.composer)
+    [alone] = [place for place, layers in enumerate(explorer.composer.layers) if len(layers) == 1][:1]
+    for content, courses in [(0, 1), (explorer.composer.layers[alone][0].content, 1), (10**6, 0)]:
+        known, contents = Known(), np.zeros(len(explorer.composer.sectors), dtype=np.int32)
+        contents[alone] = content
+        known.add(contents, [np.array([alone])], 0)
+        assert len(list(torn.known(known))) == courses
 
 
 def test_torn_courses_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
