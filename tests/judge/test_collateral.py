@@ -11,7 +11,7 @@ from workload.generators import random_workload
 
 from bob.judge.contents import Story
 from bob.judge.presence import Oracle, Presence, Reading
-from bob.judge.rules import questions, violation
+from bob.judge.rules import is_broken, questions, violation
 from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Node, Observation
 from bob.probe_files import shipped_probes
@@ -268,7 +268,12 @@ def test_each_group_of_operations_is_accused_once() -> None:
         path: world.numbers[thing] for step in (2, 3, 5) for path, thing in world.history.steps[step].names.items()
     }
     tree |= {path: Node("file", names[path]) for path in ("/d/a", "/d/z", "/e/gone")}
-    assert [set(damage.suspects) for damage in read(world, tree).damage] == [{1, 2}, {4, 5}]
+    reading = read(world, tree)
+    assert [set(damage.suspects) for damage in reading.damage] == [{1, 2}, {4, 5}]
+    [prop] = [probe.property for probe in shipped_probes() if probe.property.name == "directory-op"]
+    asked = questions(prop, world.history)
+    broken = [question.required for question in asked if is_broken(prop, question, world.history, reading)]
+    assert broken == [(1,), (2,), (4,), (5,)], "and no other operation"
 
 
 def test_what_was_moved_into_a_directory_that_is_not_there_is_lost() -> None:
