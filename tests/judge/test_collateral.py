@@ -498,3 +498,9 @@ def test_damage_breaks_the_atomicity_of_its_only_suspect_and_else_is_collateral(
             assert violation(prop, question, history, oracle, oracle.read(whole), whole) is None, what
             found = violation(prop, question, history, oracle, oracle.read(spoiled_tree), spoiled_tree)
             assert (found is not None) == (row == name), (what, row)
+
+
+def test_a_workload_that_changes_nothing_has_nothing_beside_it() -> None:
+    [prop] = [probe.property for probe in shipped_probes() if probe.property.name == "collateral"]
+    assert not questions(prop, world_of("fsync /d/a; sync").history)
+    assert questions(prop, world_of("fsync /d/a; append /d/a 10").history)
