@@ -27,6 +27,7 @@ from bob.observe.predict import Contradiction, Known
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
+from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
 from bob.trace.model import Write
 
@@ -362,10 +363,16 @@ def test_where_recovery_forgets_whole_states_are_counted_though_not_all_torn_one
     monkeypatch.setattr(torn_courses, "MOST_CUBES", 1)
     session = MadeUp(lambda _device: ([A, B, C, D, *LONG], 0), forgets=True)
     found = by_all(session, 1)
+    assert len(list(TornCourses(found._plan.parts, found._plan.composer).known(found._known))) == 1
     assert found.is_complete
     assert sum(found.whole_counts.get(number, 1) for number in range(len(found.states))) == 2**5
     for number, whole in found.whole_counts.items():
         assert 0 <= whole <= found.counts[number]
+
+
+def test_all_torn_states_are_counted_of_what_is_forgotten() -> None:
+    found = by_all(MadeUp(lambda _device: ([A, B, C, D], 0), forgets=True), 1)
+    assert sum(found.counts.get(number, 1) for number in range(len(found.states))) == 2 ** (4 + len(LONG))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -376,6 +383,9 @@ def test_the_easiest_of_all_states_that_were_divided_explains_an_outcome(seed: i
     found.count()
     for course in found._settled:
         assert found._easiest[course.outcome][0] <= departure(made.legal.some(course.cube))
+    found._checks.clear()
+    found.settle()
+    assert found.mounted >= set(found.easiest()), "it is mounted, for a witness is made of it"
 
 
 def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> None:

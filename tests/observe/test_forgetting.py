@@ -98,6 +98,13 @@ def test_what_differs_in_the_end_in_anything_is_not_forgotten() -> None:
     assert (found_of(elsewhere, 1, 0, 0), found_of(elsewhere, 1, 1, 0)) == (1, 1)
 
 
+def test_what_was_learnt_on_a_way_that_is_forgotten_is_still_known() -> None:
+    read = [[0], [1]]
+    known = learnt_of([([0, 0], read, 1, 7), ([1, 5], read, 3, 9), ([1, 6], read, 4, 10), ([0, 5], read, 3, 9)])
+    assert known.forgets
+    assert [found_of(known, 1, other) for other in (0, 5, 6)] == [1, 3, 4]
+
+
 def test_what_cannot_be_looked_at_is_not_forgotten() -> None:
     rows = [
         ([0, 0, 0], [[0, 1], [2]], 1, 7),
