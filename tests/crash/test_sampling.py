@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bob.crash.device import DeviceModel
 from bob.crash.drafts import parts, spread, view
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.sampling import every_state, random_subsets, random_tears, ranges
+from bob.crash.sampling import MOST_TORN_AT_ONCE, every_state, random_subsets, random_tears, ranges
 from bob.crash.state import CrashState, check_state
 
-from .traces import Case, cases
+from .traces import Case, cases, journal
 
 
 @settings(max_examples=150, deadline=None)
@@ -45,8 +46,17 @@ def test_random_drafts_are_legal_and_repeatable(case: Case, seed: int) -> None:
     )
     assert first == again
     for draft in first:
+        assert len(draft.torn) <= MOST_TORN_AT_ONCE
         kept = tuple(index for index in range(len(units)) if draft.kept >> index & 1)
         check_state(case.trace, case.model, points, CrashState(draft.point, kept, draft.torn))
+
+
+def test_few_writes_are_torn_at_once() -> None:
+    trace, model = journal(1, 9), DeviceModel()
+    points = growth_points(trace, model)
+    views = [view(number, point) for number, point in enumerate(points)]
+    drafts = islice(random_tears(views, [model.units(write) for write in trace.writes], Random(1)), 300)
+    assert {len(draft.torn) for draft in drafts} == set(range(1, MOST_TORN_AT_ONCE + 1))
 
 
 @given(st.sets(st.integers(0, 200)))

@@ -9,8 +9,9 @@ from random import Random
 import pytest
 from workload.generators import random_workload
 
+from bob.judge.contents import Story
 from bob.judge.presence import Oracle, Presence, Reading
-from bob.judge.rules import questions, violation
+from bob.judge.rules import is_broken, questions, violation
 from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Node, Observation
 from bob.probe_files import shipped_probes
@@ -107,6 +108,136 @@ def test_made_up_trees_are_damage(
     assert all(damage.suspects == suspects for damage in found), found
 
 
+WITH_ATTRIBUTES = f"{SETUP}; setxattr /d/a user.x 20; setxattr /d/b user.x 20"
+
+
+@pytest.mark.parametrize(
+    ("operations", "attributes", "suspects"),
+    [
+        ("append /d/b 10", {}, [set()]),
+        ("append /d/b 10", {"user.x": b"another"}, [set()]),
+        ("append /d/b 10", {"user.y": b"new"}, [set(), set()]),
+        ("append /d/a 10", {}, [{1}]),
+        ("setxattr /d/a user.x 30", {"user.x": b"another"}, []),
+        ("setxattr /d/a user.x 20", {"user.x": b"another"}, []),
+        ("setxattr /d/a user.y 30", {}, [{1}]),
+        ("setxattr /d/a user.y 30", {"user.y": b"another"}, [{1}]),
+    ],
+)
+def test_attributes_that_no_operation_set(
+    operations: str, attributes: dict[str, bytes], suspects: list[set[int]]
+) -> None:
+    """What an operation did set is told by its presence."""
+    world = world_of(operations, WITH_ATTRIBUTES)
+    tree = done(world)
+    assert not read(world, tree).collateral
+    tree["/d/a"] = replace(tree["/d/a"], xattrs=attributes)
+    assert [set(damage.suspects) for damage in read(world, tree).collateral] == suspects
+
+
+def test_what_may_be_one_of_two_files_is_undamaged_if_it_is_so_as_one() -> None:
+    """Empty files without inode numbers, told apart by nothing but what is damage of one and not of the other."""
+    world = world_of("rename /d/y /d/x", "mkdir /d; create /d/x; create /d/y; setxattr /d/y user.x 20")
+    for number in (0, 1):
+        tree = {path: replace(node, inode=0) for path, node in dict(world.step(number).tree or {}).items()}
+        oracle = Oracle(world.history, {})
+        assert not oracle.read(Observation(True, None, tree)).collateral
+        tree["/d/x"] = replace(tree["/d/x"], xattrs={"user.y": b"1"})
+        assert oracle.read(Observation(True, None, tree)).collateral
+
+
+@pytest.mark.parametrize(
+    ("operations", "path", "content", "suspects"),
+    [
+        ("append /d/a 4K; create /e/x", "/e/gone", contents(1, 8192, 4096), {1}),
+        ("append /d/a 4K; create /e/x", "/e/gone", b"x" * 4096, {2}),
+        ("create /d/x", "/e/gone", contents(10_005, 0, 4096), set()),
+        ("write /d/a 100 100; link /d/a /e/a", "/d/a", None, {1}),
+        ("write /d/a 100 100; truncate /d/a 8000; append /d/a 500", "/d/a", None, {1, 2, 3}),
+        ("link /d/a /e/a", "/d/a", None, {1}),
+    ],
+)
+def test_bytes_are_damaged_by_what_is_nearest(
+    operations: str, path: str, content: bytes | None, suspects: set[int]
+) -> None:
+    """What changes the file; what has to do with it; what wrote the data that is there; what is beside it."""
+    world = world_of(operations)
+    tree = done(world)
+    node = tree[path]
+    spoiled = replace(node, content=node.content[:1000] + b"!" + node.content[1001:] if content is None else content)
+    tree |= {name: spoiled for name, other in tree.items() if other.inode == node.inode}
+    found = read(world, tree).collateral
+    assert found
+    assert all(damage.suspects == suspects for damage in found), found
+
+
+@pytest.mark.parametrize(
+    ("operations", "at", "suspects"),
+    [
+        ("truncate /d/a 6000; append /d/b 10; append /d/a 1000", 5000, {1, 3}),
+        ("truncate /d/a 6000; append /d/b 10; append /d/a 1000", 7500, {1}),
+        ("fallocate /d/a 9000 1000; setxattr /d/a user.x 10", 8500, {1}),
+        ("fallocate /d/a 9000 1000; truncate /d/a 8200", 9500, {1, 2}),
+        ("fallocate /d/a 9000 1000; truncate /d/a 8200", 8195, {1}),
+        ("fallocate /d/a 9000 1000; truncate /d/a 12000", 9500, {1}),
+        ("fallocate /d/a 9000 1000; truncate /d/a 12000", 100, {1, 2}),
+        ("write /d/a 9000 1000; write /d/a 100 100", 8600, {1}),
+    ],
+)
+def test_ranges_are_damaged_by_what_grew_the_file_over_them_or_cut_it_off(
+    operations: str, at: int, suspects: set[int]
+) -> None:
+    world = world_of(operations)
+    story = Story(world.history, world.history.steps[0].names["/d/a"])
+    content = done(world)["/d/a"].content.ljust(at + 1, b"\0")
+    assert not list(story.outside(content))
+    [(start, stop, found)] = story.outside(content[:at] + b"!" + content[at + 1 :])
+    assert start <= at < stop
+    assert found == suspects
+
+
+def test_one_fault_is_told_once() -> None:
+    world = world_of("append /d/a 4K")
+    tree = done(world)
+    tree |= {"/stray": Node("directory", 99), "/stray/a": Node("file", 98), "/stray/b": Node("file", 97)}
+    assert len(read(world, tree).collateral) == 1, "what is in a stray directory is no other fault"
+    tree = done(world)
+    tree["/d/a"] = replace(tree["/d/a"], fault="Input/output error", content=b"")
+    reading = read(world, tree)
+    assert (reading.presences, reading.collateral) == ((Presence.PARTIAL,), ()), (
+        "the operation is told to be there in part"
+    )
+    tree = done(world)
+    tree["/d/b"] = Node("symlink", 99, target="elsewhere")
+    assert len(read(world, tree).collateral) == 1, "that it is another thing says that its name is lost"
+
+
+def test_a_torn_rename_needs_no_other_explanation() -> None:
+    world = world_of("rename /d/a /d/moved; create /d/new")
+    tree = done(world)
+    tree["/d/a"] = tree["/d/moved"]
+    reading = read(world, tree)
+    assert reading.of(1) is Presence.PARTIAL
+    assert not reading.damage
+
+
+def test_names_in_a_directory_that_is_not_there_are_out_of_sight() -> None:
+    world = world_of("mkdir /new; rename /d/a /new/a; rename /new/a /new/b")
+    tree = dict(world.step(0).tree or {})
+    del tree["/d/a"]
+    (damage,) = read(world, tree).damage
+    assert damage.suspects == {1, 2, 3}
+
+
+def test_what_is_none_of_what_it_can_be_is_no_matter_of_sets() -> None:
+    world = world_of("rename /d/a /d/moved; create /d/a")
+    tree = done(world)
+    tree["/d/a"] = Node("symlink", 99, target="elsewhere")
+    damage = read(world, tree).damage
+    assert damage
+    assert not [one for one in damage if one.about.startswith("of the names,")]
+
+
 def test_a_truncation_that_is_there_in_part_damages_nothing_beside_it() -> None:
     """ext4 zeroes the rest of the block before it commits the size."""
     world = world_of("truncate /d/a 1000; create /d/new")
@@ -127,6 +258,22 @@ def test_a_set_that_would_have_been_refused_explains_nothing() -> None:
     tree["/d/a"] = Node("file", world.numbers[world.history.steps[2].names["/d/a"]])
     (damage,) = read(world, tree).damage
     assert damage.suspects == {1, 2}
+
+
+def test_each_group_of_operations_is_accused_once() -> None:
+    """Not those around it; nor is another one left out."""
+    world = world_of("rename /d/a /d/moved; create /d/a; create /d/z; rename /e/gone /e/moved; create /e/gone")
+    tree = dict(world.step(0).tree or {})
+    names = {
+        path: world.numbers[thing] for step in (2, 3, 5) for path, thing in world.history.steps[step].names.items()
+    }
+    tree |= {path: Node("file", names[path]) for path in ("/d/a", "/d/z", "/e/gone")}
+    reading = read(world, tree)
+    assert [set(damage.suspects) for damage in reading.damage] == [{1, 2}, {4, 5}]
+    [prop] = [probe.property for probe in shipped_probes() if probe.property.name == "directory-op"]
+    asked = questions(prop, world.history)
+    broken = [question.required for question in asked if is_broken(prop, question, world.history, reading)]
+    assert broken == [(1,), (2,), (4,), (5,)], "and no other operation"
 
 
 def test_what_was_moved_into_a_directory_that_is_not_there_is_lost() -> None:
@@ -304,6 +451,19 @@ def test_modes_owners_times_and_links(
     assert [set(damage.suspects) for damage in found] == ([] if suspects is None else [suspects])
 
 
+def test_what_was_not_observed_is_no_damage() -> None:
+    world = world_of("create /d/new")
+    oracle = Oracle(world.history, {}, (STATUS, STATUS))
+    assert not oracle.read(Observation(True, None, done(world))).collateral, "no modes, owners and times"
+    unknown = {path: status._replace(mtime=0) for path, status in STATUS.items()}
+    oracle = Oracle(world.history, {}, (unknown, unknown))
+    assert not oracle.read(Observation(True, None, with_status(done(world)))).collateral, "no time before"
+    some = {path: status._replace(links=2 if path == "/e" else 1) for path, status in STATUS.items()}
+    tree = {path: replace(node, links=1) for path, node in with_status(done(world)).items()}
+    oracle = Oracle(world.history, {}, (some, some))
+    assert not oracle.read(Observation(True, None, tree)).collateral, "that one count fits says nothing"
+
+
 def test_a_file_system_that_does_not_count_directories_is_not_held_to_it() -> None:
     world = world_of("mkdir /d/new")
     one = {path: status._replace(links=1) for path, status in STATUS.items()}
@@ -338,3 +498,9 @@ def test_damage_breaks_the_atomicity_of_its_only_suspect_and_else_is_collateral(
             assert violation(prop, question, history, oracle, oracle.read(whole), whole) is None, what
             found = violation(prop, question, history, oracle, oracle.read(spoiled_tree), spoiled_tree)
             assert (found is not None) == (row == name), (what, row)
+
+
+def test_a_workload_that_changes_nothing_has_nothing_beside_it() -> None:
+    [prop] = [probe.property for probe in shipped_probes() if probe.property.name == "collateral"]
+    assert not questions(prop, world_of("fsync /d/a; sync").history)
+    assert questions(prop, world_of("fsync /d/a; append /d/a 10").history)

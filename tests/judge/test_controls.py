@@ -35,6 +35,9 @@ def with_content(observation: Observation, content: bytes) -> Observation:
 HALF = with_content(ALL, (ALL.tree or {})["/a"].content[:4096] + (NOTHING.tree or {})["/a"].content[4096:])
 """Of the write one block is there: PARTIAL, and no other operation is wrong."""
 HALF_AND_NO_MORE = with_content(NOTHING, (HALF.tree or {})["/a"].content)
+STRAY, STRAY_AT_FIRST = (
+    replace(each, tree={**(each.tree or {}), "/stray": Node("file", 99)}) for each in (ALL, NOTHING)
+)
 GARBAGE = b"\xa5" * 512
 """No operation wrote it, and nothing was there before."""
 
@@ -52,6 +55,16 @@ def verdict(
 
 def test_with_both_controls_as_they_should_be_it_holds() -> None:
     assert verdict((FIRST, NOTHING), (LAST, ALL), (BETWEEN, ONE)) == (Verdict.HOLDS, None)
+
+
+def test_what_speaks_for_no_state_is_no_state_that_mounts() -> None:
+    late = replace(WORKLOAD, at=At.END)
+    known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
+    seen = [Seen(BETWEEN, 0, 1, 1), Seen(CrashState(1, (3,)), 1, 0, 0)]
+    found = Bench(late, known, seen, [NO_MOUNT, ALL], States(1, 8, 16, None), None).judge(ORDER)
+    assert found is not None
+    assert found.result.verdict is Verdict.UNKNOWN
+    assert found.result.reason == "no crash state that was explored could be mounted"
 
 
 @pytest.mark.parametrize("between", [ONE, OUT_OF_ORDER])
@@ -100,6 +113,17 @@ def test_damage_in_a_control_leaves_nothing_to_be_believed() -> None:
         found = bench.judge(ORDER)
         assert found is not None
         assert found.result.verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "when"),
+    [(NOTHING, STRAY, "with every write there"), (STRAY_AT_FIRST, ALL, "before the operations")],
+)
+def test_what_no_operation_was_to_change_is_undamaged_in_a_control(
+    first: Observation, last: Observation, when: str
+) -> None:
+    words = f"a control failed: {when} the name /stray: a file of 0 B, which no operation made"
+    assert verdict((FIRST, first), (LAST, last), (BETWEEN, ONE)) == (Verdict.UNKNOWN, words)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ def test_what_does_not_mount_is_not_covered(level: str | None, refused: Seen, cl
     assert found == States(97, 8, 100, claimed, 4, 8 - refused.whole_states, 3, refused.whole_states)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_where_all_mount_the_claim_stands(level: str | None) -> None:
+    found = judged(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8), Seen(TORN, 0, 3, 0)], {0})
+    assert found == States(100, 8, 100, level, 4, 8)
+
+
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, None]), st.integers(0, 5), st.integers(0, 5)), max_size=8),
     st.sampled_from(LEVELS),

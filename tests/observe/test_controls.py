@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,16 @@ from bob.crash.cubes import Cube
 from bob.crash.device import DeviceModel
 from bob.crash.image import Run
 from bob.crash.plan import Plan
+from bob.crash.state import CrashState, departure
+from bob.observe import torn_courses
 from bob.observe.accesses import Access
 from bob.observe.left_behind import Left
 from bob.observe.observation import Findings
+from bob.observe.predict import Contradiction, Known
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
+from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
 from bob.trace.model import Write
 
@@ -35,14 +40,14 @@ Recovery = Callable[[Device], tuple[list[int], int]]
 """What is told to be read, and the outcome."""
 
 
-def plan() -> Plan:
+def plan(model: DeviceModel = DeviceModel()) -> Plan:  # noqa: B008
     places = [(A, 1), (B, 1), (C, 1), (D, 1), (LONG.start, len(LONG))]
     writes = [
         Write(number, sector, b"new!" * 128 * count, at(2 + number), at(10 + number))
         for number, (sector, count) in enumerate(places)
     ]
     base = Base("b", SECTORS * 512, packed([(0, bytes(SECTORS * 512))]), "", "")
-    return Plan(trace_of(writes, [], 1, 30, (SECTORS,)), base, DeviceModel())
+    return Plan(trace_of(writes, [], 1, 30, (SECTORS,)), base, model)
 
 
 class MadeUp:
@@ -134,6 +139,7 @@ def test_what_is_predicted_rightly_is_believed(way: str, seed: int) -> None:
     session = MadeUp(honest)
     found = WAYS[way](session, seed)
     assert found.outcomes.keys() == set(range(len(found.states)))
+    assert found.mounted >= set(found.easiest()), "what witnesses are made of"
     assert len(session.mounts) <= 4 + 4 + (4 if way == "all" else 2) * LEAST
 
 
@@ -221,6 +227,26 @@ def test_all_that_is_predicted_is_mounted_where_that_is_asked() -> None:
     assert found.mounted == set(range(len(found.states))) == found.outcomes.keys()
 
 
+def test_all_torn_courses_have_a_control_where_that_is_asked() -> None:
+    made = plan()
+    session = MadeUp(lambda device: ([A, B, C, D], 0))
+    found = Rounds(session, made, 1, int, audit=1)  # type: ignore[arg-type]
+    found.divide(100)
+    found._checks.clear()
+    found.count()
+    assert len(found._checks) == 2**4
+
+
+def test_controls_of_single_states_that_were_settled_are_none_of_courses() -> None:
+    made = plan()
+    found = rounds(MadeUp(honest), made, 1)
+    found.observe([candidate.state for candidate in made.search(8, 1, torn=False)])
+    assert len(found._checks) == LEAST
+    found.settle()
+    found.divide(100)
+    assert len(found._checks - found.mounted) >= LEAST
+
+
 def test_a_state_that_was_repaired_predicts_nothing() -> None:
     """Of all with one refusal the first is repaired: the others are refused, and that is their outcome."""
     session = MadeUp(honest, refused=frozenset({3}))
@@ -260,6 +286,108 @@ def test_a_mounted_state_that_its_course_contradicts_is_noticed_when_it_is_count
         found.count()
 
 
+def test_two_outcomes_of_like_states_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradicting(*_args: object) -> None:
+        raise Contradiction(0, 0)
+
+    monkeypatch.setattr(Known, "add", contradicting)
+    with pytest.raises(Mispredicted):
+        by_singles(MadeUp(honest), 1)
+
+
+def test_after_a_wrong_prediction_earlier_ones_are_not_believed_either() -> None:
+    is_lying = False
+
+    def recovery(device: Device) -> tuple[list[int], int]:
+        read, outcome = honest(device)
+        return read, outcome + 4 * (is_lying and device[D])
+
+    made = plan()
+    states = [candidate.state for candidate in made.search(32, 1, torn=False)]
+    found = rounds(MadeUp(recovery), made, 1)
+    found.observe(states[:16])
+    found.settle()
+    assert found.outcomes.keys() > found.mounted
+    is_lying = True
+    found.observe(states[16:])
+    with pytest.raises(Mispredicted):
+        found.settle()
+    assert found.outcomes
+    assert found.outcomes.keys() <= found.mounted
+
+
+def test_what_is_checked_is_mounted_though_its_disk_was_seen_in_another_workload() -> None:
+    made = plan()
+    states = [candidate.state for candidate in made.search(32, 1, torn=False)]
+    disks: Any = {}
+    session: Any = MadeUp(honest)
+    session.recall = session.sight = lambda mounted: mounted
+    for again in (False, True):
+        found = Rounds(session, made, 1, int, audit=0.01, predicting=again, disks=disks)
+        found.observe(states)
+        checks = set(found._checks)
+        found.settle()
+        disks.update(found.new_disks)
+    assert len(disks) == len(states)
+    assert len(checks) == LEAST
+    assert checks <= found._mounted_here
+    assert found._mounted_here < found.mounted, "others are recalled"
+
+
+def test_leaves_that_were_not_checked_before_are_checked_by_torn_states() -> None:
+    made = plan()
+    found = rounds(MadeUp(lies_when_torn(None)), made, 1)
+    found.observe([CrashState(len(made.points) - 1, kept) for kept in ((), (0,), (1,), (0, 1))])
+    assert not found._checks
+    found.count()
+    assert found._checks
+    with pytest.raises(Mispredicted):
+        found.settle()
+
+
+def test_a_state_that_is_torn_inside_a_sector_is_counted_beside_those_that_are_not() -> None:
+    """It is none of those that are torn between sectors, and may speak for them."""
+    made = plan(DeviceModel(atomic_write_bytes=256))
+    inside = CrashState(len(made.points) - 1, (), ((4, ((1, 2),)),))
+    assert not made.parts.separate(inside)
+    found = rounds(MadeUp(honest), made, 1)
+    found.observe([inside])
+    found.count()
+    assert found.counts[0] == 1 + 2 ** (2 + len(LONG))
+    assert found.whole_counts[0] == 2**3
+
+
+def test_where_recovery_forgets_whole_states_are_counted_though_not_all_torn_ones_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torn_courses, "MOST_CUBES", 1)
+    session = MadeUp(lambda _device: ([A, B, C, D, *LONG], 0), forgets=True)
+    found = by_all(session, 1)
+    assert len(list(TornCourses(found._plan.parts, found._plan.composer).known(found._known))) == 1
+    assert found.is_complete
+    assert sum(found.whole_counts.get(number, 1) for number in range(len(found.states))) == 2**5
+    for number, whole in found.whole_counts.items():
+        assert 0 <= whole <= found.counts[number]
+
+
+def test_all_torn_states_are_counted_of_what_is_forgotten() -> None:
+    found = by_all(MadeUp(lambda _device: ([A, B, C, D], 0), forgets=True), 1)
+    assert sum(found.counts.get(number, 1) for number in range(len(found.states))) == 2 ** (4 + len(LONG))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_easiest_of_all_states_that_were_divided_explains_an_outcome(seed: int) -> None:
+    session, made = MadeUp(lambda device: ([D, C, B, A], device[A] ^ device[B] ^ device[C])), plan()
+    found = rounds(session, made, seed)
+    found.divide(100)
+    found.count()
+    for course in found._settled:
+        assert found._easiest[course.outcome][0] <= departure(made.legal.some(course.cube))
+    found._checks.clear()
+    found.settle()
+    assert found.mounted >= set(found.easiest()), "it is mounted, for a witness is made of it"
+
+
 def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> None:
     for seed in range(20):
         samples = Samples(0.01, Random(seed))
@@ -271,6 +399,8 @@ def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> No
         assert not {one.leaf for one in first} & {one.leaf for one in rest}
         assert samples.leaves == set(range(9))
         assert len(samples.take(offered, 20)) == 9
+        alike = samples.take([Applied(f"{number}", 0, 0) for number in range(5)], 4)
+        assert len({one.item for one in alike}) == 4, "none is taken twice"
 
 
 @pytest.mark.parametrize(

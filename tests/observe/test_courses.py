@@ -9,8 +9,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
-from crash.brute import legal_units, legal_writes
+from crash.brute import legal_units, legal_writes, units_of
 from crash.traces import Case, cases, journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,6 +153,31 @@ def test_torn_states_are_known_by_what_was_read(
         if isinstance(outcome, int):
             wanted[outcome] += 1
     assert told == wanted
+
+
+@given(cases([DeviceModel(atomic_write_bytes=size) for size in (256, 512, 1024, 4096)]))
+def test_a_part_is_the_atomic_unit_that_a_sector_is_in(case: Case) -> None:
+    parts = Parts(case.trace, growth_points(case.trace, case.model), case.model)
+    model, first = replace(case.model, atomic_write_bytes=max(512, case.model.atomic_write_bytes)), 0
+    for write in case.trace.writes:
+        units = list(units_of(write, model).values())
+        for sector in range(len(write.data) // 512):
+            [place] = [place for place, offsets in enumerate(units) if sector * 512 in offsets]
+            assert parts.number(write.index, sector) == first + place
+        first += len(units)
+    assert parts.total == first
+
+
+def test_contents_that_no_write_leaves_are_in_no_torn_course() -> None:
+    trace = journal(1, 2)
+    explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
+    torn = TornCourses(Parts(trace, explorer.points, DeviceModel()), explorer.composer)
+    [alone] = [place for place, layers in enumerate(explorer.composer.layers) if len(layers) == 1][:1]
+    for content, courses in [(0, 1), (explorer.composer.layers[alone][0].content, 1), (10**6, 0)]:
+        known, contents = Known(), np.zeros(len(explorer.composer.sectors), dtype=np.int32)
+        contents[alone] = content
+        known.add(contents, [np.array([alone])], 0)
+        assert len(list(torn.known(known))) == courses
 
 
 def test_torn_courses_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -550,6 +550,23 @@ def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
         assert one[:2] == wanted[:2] or one.outcome is None
 
 
+@pytest.mark.usefixtures("few", "one_each")
+def test_predictions_that_have_passed_their_controls_are_believed_after_a_loss() -> None:
+    believed = [explored(FakeAgent(fails), predicting=True)[0] for fails in range(20)]
+    assert any(seen.lost and seen.predicted for seen in believed)
+
+
+def test_the_medium_of_a_state_has_what_was_durable_too() -> None:
+    plan = samples.plan()
+    for candidate in plan.search(100, 1, torn=False):
+        medium = plan.medium(candidate.state)
+        image = bytearray(samples.BASE.image())
+        for write in samples.TRACE.writes:
+            if medium >> write.index & 1:
+                image[write.sector * SECTOR_BYTES : write.sector * SECTOR_BYTES + len(write.data)] = write.data
+        assert image == built(plan, candidate.state)
+
+
 def test_writes_are_known_by_what_they_carry() -> None:
     assert writes_of_operations(samples.TRACE) == (frozenset({1}),)
     assert samples.plan().nothing_explored() == States(0, 5, 9, None)
@@ -625,6 +642,14 @@ class ThoroughAgent(FakeAgent):
     def recover(self, image: bytearray, seen: bytearray) -> list[int]:
         image[COMMIT * SECTOR_BYTES] = ord("c")
         return super().recover(image, seen)
+
+
+def test_where_not_all_torn_states_are_known_only_whole_ones_are_exhausted() -> None:
+    seen, _told, _plan = explored(ThoroughAgent(), budget=4, predicting=True)
+    assert seen.lost is None
+    assert sum(not one.state.torn for one in seen.states) == seen.coverage.legal_writes == 5
+    assert seen.coverage.explored < seen.coverage.legal_sectors == 9
+    assert seen.coverage.exhaustive == "writes"
 
 
 @pytest.mark.parametrize(("audit", "controls"), [(0.01, 3), (0.5, 5), (1, 9)])

@@ -42,16 +42,18 @@ def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Places], in
 
 def mounts(states: Sequence[Contents], stubborn: frozenset[int]) -> int:
     """How many are mounted of ``states``; each that was predicted is predicted right."""
-    known, mounted = Known(), 0
+    known, mounted, learnt = Known(), 0, []
     for state in states:
         read, outcome, left = recover(state, stubborn)
         found = known.find(state)
         if isinstance(found, Gap):
             mounted += 1
             known.add(state, read, outcome, left)
+            learnt.append((state, outcome))
             assert known.find(state) == outcome
         else:
             assert found == outcome
+    assert all(known.find(state) == outcome for state, outcome in learnt), "nothing is lost by forgetting"
     return mounted
 
 
@@ -67,6 +69,63 @@ def test_blocks_that_stay_as_they_are_take_a_mount_for_each_subset() -> None:
 @given(st.permutations(range(len(STATES))), st.frozensets(st.integers(0, BLOCKS - 1)))
 def test_no_order_makes_a_wrong_prediction(order: list[int], stubborn: frozenset[int]) -> None:
     assert mounts([STATES[number] for number in order], stubborn) <= 2**BLOCKS + 1
+
+
+def learnt_of(rows: Sequence[tuple[list[int], list[list[int]], int, int]], able: Sequence[bool] | None = None) -> Known:
+    """What is known after states with these contents: what each read, its outcome, and which content it left."""
+    known = Known(None if able is None else np.array(able))
+    for contents, read, outcome, left in rows:
+        places = [np.array(each, dtype=np.intp) for each in read]
+        left_behind = Left(frozenset({(0, left)}), frozenset(), frozenset())
+        known.add(np.array(contents, dtype=np.int32), places, outcome, left_behind)
+    return known
+
+
+def found_of(known: Known, *contents: int) -> int | None:
+    found = known.find(np.array(contents, dtype=np.int32))
+    return None if isinstance(found, Gap) else found
+
+
+def test_what_differs_in_the_end_in_anything_is_not_forgotten() -> None:
+    first = ([0, 0, 0], [[0], [1]], 1, 7)
+    alike = learnt_of([first, ([1, 0, 0], [[0], [1]], 1, 7), ([0, 1, 0], [[0], [1]], 2, 7)])
+    assert found_of(alike, 1, 1, 0) == 2, "what was read first was forgotten"
+    outcome = learnt_of([first, ([1, 0, 0], [[0], [1]], 3, 7), ([0, 1, 0], [[0], [1]], 2, 7)])
+    assert (found_of(outcome, 1, 0, 0), found_of(outcome, 1, 1, 0)) == (3, None)
+    left = learnt_of([first, ([1, 0, 0], [[0], [1]], 1, 8), ([0, 1, 0], [[0], [1]], 2, 7)])
+    assert (found_of(left, 1, 0, 0), found_of(left, 1, 1, 0)) == (1, None)
+    elsewhere = learnt_of([first, ([1, 0, 0], [[0], [2]], 1, 7), ([0, 1, 0], [[0], [1]], 2, 7)])
+    assert (found_of(elsewhere, 1, 0, 0), found_of(elsewhere, 1, 1, 0)) == (1, 1)
+
+
+def test_what_was_learnt_on_a_way_that_is_forgotten_is_still_known() -> None:
+    read = [[0], [1]]
+    known = learnt_of([([0, 0], read, 1, 7), ([1, 5], read, 3, 9), ([1, 6], read, 4, 10), ([0, 5], read, 3, 9)])
+    assert known.forgets
+    assert [found_of(known, 1, other) for other in (0, 5, 6)] == [1, 3, 4]
+
+
+def test_what_cannot_be_looked_at_is_not_forgotten() -> None:
+    rows = [
+        ([0, 0, 0], [[0, 1], [2]], 1, 7),
+        ([1, 1, 0], [[0, 1], [2]], 1, 7),
+        ([0, 0, 1], [[0, 1], [2]], 2, 7),
+    ]
+    assert found_of(learnt_of(rows, [True, True, True]), 1, 1, 1) == 2
+    for able in ([False, False, True], [False, True, True], [True, False, True]):
+        assert found_of(learnt_of(rows, able), 1, 1, 1) is None
+
+
+def test_long_stretches_are_left_alone() -> None:
+    sizes = [LONGEST + 1, LONGEST]
+    writes = [
+        Write(number, 100 * number, b"new!" * 128 * size, at(2 + number), at(6 + number))
+        for number, size in enumerate(sizes)
+    ]
+    case = Case(trace_of(writes, [], 1, 20, (200,)), DeviceModel(), bytes(200 * 512))
+    stretches = Stretches(Explorer(case, 0, 0).composer)
+    assert stretches.runs == [(100, LONGEST)]
+    assert stretches.covered.tolist() == [False] * (LONGEST + 1) + [True] * LONGEST
 
 
 def test_what_was_written_elsewhere_must_be_the_same_and_what_was_written_last_need_not() -> None:

@@ -15,7 +15,7 @@ from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse
 from bob.workload.operations import Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, UNSHADED_PATTERN, contents, operations_in, stale
-from bob.workload.shades import SHADES
+from bob.workload.shades import ALPHABET, SHADES, SHORT_BYTES, Shades, _alphabet, _taken, _Written, shaded
 from tests.workload.generators import random_workload
 
 FILES = st.sampled_from(["/a", "/b"])
@@ -132,3 +132,33 @@ def test_the_first_pattern_is_written_as_it_was() -> None:
     assert [one.data for one in performed] == [b"<op01:000000:00>", b"<op"]
     assert history.steps[1].inodes[1].content == contents(1, 0, 16, UNSHADED) + setup[0].data[16:]
     assert operations_in(history.steps[1].inodes[1].content) == {1, FIRST_SETUP_NUMBER}
+
+
+def test_the_alphabet_of_each_position_has_as_many_characters_as_there_are_shades() -> None:
+    for position in range(16):
+        found = _alphabet(position)
+        assert len(set(found)) == ALPHABET
+        assert not {0, ord(" "), 127} & set(found)
+
+
+def test_the_shades_that_are_taken_are_those_in_which_a_byte_agrees() -> None:
+    for number in range(300):
+        rng = Random(number)
+        mine, theirs = (f"op{rng.randrange(100):02}".encode() for _ in range(2))
+        if mine == theirs:
+            continue
+        shade = rng.randrange(SHADES)
+        there = shaded(b"[" + theirs + b":000000:00]", shade)
+        agreeing = {
+            other
+            for other in range(SHADES)
+            if any(a == b for a, b in zip(shaded(b"[" + mine + b":000000:00]", other), there, strict=True))
+        }
+        assert _taken([_Written(0, 16, shade, theirs)], mine) == agreeing
+
+
+@pytest.mark.parametrize(("length", "is_short"), [(SHORT_BYTES - 1, True), (SHORT_BYTES, False)])
+def test_what_has_a_whole_cell_may_be_like_others_elsewhere(length: int, is_short: bool) -> None:
+    shades = Shades()
+    first = shades.choose(1, b"op01", "a", 0, length)
+    assert (shades.choose(2, b"op02", "b", 0, length) != first) == is_short

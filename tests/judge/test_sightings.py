@@ -1,0 +1,116 @@
+"""Which thing an observed name is: by inode numbers where these can be believed, and else by what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from bob.judge.contents import Story
+from bob.judge.sightings import Places, Sightings
+from bob.observe.observation import Node, Observation
+
+from .test_collateral import done, read, world_of
+from .worlds import World
+
+
+def sightings(world: World, tree: Mapping[str, Node], inodes: Mapping[int, int] | None = None) -> Sightings:
+    stories = {thing.identity: Story(world.history, thing.identity) for thing in world.history.things}
+    known = world.numbers if inodes is None else inodes
+    return Sightings(Places(world.history), world.history, stories, known, Observation(True, None, tree))
+
+
+def without_numbers(tree: Mapping[str, Node]) -> dict[str, Node]:
+    return {path: replace(node, inode=0) for path, node in tree.items()}
+
+
+def test_what_loses_a_name_and_what_is_elsewhere() -> None:
+    world = world_of("create /d/n; link /d/a /d/l; unlink /d/l; rename /d/b /e/gone; rename /d/sub /e/sub; mkdir /e/x")
+    places, first = Places(world.history), world.history.steps[0].names
+    assert {path for path, thing in first.items() if places.is_removed(thing)} == {"/d/a", "/e/gone"}
+    assert {path for path, thing in first.items() if places.is_moved(thing)} == {
+        *("/d/a", "/d/b", "/e/gone", "/d/sub", "/d/sub/in")
+    }
+    made = [world.history.steps[-1].names[path] for path in ("/d/n", "/e/x")]
+    assert not any(places.is_removed(thing) for thing in made)
+
+
+def test_what_is_in_a_directory_that_is_not_there() -> None:
+    world = world_of("mkdir /n; create /n/x; mkdir /gone; create /gone/x; unlink /gone/x; rmdir /gone")
+    names = world.history.steps[4].names
+    seen = sightings(world, dict(world.step(0).tree or {}))
+    assert seen.at((names["/n"], "x")) == {None}, "where no directory was made there is no name"
+    assert seen.at((names["/gone"], "x")) is None, "it may be gone with its names"
+    assert seen.at((names["/d"], "x")) == {None}
+
+
+def test_what_is_in_a_directory_that_may_be_one_of_two() -> None:
+    world = world_of("mkdir /p; rename /p /q; mkdir /p")
+    one, other = (world.history.steps[3].names[path] for path in ("/q", "/p"))
+    tree = without_numbers(dict(world.step(1).tree or {}))
+    seen = sightings(world, tree, {})
+    assert seen.at((0, "p")) == {one, other}
+    assert seen.at((one, "x")) is None
+    assert seen.at((other, "x")) is None
+
+
+NEW = "rename /d/a /d/moved; write /d/a 0 100"
+"""After it /d/a is another file."""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "believed"),
+    [
+        ({}, True),
+        ({"/d/b": 900, "/d/sub/in": 901}, True),
+        ({"/d/b": 900, "/d/sub/in": 901, "/d/sub": 902, "/d": 903}, False),
+        (dict.fromkeys(("/d/b", "/d/sub/in", "/d/sub", "/d", "/e"), 900), False),
+        (dict.fromkeys(("/d/b", "/d/sub/in", "/d/sub", "/d", "/e"), 0), True),
+        (dict.fromkeys(("/d/b", "/d/sub/in", "/d/sub", "/d", "/e", "/e/gone"), 0), False),
+        ({"/d/b": 900, "/d/sub/in": 901, "/d/sub": 902, "/d/moved": 907}, False),
+        ({"/d/b": 900, "/d/sub/in": 901, "/d/moved": 907}, True),
+    ],
+)
+def test_inode_numbers_are_believed_where_most_are_what_they_were(numbers: dict[str, int], believed: bool) -> None:
+    """Six names are moved by no operation; a name that is moved says nothing."""
+    world = world_of(NEW)
+    tree = {path: replace(node, inode=numbers.get(path, node.inode)) for path, node in done(world).items()}
+    assert sightings(world, tree)._stable == believed
+
+
+def test_inode_numbers_that_are_not_known_say_nothing() -> None:
+    world = world_of(NEW)
+    one = world.history.steps[0].names["/d/b"]
+    assert sightings(world, done(world), {one: world.numbers[one]})._stable
+
+
+def test_where_numbers_say_nothing_contents_tell() -> None:
+    world = world_of(NEW)
+    old, new = world.history.steps[0].names["/d/a"], world.history.steps[2].names["/d/a"]
+    for step, thing in [(0, old), (2, new)]:
+        tree = without_numbers(dict(world.step(step).tree or {}))
+        assert sightings(world, tree, {}).at((world.history.steps[0].names["/d"], "a")) == {thing}
+        for spoiled in (
+            replace(tree["/d/a"], content=b"!" * 500, size=500),
+            replace(tree["/d/a"], content=b"", fault="Input/output error"),
+        ):
+            seen = sightings(world, {**tree, "/d/a": spoiled}, {})
+            assert seen.at((world.history.steps[0].names["/d"], "a")) == {old, new}
+
+
+def test_a_thing_of_another_kind_is_none_of_those_that_a_name_was_given_to() -> None:
+    world = world_of("create /d/new", "mkdir /d; symlink /d/x /l; write /f 0 100")
+    for path, node in [("/f", Node("directory")), ("/l", Node("symlink", target="/d/y")), ("/d", Node("file"))]:
+        tree = without_numbers(done(world))
+        tree[path] = node
+        assert sightings(world, tree, {}).at((0, path[1:])) == frozenset()
+        assert read(world, {**done(world), path: node}).collateral
+
+
+def test_names_of_a_file_are_counted_with_those_that_nothing_gave() -> None:
+    world = world_of("link /d/a /e/a")
+    file, tree = world.history.steps[0].names["/d/a"], done(world)
+    tree["/stray"] = tree["/d/a"]
+    assert sightings(world, tree).names(file) == 3
+    assert sightings(world, without_numbers(tree), {}).names(file) == 2
