@@ -93,3 +93,12 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_tree_without_an_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(complaints.os, "listdir", lambda _path: ["d"])
     assert "directories without an end" in (remove_all(str(tmp_path)) or "")
+
+
+def test_what_the_kernel_says_of_a_slow_guest_is_no_finding() -> None:
+    """Seen in a probe: it stood below the table as if ext4 had said it."""
+    found = Complaints([], DEVICE)
+    slow = ["hrtimer: interrupt took 11853084 ns", "clocksource: timekeeping watchdog on CPU0: wd-tsc-wd excessive"]
+    assert found.number(slow, read_only=False, mounted=True) == 0
+    assert found.number([*slow, "EXT4-fs error (device loop): bad"], read_only=False, mounted=True) == 1
+    assert found.new == [("kernel-message", "EXT4-fs error (device loop): bad")]

@@ -20,6 +20,11 @@ WARNED = "WARNING: "
 """So begins the next one (__warn in kernel/panic.c)."""
 SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")
 """How often the kernel did not say something (lib/ratelimit.c): of what it did say there is a line."""
+OF_THE_MACHINE = re.compile(
+    r"hrtimer: interrupt took |clocksource: |perf: interrupt took too long|sched: (RT throttling|DL replenish)|rcu: "
+    r"|watchdog: |workqueue: .* hogged CPU|INFO: task .* blocked for more than"
+)
+"""So begins what the kernel says of a guest that is slow, as emulated ones are; no file system says it."""
 CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"
 """What is warned of once only is warned of again after 1 is written to this (kernel/panic.c)."""
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
@@ -44,7 +49,9 @@ class Complaints:
     def unexpected(self, lines: list[str]) -> list[str]:
         """Those of these lines of the kernel's log that are not normal for a disk after a crash."""
         lines = [
-            self._device_name.sub("loop", line) for line in lines if CUT not in line and not SUPPRESSED.search(line)
+            self._device_name.sub("loop", line)
+            for line in lines
+            if CUT not in line and not SUPPRESSED.search(line) and not OF_THE_MACHINE.match(line)
         ]
         return [line for line in lines if not any(pattern.search(line) for pattern in self._expected)]
 
