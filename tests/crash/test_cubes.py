@@ -89,7 +89,7 @@ def test_the_easiest_state_has_no_write_after_the_last_that_it_must_have(case: C
     points = growth_points(case.trace, case.model)
     durable = [mask(point.durable) for point in points]
     medium = medium_of(case, found)
-    assert any(not medium & ~before >> (kept & ~before).bit_length() for before in durable if not before & ~medium)
+    assert any(not (medium & ~before) >> (kept & ~before).bit_length() for before in durable if not before & ~medium)
 
 
 @settings(max_examples=200, deadline=None)
