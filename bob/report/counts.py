@@ -115,7 +115,5 @@ def looked_at(column: ConfigurationResult) -> States:
 
 def examined(column: ConfigurationResult) -> str:
     """How many outcomes had a closer look, in words."""
-    return (
-        f"{column.examined:,} of {plural(column.examinable, 'outcome')} were looked at by the file system's checker, "
-        "and by the removal of all that is there, or differ from one that was in what is in the files only"
-    )
+    outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
+    return f"{outcomes} have a tree that was examined: by the file system's checker, and by removing all of it"

@@ -100,7 +100,7 @@ def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
     assert "EXT4-fs error (device loop): bad" in text
     assert witness_command(RUN, "witnesses/kernel-message.json") in text
     assert "! 1 crash state mounted, but the file system's checker found fault afterwards" in text
-    assert "2 of 40 outcomes were looked at by the file system's checker" in text
+    assert "2 of 40 outcomes have a tree that was examined" in text
     assert "! a: 3 crash states" in printed(
         replace(shown, configurations=(replace(shown.configurations[0], name="a"), replace(column, name="b")))
     )
