@@ -169,3 +169,11 @@ def test_inode_numbers_that_do_not_last_are_not_told(tmp_path: Path) -> None:
     (tmp_path / "d" / "a").write_bytes(b"a")
     assert all(entry["inode"] for entry in found(Look(str(tmp_path))).values())
     assert [entry["inode"] for entry in found(Look(str(tmp_path), lasting_inodes=False)).values()] == [0, 0]
+
+
+def test_what_recovery_saves_at_the_top_is_left_out(tmp_path: Path) -> None:
+    """fsck.fat makes a file of clusters that no file has: on vfat each of them passed for damage."""
+    (tmp_path / "d").mkdir()
+    for name in ("FSCK0000.REC", "lost+found", ".bob-clock", "FSCK0000.RECx", "d/FSCK0000.REC"):
+        (tmp_path / name).touch()
+    assert list(found(Look(str(tmp_path)))) == ["/FSCK0000.RECx", "/d", "/d/FSCK0000.REC"]

@@ -8,6 +8,7 @@ again; and paths are short, since the kernel walks all of a path for each call: 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import Any, Optional
 
@@ -19,6 +20,8 @@ LONGEST = 256 * 1024 * 1024
 """How much of a file is read (bytes): a damaged size may be anything."""
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
+HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")
+"""So fsck.fat names what it found in clusters of no file, as e2fsck puts it into lost+found."""
 RECORDED_NS = EPOCH * 1_000_000_000
 """A time that was set by a recording, by recovery or while it was looked at is not before this (ns)."""
 
@@ -74,7 +77,7 @@ class Look:
                 found[path] = _with_fault(found.get(path, UNKNOWN), f"cannot be listed: {error.strerror}")
                 continue
             for name in names:
-                if not folder and (name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX)):
+                if not folder and is_hidden(name):
                     continue
                 path = f"{folder}/{name}"
                 found[path] = entry = self._entry(path[1:])
@@ -147,6 +150,11 @@ class Look:
             number = self._chunks[chunk] = len(self._chunks)
             self.new_chunks.append(chunk)
         return number
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name at the top is the file system's, its recovery's or bob's own."""
+    return name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX) or HIDDEN_SAVED.fullmatch(name) is not None
 
 
 def what_else(status: os.stat_result) -> Status:
