@@ -177,12 +177,13 @@ def _what(node: Node) -> str:
 def _setters(history: History) -> dict[int, set[str]]:
     """The attributes that operations set, of each thing."""
     found: dict[int, set[str]] = {}
-    for before, after in zip(history.steps, history.steps[1:], strict=False):
+    for before, after in pairwise(history.steps):
         for thing, inode in after.inodes.items():
             was = before.inodes.get(thing)
-            if was is not None and inode.xattrs != was.xattrs:
-                found.setdefault(thing, set()).update(inode.xattrs.keys() ^ was.xattrs.keys())
-                found[thing].update(name for name in inode.xattrs if inode.xattrs[name] != was.xattrs.get(name))
+            if was is not None and was.xattrs != inode.xattrs:
+                names = {*was.xattrs, *inode.xattrs}
+                changed = {name for name in names if was.xattrs.get(name) != inode.xattrs.get(name)}
+                found.setdefault(thing, set()).update(changed)
     return found
 
 
