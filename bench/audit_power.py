@@ -48,13 +48,14 @@ from bob.image import ensure
 from bob.observe import explore as exploring
 from bob.observe.accesses import Access
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed
 from bob.observe.predict import Contents, Gap, Known, places_read
 from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.torn_courses import TornCourses
-from bob.record.check import checked
-from bob.store import Observed, RunDirectory
+from bob.store import RunDirectory
 from bob.trace.base import Base
+from bob.trace.check import checked
 from bob.trace.model import SECTOR_BYTES
 
 BLOCK_SECTORS = 8

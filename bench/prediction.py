@@ -27,9 +27,10 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.explore import explore
-from bob.record.check import checked
+from bob.observe.observed import Observed
 from bob.report.counts import compact
-from bob.store import Observed, RunDirectory
+from bob.store import RunDirectory
+from bob.trace.check import checked
 
 
 @dataclass

@@ -38,13 +38,13 @@ from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.explore import explore
+from bob.observe.observed import Observed
 from bob.probe_files import shipped_probes
 from bob.prober import distinct
 from bob.record.base import make_base
-from bob.record.check import checked
 from bob.record.recorder import record
-from bob.store import Observed
 from bob.trace.base import Base
+from bob.trace.check import checked
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.workload.language import parse

@@ -10,22 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.crash.plan import Plan
+from bob.crash.case import Case
 from bob.crash.state import check_state
 from bob.errors import MalformedError, UsageError
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.guest.with_agent import agent_in
-from bob.judge.idempotence import OF_RECOVERY
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
-from bob.record.check import checked
 from bob.record.recorder import record
 from bob.story.timeline import alike
 from bob.trace.differences import by_sector
-from bob.trace.model import Trace
-from bob.trace.recording import Recording
 from bob.trace.replay_log import CRASH, Step, steps
 from bob.witness import Witness, read, told
 from bob.witness_image import by_image
@@ -67,37 +63,34 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
     where the recording is refused.
     """
     found = read(path)
-    if found.question == OF_RECOVERY:
-        raise UsageError(
-            f"the witness {path.name} is of a crash during recovery",
-            hint="only what operations wrote can be exported",
-        )
+    if (refusal := found.claim.no_export) is not None:
+        raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
     [(built, _witnesses)] = by_image([(path, found)], image, progress, any_kernel=any_kernel)
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.VIRTUAL) as agent:
         for number in range(ATTEMPTS):
             progress.step("recording the workload again" + " and again" * bool(number))
-            done = exported(found, *record_again(agent, found))
+            done = exported(found, record_again(agent, found))
             if done.crash is not None:
                 break
     return done
 
 
-def record_again(agent: Agent, witness: Witness) -> tuple[Recording, Trace]:
+def record_again(agent: Agent, witness: Witness) -> Case:
     """Record the workload of ``witness`` on its own base, in virtual time, and check it."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion
     recording = record(agent, made, witness.base, witness.workload, virtual=True, completion=completion)
-    return recording, checked(recording, witness.base)
+    return Case.of(witness.workload, witness.base, recording, witness.model)
 
 
-def exported(witness: Witness, recording: Recording, trace: Trace) -> Exported:
-    """The log of ``trace``, with the crash of ``witness`` in it if it is there."""
-    plan, state = Plan(trace, witness.base, witness.model), witness.state
-    if not _has(plan, witness, recording):
-        return Exported(witness, steps(trace), None)
+def exported(witness: Witness, case: Case) -> Exported:
+    """The log of ``case``, with the crash of ``witness`` in it if it is there."""
+    plan, state = case.plan, witness.state
+    if not _has(case, witness):
+        return Exported(witness, steps(plan.trace), None)
     point = plan.points[state.point]
-    log = steps(trace, point.time)
+    log = steps(plan.trace, point.time)
     entry = next(number for number, step in enumerate(log) if step.entry.mark == CRASH)
     part = {index for index, _units in state.torn}
     gone = {*point.pending} - {*state.kept} - part
@@ -115,13 +108,11 @@ def exported(witness: Witness, recording: Recording, trace: Trace) -> Exported:
     return Exported(witness, log, crash)
 
 
-def _has(plan: Plan, witness: Witness, recording: Recording) -> bool:
-    """Whether the crash state of ``witness`` is one of ``plan``, and came about in the same way."""
+def _has(case: Case, witness: Witness) -> bool:
+    """Whether the crash state of ``witness`` is one of ``case``, and came about in the same way."""
     try:
-        check_state(plan.trace, witness.model, plan.points, witness.state)
+        check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
     except MalformedError:
         return False
-    inodes = (recording.inodes_before, recording.inodes_after)
-    driver, causes = witness.configuration.fs.driver, witness.timeline.causes
-    line = told(driver, witness.workload, inodes, witness.base, plan, witness.state, causes)
+    line = told(witness.configuration.fs.driver, case, witness.state, witness.timeline.causes)
     return alike(line, witness.timeline)

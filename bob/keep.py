@@ -7,7 +7,6 @@ from pathlib import Path
 
 from bob.config import Configuration
 from bob.errors import StoreError
-from bob.story.sentence import sentence
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness
 from bob.workload.language import write_one
@@ -43,8 +42,8 @@ def text(witness: Witness) -> str:
     """The script: mounts a copy of the image that is beside it, as root, and shows what is there."""
     made, operations = witness.configuration, witness.workload.operations
     told = [
-        f"{witness.title()} on {made.name}, Linux {witness.kernel}",
-        sentence(witness.timeline, operations, witness.question, witness.expectation),
+        f"{witness.title} on {made.name}, Linux {witness.kernel}",
+        witness.sentence,
         f"Found after the crash: {witness.evidence}",
         "The program had done, on a file system with the files of the operations' setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),

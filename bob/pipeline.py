@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from bob.breaking import broke, ends_the_run
-from bob.crash.plan import Plan
+from bob.crash.case import Case
 from bob.errors import BobError, MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent, AgentBroken, what_happened
 from bob.guest.capacity import recorders
@@ -33,11 +33,10 @@ from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
-from bob.record.check import checked
 from bob.record.recorder import record
-from bob.store import Observed
 from bob.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
 from bob.trace.base import Base
 from bob.workload.operations import Workload
@@ -163,7 +162,7 @@ class Pipeline:
                         observed = self._observe(agent, recorded, told)
                     except (GuestLost, AgentBroken, UsageError) as loss:
                         lost, died = what_happened(loss), isinstance(loss, GuestLost)
-                        observed = Observed((), Findings(), recorded.asked.nothing_explored(), lost, died=died)
+                        observed = Observed((), Findings(), recorded.case.asked.nothing_explored(), lost, died=died)
                 except Exception as error:
                     if ends_the_run(error):
                         raise
@@ -180,14 +179,14 @@ class Pipeline:
                     self._give_back(job, recorded, observed.lost or "", told)
                     continue
                 self._keep(job, recorded, observed, told)
-                is_large = len(recorded.recording.log) > LARGE_LOG_BYTES
+                is_large = len(recorded.case.recording.log) > LARGE_LOG_BYTES
                 del job, recorded, observed
                 if is_large:
                     give_back_now()
 
     def _keep(self, job: Waiting, recorded: Recorded, observed: Observed, told: _Told) -> None:
         """Keep what was seen of a workload; where it was lost on the way, so that it is tried again some day."""
-        run, folder, workload = recorded.task.run, recorded.folder, recorded.workload
+        run, folder, workload = recorded.task.run, recorded.folder, recorded.case.workload
         before = run.loss(folder)  # when the run was stopped or ended without it
         observed = replace(observed, earlier_loss=job.loss or (before[1] if before else None))
         is_lost = observed.lost is not None and not observed.final
@@ -217,7 +216,7 @@ class Pipeline:
 
     def _give_back(self, job: Waiting, recorded: Recorded, loss: str, told: _Told) -> None:
         """Have the workload of a guest that died observed by another guest, before all others."""
-        title = recorded.workload.title
+        title = recorded.case.workload.title
         self._progress.step(f"{title}: {loss}; another guest begins it anew")
         self._progress.observed(title, -told.states)
         with self._changed:
@@ -298,8 +297,8 @@ class Pipeline:
         try:
             made, completion = task.configuration, task.model.completion
             recording = record(agent, made, base, workload, virtual=True, completion=completion)
-            plan = Plan(checked(recording, base), base, task.model)
-            plan.asked(workload.at, len(workload.operations))
+            case = Case.of(workload, base, recording, task.model)
+            _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:
             self._refuse(work, number, f"the guest refused it: {refusal}")
             return
@@ -308,8 +307,7 @@ class Pipeline:
             return
         folder = task.run.folder(number, workload)
         task.run.save_recording(folder, workload, base, recording)
-        recorded = Recorded(task, number, folder, workload, base, recording, plan)
-        self._wait(Waiting(work, number, recorded), workload)
+        self._wait(Waiting(work, number, Recorded(task, number, folder, case)), workload)
 
     def _base(self, agent: Agent, work: Work, workload: Workload) -> Base:
         """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
@@ -357,12 +355,13 @@ class Pipeline:
         self._done(work, number, workload, task.budget - told, Refused(workload, reason))
 
     def _observe(self, agent: Agent, recorded: Recorded, told: _Told) -> Observed:
-        title, task = recorded.workload.title, recorded.task
+        case, task = recorded.case, recorded.task
+        title = case.workload.title
         return explore(
             agent,
             task.configuration,
-            recorded.base,
-            recorded.asked,
+            case.base,
+            case.asked,
             budget=task.budget,
             seed=task.seed,
             audit=task.audit,

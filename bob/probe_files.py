@@ -11,19 +11,17 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from bob import fields
+from bob.claim.property.declaration import declared
+from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError, meant
-from bob.judge.calls import Call
-from bob.judge.rules import Later, Property, Rule, questions
-from bob.judge.subjects import Effect, Span
 from bob.resources import shipped
 from bob.workload import operations as ops
 from bob.workload.history import simulate
-from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 
@@ -31,9 +29,7 @@ TREES = "trees.toml"
 
 RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
 """Names that mean something else: every shipped property, the witness of states that do not mount, and the property of
-recoveries (bob.judge.idempotence)."""
-
-Word = TypeVar("Word", bound=StrEnum)
+recoveries (bob.claim.idempotence)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ def load_workloads(path: Path) -> tuple[Workload, ...]:
     """The workloads of a file that has nothing else."""
     document = _toml(path)
     with mistakes_in(path.name):
-        _check_keys(document, "workloads")
+        fields.check_keys(document, "workloads")
         return _workloads(document["workloads"])
 
 
@@ -109,8 +105,8 @@ _HINT = "see docs/write-a-probe.md"
 
 
 def _probe(document: Mapping[str, Any]) -> Probe:
-    _check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
-    check_name(_text(document["name"]))
+    fields.check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
+    check_name(fields.text(document["name"]))
     prop = declared(document)
     workloads = _workloads(document["workloads"])
     histories = [simulate(workload)[0] for workload in workloads]
@@ -124,67 +120,7 @@ def _probe(document: Mapping[str, Any]) -> Probe:
 
 def _workloads(entries: Any) -> tuple[Workload, ...]:
     trees = _toml(shipped("probes") / TREES)
-    return tuple(workload for entry in _tables(entries, "workloads") for workload in _expand(entry, trees))
-
-
-def declared(document: Mapping[str, Any]) -> Property:
-    """The property that a probe file declares, or :func:`declaration` wrote down.
-
-    Raises KeyError, ValueError, TypeError, AttributeError or UsageError for what is none.
-    """
-    name = _text(document["name"])
-    (judge,) = _tables([document["judge"]], "judge")
-    _check_keys(judge, "rule", "subject", "spans", "then_renamed", "later", "kinds", "later_kinds", "relations", "call")
-    of_all = judge.get("rule") == Rule.COLLATERAL
-    subject = judge.get("subject", ()) if "kinds" in judge or of_all else judge["subject"]
-    prop = Property(
-        name=name,
-        family=_text(document["family"]),
-        meaning=_text(document["meaning"]),
-        rule=_word(Rule, judge["rule"]),
-        subjects=tuple(_word(Effect, name) for name in ([subject] if isinstance(subject, str) else _texts(subject))),
-        spans=tuple(_word(Span, name) for name in _texts(judge.get("spans", ()))),
-        then_renamed=judge.get("then_renamed", False),
-        later=_word(Later, judge.get("later", Later.ANY)),
-        kinds=_words(ChangeKind, judge, "kinds"),
-        later_kinds=_words(ChangeKind, judge, "later_kinds"),
-        relations=_words(Relation, judge, "relations"),
-        call=_word(Call, judge["call"]) if "call" in judge else None,
-    )
-    if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
-        raise ValueError("the rule 'prefix' is about appends only")
-    if not isinstance(prop.then_renamed, bool):
-        raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
-    if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY or prop.later_kinds):
-        raise ValueError("'then_renamed', 'later' and 'later_kinds' are for the rule 'ordered' only")
-    if prop.relations and prop.rule not in (Rule.ORDERED, Rule.DURABLE):
-        raise ValueError("'relations' are for the rules 'ordered' and 'durable' only")
-    if (prop.rule is Rule.DURABLE) != (prop.call is not None):
-        raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
-    if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):
-        raise ValueError("the rule 'collateral' is about all that no operation was to change: it has no 'subject'")
-    if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
-        raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
-    return prop
-
-
-def declaration(prop: Property) -> dict[str, Any]:
-    """``prop`` as a plain document, with the keys of a probe file; it needs no other file to be understood."""
-    finer = {"kinds": prop.kinds, "later_kinds": prop.later_kinds, "relations": prop.relations}
-    return {
-        "name": prop.name,
-        "family": prop.family,
-        "meaning": prop.meaning,
-        "judge": {
-            "rule": prop.rule.value,
-            "subject": [subject.value for subject in prop.subjects],
-            "spans": [span.value for span in prop.spans],
-            "then_renamed": prop.then_renamed,
-            "later": prop.later.value,
-            **{name: [one.value for one in words] for name, words in finer.items() if words},
-            **({} if prop.call is None else {"call": prop.call.value}),
-        },
-    }
+    return tuple(workload for entry in fields.tables(entries, "workloads") for workload in _expand(entry, trees))
 
 
 def check_name(name: str) -> None:
@@ -193,40 +129,6 @@ def check_name(name: str) -> None:
         raise ValueError(f"{name!r} is no name of a property: letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
         raise ValueError(f"the name {name!r} means something else to bob")
-
-
-def _word(kind: type[Word], value: Any) -> Word:
-    if value not in list(kind):
-        raise ValueError(f"{value!r} is none of {', '.join(kind)}")
-    return kind(value)
-
-
-def _words(kind: type[Word], table: Mapping[str, Any], key: str) -> tuple[Word, ...]:
-    return tuple(_word(kind, word) for word in _texts(table.get(key, ())))
-
-
-def _tables(value: Any, key: str) -> list[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ValueError(f"{key!r} is no table: write [{key}] or [[{key}]] as in the examples")
-    return value
-
-
-def _check_keys(table: Mapping[str, Any], *known: str) -> None:
-    """Refuse keys that would be ignored: most are slips, and a probe without its ``spans`` asks something else."""
-    if unknown := [key for key in table if key not in known]:
-        raise UsageError(f"unknown key {unknown[0]!r}", hint=f"keys here: {', '.join(known)}")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise ValueError(f"{value!r} is not one line of text")
-    return value
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{value!r} is not an array of texts")
-    return [_text(one) for one in value]
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -241,18 +143,18 @@ def _toml(path: Path) -> dict[str, Any]:
 def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Workload]:
     """Each of ``first`` (if there are any) before ``operations`` and each of ``later`` after them, with each of
     ``finish``."""
-    _check_keys(entry, "name", "tree", "setup", "first", "operations", "later", "finish", "at")
+    fields.check_keys(entry, "name", "tree", "setup", "first", "operations", "later", "finish", "at")
     if "tree" in entry and "setup" in entry:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
-    setup = trees[entry["tree"]]["setup"] if "tree" in entry else _texts(entry.get("setup", ()))
-    made, at = tuple(map(parse_one, _counted(setup))), _word(At, entry.get("at", At.ANY))
-    always = tuple(map(parse_one, _counted(_texts(entry["operations"]))))
-    firsts, laters = (_texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
-    for first, later, finish in product(firsts, laters, _texts(entry["finish"])):
+    setup = trees[entry["tree"]]["setup"] if "tree" in entry else fields.texts(entry.get("setup", ()))
+    made, at = tuple(map(parse_one, _counted(setup))), fields.word(At, entry.get("at", At.ANY))
+    always = tuple(map(parse_one, _counted(fields.texts(entry["operations"]))))
+    firsts, laters = (fields.texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
+    for first, later, finish in product(firsts, laters, fields.texts(entry["finish"])):
         operations = (*parse(first), *always, *parse(later))
-        name = ": ".join(word for word in (_text(entry["name"]), first, later) if word)
+        name = ": ".join(word for word in (fields.text(entry["name"]), first, later) if word)
         yield Workload(name, made, operations, parse_finish(finish, operations), at)
 
 

@@ -13,6 +13,7 @@ from shutil import rmtree
 from typing import Any
 
 import bob
+from bob.claim.property.rules import questions
 from bob.columns import MatrixDirectory
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
@@ -21,12 +22,11 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel, check_name, ensure
 from bob.judge.again import add_kept
 from bob.judge.column import Column
-from bob.judge.rules import questions
+from bob.judge.recoveries import add_recoveries
 from bob.lock import writing
 from bob.memory import give_back_now
 from bob.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.progress import Progress
-from bob.recovery.kept import add_recoveries
 from bob.recovery.stage import Recoveries
 from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
@@ -214,9 +214,8 @@ class Prober:
         if (item := self._pipeline.result(place, number)) is None:
             add_kept(column, run, number, workload, request.model)
         elif isinstance(item, Explored):
-            recorded = item.recorded
-            column.add(recorded.workload, recorded.base, recorded.recording, recorded.plan, item.observed)
-            return len(recorded.recording.log)
+            column.add(item.recorded.case, item.observed)
+            return len(item.recorded.case.recording.log)
         else:
             column.refuse(item.workload, item.reason)
         return 0
@@ -257,9 +256,7 @@ class Prober:
         result = Result(
             run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
             environment=self._environments[place],
-            write_cache=request.write_cache,
-            atomic_write_bytes=request.atomic_write_bytes,
-            completion=request.completion.value,
+            **request.model.to_json(),
             configurations=(column,),
         )
         run.save_result(to_json(result))

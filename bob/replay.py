@@ -8,25 +8,19 @@ from itertools import chain
 from pathlib import Path
 
 from bob.crash.image import Run
-from bob.expect.evaluate import evidence, holds
-from bob.expect.language import parse
 from bob.guest.agent_client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.guest.with_agent import agent_in
 from bob.image import Image
-from bob.judge.idempotence import OF_RECOVERY, during_recovery
-from bob.judge.presence import Oracle
-from bob.judge.rules import violation
-from bob.judge.verdicts import inodes_of_things
 from bob.observe.observation import Observation
+from bob.observe.observed import Words
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.trace.model import SECTOR_BYTES
-from bob.witness import Witness, files_in, read, violated
+from bob.witness import Witness, files_in, read
 from bob.witness_image import by_image
-from bob.workload.history import simulate
 from bob.workload.pattern import describe
 
 
@@ -80,53 +74,28 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
         position += count
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     session = Session(agent, witness.configuration, witness.base, [], payload)
-    if witness.trouble is not None:
-        return _troubled(session, kernel, path, witness, delta, payload, times)
     # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
-    outcomes = [session.observe([delta], payload)[0] for _ in range(times)]
-    observations = [session.findings.observation(outcome) for outcome in outcomes]
-    undisturbed = None
-    if witness.question == OF_RECOVERY:
-        undisturbed = session.findings.observation(session.observe([[]], payload)[0])
-    shown = [broken(witness, observation, undisturbed) for observation in observations]
+    views = [_View(session, delta, payload) for _ in range(times)]
+    shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
-    return Replayed(str(path), kernel, confirmed, times, lines(observations[0]), evidence)
+    return Replayed(str(path), kernel, confirmed, times, lines(views[0].observation), evidence)
 
 
-def _troubled(
-    session: Session, kernel: str, path: Path, witness: Witness, delta: Sequence[Run], payload: bytes, times: int
-) -> Replayed:
-    """Mount, or examine, a state that has trouble though it mounts, ``times`` times."""
-    observations, shown = [], []
-    for _ in range(times):
-        [mounted] = session.mount([delta], payload)
-        observations.append(session.findings.observation(mounted.outcome))
-        found = [mounted.complaint] if mounted.complaint is not None else []
-        found += session.examine([delta], payload)[0]
-        shown.append(next((one.words for one in found if one.kind == witness.trouble), None))
-    confirmed = sum(words is not None for words in shown)
-    words = next((found for found in shown if found is not None), "the trouble does not show")
-    return Replayed(str(path), kernel, confirmed, times, lines(observations[0]), words)
+class _View:
+    """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
 
+    def __init__(self, session: Session, delta: Sequence[Run], payload: bytes) -> None:
+        self._session, self._delta, self._payload = session, delta, payload
+        [self._mounted] = session.mount([delta], payload)
+        self.observation = session.findings.observation(self._mounted.outcome)
 
-def broken(witness: Witness, observation: Observation, undisturbed: Observation | None = None) -> str | None:
-    """What ``observation`` shows of the witness's violation; None if it does not show it. ``undisturbed`` is what is
-    there when recovery is not crashed, where that is the question."""
-    if witness.expectation is not None:
-        history, test = simulate(witness.workload)[0], parse(witness.expectation).test
-        return evidence(test, observation, history) if holds(test, observation, history) is False else None
-    prop = violated(witness)
-    if prop is None or witness.question is None:
-        return None if observation.mounted else observation.summary
-    if not observation.mounted:
-        return None
-    if undisturbed is not None:
-        return during_recovery(undisturbed, observation)
-    history, _setup, _operations = simulate(witness.workload)
-    oracle = Oracle(history, inodes_of_things(history, *witness.inodes), witness.statuses)
-    found = violation(prop, witness.question, history, oracle, oracle.read(observation), observation)
-    return None if found is None else found.evidence
+    def complaints(self) -> Sequence[Words]:
+        of_the_mount = [] if self._mounted.complaint is None else [self._mounted.complaint]
+        return [*of_the_mount, *self._session.examine([self._delta], self._payload)[0]]
+
+    def undisturbed(self) -> Observation:
+        return self._session.findings.observation(self._session.observe([[]], self._payload)[0])
 
 
 def lines(observation: Observation) -> tuple[str, ...]:

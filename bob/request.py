@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bob.claim.property.declaration import declaration, declared
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.device import DeviceModel
 from bob.errors import UsageError
-from bob.probe_files import Probe, declaration, declared, mistakes_in
+from bob.probe_files import Probe, mistakes_in
 from bob.rows.sets import Rows, asked_probes
 from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
 from bob.trace.completion import Completion
@@ -18,6 +19,7 @@ DEFAULT_IMAGE = "debian-bookworm"
 """The guest image where nobody says which."""
 DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST
 """When the recorded disk tells that a write is done, where nobody says (docs/facts.md, A disk that takes its time)."""
+DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class ProbeRequest:
     ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; where there are neither, all of
     ``rows``.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
-    ``atomic_write_bytes`` is what the device writes whole, ``completion`` when it tells that a write is done. Of
+    ``model`` is the device that is assumed. Of
     ``recovery_crashes`` crash states the recovery is crashed, too.
     """
 
@@ -48,13 +50,11 @@ class ProbeRequest:
     host: Host = ANYWHERE
     budget: int = DEFAULT_BUDGET
     seed: int = 1
-    write_cache: str = "volatile"
-    atomic_write_bytes: int = 512
+    model: DeviceModel = DEFAULT_MODEL
     audit: float = DEFAULT_AUDIT
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
     rows: Rows = Rows.TABLE1
-    completion: Completion = DEFAULT_COMPLETION
 
     @property
     def asked(self) -> tuple[Probe, ...]:
@@ -65,11 +65,6 @@ class ProbeRequest:
         """Raise UsageError for a property that nobody knows."""
         asked_probes(self.properties, self.probes, self.rows)
 
-    @property
-    def model(self) -> DeviceModel:
-        """The device that is assumed."""
-        return DeviceModel(WriteCache(self.write_cache), self.atomic_write_bytes, self.completion)
-
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:
     """What was asked, as a plain document; where guests ran is nobody's business later."""
@@ -79,9 +74,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "image": request.image,
         "budget": request.budget,
         "seed": request.seed,
-        "write_cache": request.write_cache,
-        "atomic_write_bytes": request.atomic_write_bytes,
-        "completion": request.completion.value,
+        **request.model.to_json(),
         "audit": request.audit,
         "recovery_crashes": request.recovery_crashes,
         "rows": request.rows.value,
@@ -101,13 +94,11 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         host=host,
         budget=document["budget"],
         seed=document["seed"],
-        write_cache=document["write_cache"],
-        atomic_write_bytes=document["atomic_write_bytes"],
+        model=DeviceModel.from_json(document),
         audit=document.get("audit", DEFAULT_AUDIT),
         recovery_crashes=document.get("recovery_crashes", 0),
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
         rows=Rows(document.get("rows", Rows.TABLE1)),
-        completion=Completion(document.get("completion", Completion.PROMPT)),
     )
 
 

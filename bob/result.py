@@ -47,7 +47,7 @@ class States:
     the others were predicted.
 
     Of a workload that was observed and not judged yet, ``explored`` and ``exhaustive`` speak of all states with a known
-    outcome, and the counts of unmountable ones are 0 (:func:`bob.judge.counting.judged` tells them apart).
+    outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.counting.judged` tells them apart).
     """
 
     explored: int = 0

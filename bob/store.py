@@ -18,96 +18,26 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
+from bob.crash.case import Case
+from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
-from bob.result import States, states_from_json
+from bob.observe.observed import Observed, Seen, Troubled
+from bob.result import states_from_json
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.recording import Recording, statuses_from_json
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
-
-
-class Seen(NamedTuple):
-    """A crash state with its ``outcome`` (None: never known), and for how many legal ``states`` it speaks.
-
-    For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
-    them: so the numbers of all that was seen add up to those of the legal states whose outcome is known. ``whole`` is
-    how many of them have no torn write; None where nobody counted, see :attr:`whole_states`.
-    """
-
-    state: CrashState
-    outcome: int | None
-    states: int = 1
-    whole: int | None = None
-
-    @property
-    def whole_states(self) -> int:
-        """For how many states without torn writes it speaks; where they were not counted, at least for so many."""
-        return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
-
-
-class Troubled(NamedTuple):
-    """Something that is wrong with a crash state that mounts, number ``state`` of those that were seen: its ``kind`` is
-    that of a :class:`bob.result.TroubleKind`."""
-
-    state: int
-    kind: str
-    words: str
-
-
-class Words(Protocol):
-    """Has a kind and words."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def words(self) -> str: ...
-
-
-def alike(trouble: Words) -> tuple[str, str]:
-    """Troubles of one kind whose words differ in numbers only have the same."""
-    return trouble.kind, without_numbers(trouble.words)
-
-
-def without_numbers(words: str) -> str:
-    """Words that differ from others in numbers only are the same in this form."""
-    return re.sub(r"0x[0-9a-f]+|\d+", "N", words)
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
-
-    ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
-    read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
-    ``earlier_loss`` how one was lost before this one came back with everything. Where a loss is ``final``, what was
-    seen contradicts itself: it is not to be tried again. ``troubles`` are what is wrong with states that mount, but for
-    what is ``normal``: wrong, too, where nothing of the recording was written. ``examined`` says how many outcomes had
-    a closer look, of how many that could have one.
-    """
-
-    states: tuple[Seen, ...]
-    findings: Findings
-    coverage: States
-    lost: str | None = None
-    predicted: frozenset[int] = frozenset()
-    died: bool = False
-    earlier_loss: str | None = None
-    final: bool = False
-    troubles: tuple[Troubled, ...] = ()
-    normal: tuple[str, ...] = ()
-    examined: tuple[int, int] = (0, 0)
 
 
 class RunDirectory:
@@ -262,6 +192,11 @@ class RunDirectory:
             )
             return workload_from_json(document["workload"]), document["base"], recording
 
+    def case(self, folder: Path, model: DeviceModel) -> Case:
+        """A kept recording as a case. Raises RecordingError where it is not to be believed."""
+        workload, base, recording = self.recording(folder)
+        return Case.of(workload, self.base(base), recording, model)
+
     def save_observed(self, folder: Path, observed: Observed) -> None:
         """Keep what was seen of a workload."""
         coverage = observed.coverage
@@ -284,7 +219,8 @@ class RunDirectory:
             "predicted": sorted(observed.predicted),
             "troubles": observed.troubles,
             "normal": observed.normal,
-            "examined": observed.examined,
+            "passing": observed.passing,
+            "examined_outcomes": observed.examined,
         }
         write_whole(folder / "observed.json", json.dumps(document).encode())
 
@@ -327,7 +263,8 @@ class RunDirectory:
                 earlier_loss=document.get("earlier_loss"),
                 troubles=tuple(Troubled(int(one[0]), *map(str, one[1:])) for one in document.get("troubles", ())),
                 normal=tuple(document.get("normal", ())),
-                examined=_pair(document.get("examined", (0, 0))),
+                passing=tuple(document.get("passing", ())),
+                examined=tuple(map(int, document.get("examined_outcomes", ()))),
             )
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
@@ -456,11 +393,6 @@ def read_document(path: Path) -> dict[str, Any]:
         if not isinstance(document, dict):
             raise ValueError("it is no table")
         return document
-
-
-def _pair(numbers: Sequence[int]) -> tuple[int, int]:
-    one, other = numbers
-    return one, other
 
 
 def _packed(data: bytes) -> str:

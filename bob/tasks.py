@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bob.config import Configuration
+from bob.crash.case import Case
 from bob.crash.device import DeviceModel
-from bob.crash.plan import Plan
 from bob.errors import UsageError
+from bob.observe.observed import Observed
 from bob.observe.sights import Sights
-from bob.record.check import checked
-from bob.store import Observed, RunDirectory
+from bob.store import RunDirectory
 from bob.trace.base import Base
-from bob.trace.recording import Recording
 from bob.workload.operations import Operation, Workload
 
 HELD_BYTES = 8 * 1024 * 1024
@@ -41,20 +40,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording that passed its check; ``number`` is its workload's in the run. ``plan`` has all its crash states."""
+    """A recording that passed its check; ``number`` is its workload's in the run."""
 
     task: Task
     number: int
     folder: Path
-    workload: Workload
-    base: Base
-    recording: Recording
-    plan: Plan
-
-    @property
-    def asked(self) -> Plan:
-        """The crash states that the workload asks for."""
-        return self.plan.asked(self.workload.at, len(self.workload.operations))
+    case: Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +93,13 @@ class Waiting:
 
 def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
     """Whether a recording may wait in memory beside ``others``, which do."""
-    return sum(len(one.recording.log) for one in (recorded, *others)) <= HELD_BYTES
+    return sum(len(one.case.recording.log) for one in (recorded, *others)) <= HELD_BYTES
 
 
 def read_back(task: Task, number: int) -> Recorded:
     """A recording that the run directory has."""
     folder = task.run.folder(number, task.workloads[number])
-    workload, name, recording = task.run.recording(folder)
-    base = task.run.base(name)
-    return Recorded(task, number, folder, workload, base, recording, Plan(checked(recording, base), base, task.model))
+    return Recorded(task, number, folder, task.run.case(folder, task.model))
 
 
 def left_of(task: Task) -> dict[int, Workload]:

@@ -14,29 +14,27 @@ from typing import Any
 
 import bob
 from bob import witness
+from bob.claim.claim import AfterMount, Claim, context_of
+from bob.claim.expectation.expected import Expected
+from bob.claim.mounting import Mountable
+from bob.claim.property.bench import Bench
 from bob.crash.neighbours import causes
-from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import RecordingError
-from bob.expect.answers import Answer, answers, together
-from bob.expect.document import Finished, Trial, Tried, to_json
-from bob.expect.evaluate import holds
-from bob.expect.language import parse
 from bob.guest.capacity import guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import check_file_system, check_kernel, check_name, ensure
-from bob.judge.verdicts import Bench
+from bob.judge.answers import Answer, answers, together
+from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.lock import writing
+from bob.observe.observed import Observed, Troubled, alike
 from bob.pipeline import Pipeline
 from bob.prober import RUNS, environment_of, new_identity, now
 from bob.progress import Progress
-from bob.record.check import checked
 from bob.request import configuration_to_json
 from bob.result import Environment, Run, States, TroubleKind, Unmountable, Verdict, total
-from bob.store import Observed, RunDirectory, Troubled, alike, workload_to_json
+from bob.store import RunDirectory, workload_to_json
 from bob.tasks import Task
-from bob.trace.base import Base
-from bob.trace.recording import Recording
 from bob.witness import Showing
 from bob.workload.operations import Workload
 
@@ -89,15 +87,15 @@ def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment)
     names = [workload.finish.name for workload in trial.workloads]
     found = tuple(together(names, answers) for answers in zip(*each, strict=True))
 
-    def keep(name: str, place: int, state: CrashState, evidence: str, expectation: str | None) -> str:
-        return run.save_witness(name, kept[place].witness(state, evidence, expectation, environment))
+    def keep(name: str, place: int, state: CrashState, evidence: str, claim: Claim) -> str:
+        return run.save_witness(name, kept[place].witness(state, evidence, claim, environment))
 
     parts: list[Finished] = []
     for place, one in enumerate(kept):
         unmountable = one.unmountable
         if one.refusing is not None:
             name = "unmountable" if not any(part.unmountable.states for part in parts) else f"unmountable-{place + 1}"
-            path = keep(name, place, one.refusing, unmountable.error or "", None)
+            path = keep(name, place, one.refusing, unmountable.error or "", Mountable())
             unmountable = replace(unmountable, witness=path)
         parts.append(Finished(trial.workloads[place].finish, one.states, unmountable, one.refused))
     losses = (one.earlier_loss for one in kept)
@@ -120,11 +118,11 @@ def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment)
 
 
 def _keep(
-    trial: Trial, number: int, answer: Answer, keep: Callable[[str, int, CrashState, str, str | None], str]
+    trial: Trial, number: int, answer: Answer, keep: Callable[[str, int, CrashState, str, Claim], str]
 ) -> tuple[str, ...]:
     """Keep witnesses of an answer; their paths."""
     return tuple(
-        keep(f"expectation-{number}-{place}", way.place, way.easiest, way.evidence, answer.expectation.text)
+        keep(f"expectation-{number}-{place}", way.place, way.easiest, way.evidence, Expected(answer.expectation.text))
         for place, way in enumerate(answer.ways[: trial.most_witnesses], start=1)
         if way.easiest is not None
     )
@@ -155,7 +153,7 @@ class _Kept:
     """
 
     def __init__(self, trial: Trial, number: int, workload: Workload, run: RunDirectory) -> None:
-        self._trial, self._workload = trial, workload
+        self._trial = trial
         folder = run.folder(number, workload)
         refusal = run.unobserved(folder)
         self.refused = None if refusal is None else refusal[1]
@@ -168,26 +166,14 @@ class _Kept:
             self._take(run, folder)
 
     def _take(self, run: RunDirectory, folder: Path) -> None:
-        _workload, name, self._recording = run.recording(folder)
-        self._base: Base = run.base(name)
-        recording: Recording = self._recording
-        # Of the whole recording; the crash states that were asked for are told as states of that.
-        self._plan = Plan(checked(recording, self._base), self._base, self._trial.request.model)
+        # Its plan is of the whole recording; the crash states that were asked for are told as states of that.
+        self._case = run.case(folder, self._trial.request.model)
         self._observed = observed = run.observed(folder)
-        self.mount = recording.effective_options
+        self.mount = self._case.recording.effective_options
         self.troubles = tuple(_troubles(observed))
         if observed.earlier_loss:
             self.earlier_loss = f"{observed.earlier_loss}; another guest began anew"
-        self._bench = Bench(
-            self._workload,
-            (recording.inodes_before, recording.inodes_after),
-            observed.states,
-            observed.findings.observations(),
-            observed.coverage,
-            observed.lost,
-            self._plan.controls[-1],
-            (recording.status_before, recording.status_after),
-        )
+        self._bench = Bench.of(self._case, observed)
         self.states = self._bench.coverage
         if refusing := self._bench.unmountable:
             easiest = min(refusing, key=lambda seen: departure(seen.state))
@@ -201,26 +187,20 @@ class _Kept:
         if not self.taken:
             asked = self._trial.expectations
             return tuple(Answer(expectation, Verdict.UNKNOWN, reason=self.refused) for expectation in asked)
-        return answers(self._trial.expectations, self._bench, self._observed, self._plan.controls[-1])
+        return answers(self._trial.expectations, self._bench, self._observed, self._case.complete)
 
-    def witness(
-        self, state: CrashState, evidence: str, expectation: str | None, environment: Environment
-    ) -> Mapping[str, Any]:
+    def _keeps(self, claim: Claim, state: CrashState) -> bool:
+        """Whether ``state`` is known to keep a claim."""
+        if (outcome := self._bench.outcome(state)) is None:
+            return False
+        return claim.kept(AfterMount(self._observed.findings.observation(outcome)), context_of(self._case))
+
+    def witness(self, state: CrashState, evidence: str, claim: Claim, environment: Environment) -> Mapping[str, Any]:
         """The witness of a state of this recording."""
-        is_fine = partial(self._bench.satisfies, None) if expectation is None else partial(self._holds_in, expectation)
-        found = causes(self._plan.points, state, is_fine)
-        workload, plan = self._workload, self._plan
+        found = causes(self._case.plan.points, state, partial(self._keeps, claim))
         return witness.write(
-            None,
-            Showing(workload, self._base, self._recording, plan, state, None, evidence, expectation, causes=found),
+            Showing(self._case, state, claim, evidence, found),
             environment=asdict(environment),
             configuration=self._trial.request.configuration,
             model=self._trial.request.model,
         )
-
-    def _holds_in(self, expectation: str, state: CrashState) -> bool:
-        """Whether an expectation is known to hold in ``state``."""
-        if (outcome := self._bench.outcome(state)) is None:
-            return False
-        observation = self._observed.findings.observation(outcome)
-        return holds(parse(expectation).test, observation, self._bench.history) is True

@@ -1,7 +1,7 @@
 """Witnesses, ``bob.witness/1``: everything that is needed to show a violation again, in one small file.
 
-A witness carries the base image, the sectors by which the crash state differs from it, and the workload with the
-question that the state answers wrongly, or the expectation that it breaks. docs/formats.md describes each field.
+A witness carries the base image, the sectors by which the crash state differs from it, the workload, and the claim that
+the state breaks. docs/formats.md describes each field.
 """
 
 from __future__ import annotations
@@ -12,36 +12,32 @@ import lzma
 import struct
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bob.blocks.naming import names
+from bob.claim.claim import Claim, Context
+from bob.claim.kinds import claim_of
+from bob.claim.property.rules import Property
 from bob.config import Configuration
+from bob.crash.case import Case
 from bob.crash.departures import distance
-from bob.crash.device import DeviceModel, WriteCache
-from bob.crash.plan import Plan
+from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
-from bob.expect.evaluate import check
-from bob.expect.language import parse
-from bob.judge.idempotence import IDEMPOTENT
-from bob.judge.rules import Property, Question
-from bob.probe_files import declaration, declared, shipped_probes
+from bob.probe_files import shipped_probes
+from bob.recipes import from_recipe, to_recipe
 from bob.request import configuration_from_json, configuration_to_json
-from bob.result import TroubleKind
 from bob.store import base_from_json, workload_from_json, workload_to_json
 from bob.story import timeline
 from bob.story.timeline import Timeline
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Recording, Statuses, statuses_from_json
-from bob.workload.history import simulate
+from bob.trace.recording import Statuses, statuses_from_json
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
-from bob.workload.recipes import from_recipe, to_recipe
 
 SCHEMA = "bob.witness/1"
 
@@ -58,50 +54,40 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """A crash state that shows something, with what its witness is made of: ``evidence`` says what it shows,
-    ``question`` is the one that it answers wrongly, ``expectation`` what it breaks, ``trouble`` what is wrong with it
-    though it mounts (none of these where nothing mounts); ``causes`` are the writes without any one of which it would
-    not (:func:`bob.crash.neighbours.causes`)."""
+    """A crash state of ``case`` that breaks ``claim``: ``evidence`` says by what, ``causes`` are the writes without any
+    one of which it would not (:func:`bob.crash.neighbours.causes`)."""
 
-    workload: Workload
-    base: Base
-    recording: Recording
-    plan: Plan
+    case: Case
     state: CrashState
-    question: Question | None
+    claim: Claim
     evidence: str
-    expectation: str | None = None
-    trouble: TroubleKind | None = None
     causes: tuple[int, ...] = ()
 
     @property
     def size(self) -> Size:
         """How large its witness is."""
-        pending = self.plan.points[self.state.point].pending
-        return Size(len(self.workload.operations), len(self.workload.setup), distance(pending, self.state))
+        workload, pending = self.case.workload, self.case.plan.points[self.state.point].pending
+        return Size(len(workload.operations), len(workload.setup), distance(pending, self.state))
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
     """A witness as it is read again.
 
-    ``property`` is a name; None for a state that does not mount, for one that breaks an ``expectation`` (of which this
-    is the text), and for one that has ``trouble`` though it mounts. ``declared`` is what it asks, None where
-    ``property`` is, and in a witness that is older than declarations. ``environment`` is what it was measured on.
+    ``claim`` is what it breaks, ``evidence`` by what. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
     found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
     it was before it was shrunk, where it was.
     """
 
-    property: str | None
+    claim: Claim
     evidence: str
     kernel: str
     environment: Mapping[str, str]
     configuration: Configuration
     model: DeviceModel
     workload: Workload
-    question: Question | None
     base: Base
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -110,29 +96,24 @@ class Witness:
     timeline: Timeline
     size: Size
     shrunk_from: Size | None
-    declared: Property | None = None
-    expectation: str | None = None
-    trouble: TroubleKind | None = None
 
+    @property
     def title(self) -> str:
         """What it is a witness of, for people."""
-        if self.trouble is not None:
-            return f"a crash state that {self.trouble.said}"
-        expected = None if self.expectation is None else f"«{parse(self.expectation).line}» does not hold"
-        return self.property or expected or "a crash state that does not mount"
+        return self.claim.title
 
+    @property
+    def context(self) -> Context:
+        """What its claim is judged by."""
+        return Context(self.workload, self.inodes, self.statuses)
 
-def violated(witness: Witness) -> Property | None:
-    """What ``witness`` violates; None for a state that does not mount. UsageError for a property that nobody knows."""
-    if witness.declared is not None or witness.property is None:
-        return witness.declared
-    if witness.property == IDEMPOTENT.name:
-        return IDEMPOTENT
-    return shipped_probes((witness.property,))[0].property
+    @property
+    def sentence(self) -> str:
+        """What happened up to the crash, in one sentence."""
+        return self.claim.sentence(self.timeline, self.workload.operations)
 
 
 def write(
-    prop: Property | None,
     showing: Showing,
     *,
     environment: Mapping[str, str],
@@ -141,31 +122,22 @@ def write(
     shrunk_from: Size | None = None,
 ) -> dict[str, Any]:
     """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk."""
-    workload, base, question, state = showing.workload, showing.base, showing.question, showing.state
-    inodes = showing.recording.inodes_before, showing.recording.inodes_after
-    runs = showing.plan.runs(state)
+    case, state = showing.case, showing.state
+    base, recording, runs = case.base, case.recording, case.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
-    line = told(configuration.fs.driver, workload, inodes, base, showing.plan, state, showing.causes)
+    line = told(configuration.fs.driver, case, state, showing.causes)
     return {
         "schema": SCHEMA,
-        "property": None if prop is None else prop.name,
-        "probe": None if prop is None else declaration(prop),
+        **showing.claim.to_json(),
         "evidence": showing.evidence,
-        "question": None if question is None else _question_to_json(question),
-        **({} if showing.expectation is None else {"expectation": showing.expectation}),
-        **({} if showing.trouble is None else {"trouble": showing.trouble.value}),
         "environment": dict(environment),
         "configuration": configuration_to_json(configuration),
-        "device_model": {
-            "write_cache": model.write_cache.value,
-            "atomic_write_bytes": model.atomic_write_bytes,
-            "completion": showing.recording.completion.value,
-        },
-        "workload": workload_to_json(workload),
-        "inodes_before": dict(inodes[0]),
-        "inodes_after": dict(inodes[1]),
-        "status_before": showing.recording.status_before,
-        "status_after": showing.recording.status_after,
+        "device_model": replace(model, completion=recording.completion).to_json(),
+        "workload": workload_to_json(case.workload),
+        "inodes_before": dict(recording.inodes_before),
+        "inodes_after": dict(recording.inodes_after),
+        "status_before": recording.status_before,
+        "status_after": recording.status_after,
         "crash": {
             "state": state.to_json(),
             "departure": showing.size.departure,
@@ -184,22 +156,15 @@ def write(
     }
 
 
-def told(
-    driver: str,
-    workload: Workload,
-    inodes: Sequence[Mapping[str, int]],
-    base: Base,
-    plan: Plan,
-    state: CrashState,
-    causes: Collection[int] = (),
-) -> Timeline:
+def told(driver: str, case: Case, state: CrashState, causes: Collection[int] = ()) -> Timeline:
     """The time line of ``state``, with the blocks of the file system ``driver`` by their names, and the ``causes``."""
-    used = {word for operation in workload.operations for word in write_one(operation).split()}
+    plan, inodes = case.plan, case.inodes
+    used = {word for operation in case.workload.operations for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
         number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    named = [(name.kind.value, name.text) for name in names(driver, base, plan.trace, paths)]
+    named = [(name.kind.value, name.text) for name in names(driver, case.base, plan.trace, paths)]
     return timeline.timeline(plan.trace, plan.points[state.point], state, named, causes)
 
 
@@ -236,9 +201,8 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def _read(document: Mapping[str, Any]) -> Witness:
-    asked, name = document["question"], document["property"]
-    if not isinstance(document["base"]["name"], str) or not (name is None or isinstance(name, str)):
-        raise TypeError("its names are no text")
+    if not isinstance(document["base"]["name"], str):
+        raise TypeError("the name of its base is no text")
     image = from_recipe(document["data"])
     runs, position = [], 0
     for sector, count in document["runs"]:
@@ -246,34 +210,21 @@ def _read(document: Mapping[str, Any]) -> Witness:
         position += count * SECTOR_BYTES
     if position != len(image):
         raise ValueError(f"its runs have {position:,} bytes, their data {len(image):,}")
-    made, device = document["configuration"], document["device_model"]
+    made = document["configuration"]
     packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"], validate=True)), 1)
     for sector, data in [*differences.runs(packed), *runs]:
         if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
             raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
     workload = workload_from_json(document["workload"])
-    question = None
-    if asked is not None:
-        beside = bool(asked.get("beside", False))
-        question = Question(tuple(asked["required"]), asked["later"], asked.get("returned"), beside)
-    if question and not all(0 < number <= len(workload.operations) for number in question.operations):
-        raise ValueError("it asks about operations that its workload does not have")
-    if (expected := document.get("expectation")) is not None:
-        check(parse(expected), simulate(workload)[0])
     base = {**document["base"], "image": base64.b64encode(packed).decode()}
     return Witness(
-        property=name,
+        claim=claim_of(document, workload, _shipped),
         evidence=document["evidence"],
         kernel=document["environment"]["kernel"],
         environment=dict(document["environment"]),
         configuration=configuration_from_json(made),
-        model=DeviceModel(
-            WriteCache(device["write_cache"]),
-            device["atomic_write_bytes"],
-            Completion(device.get("completion", Completion.PROMPT)),
-        ),
+        model=DeviceModel.from_json(document["device_model"]),
         workload=workload,
-        question=question,
         base=base_from_json(base),
         runs=tuple(runs),
         inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
@@ -285,23 +236,11 @@ def _read(document: Mapping[str, Any]) -> Witness:
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
-        declared=_declared(document.get("probe"), name),
-        trouble=TroubleKind(document["trouble"]) if "trouble" in document else None,
-        expectation=expected,
     )
 
 
-def _question_to_json(question: Question) -> dict[str, Any]:
-    returned = {} if question.returned is None else {"returned": question.returned}
-    beside = {"beside": True} if question.beside else {}
-    return {"required": list(question.required), "later": question.later, **returned, **beside}
-
-
-def _declared(document: Mapping[str, Any] | None, name: str | None) -> Property | None:
-    found = None if document is None else declared(document)
-    if found is not None and found.name != name:
-        raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
-    return found
+def _shipped(name: str) -> Property | None:
+    return next((probe.property for probe in shipped_probes() if probe.property.name == name), None)
 
 
 def _inodes(document: Mapping[str, Any]) -> dict[str, int]:

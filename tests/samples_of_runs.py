@@ -8,12 +8,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from bob.config import Configuration, configuration
+from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed, Seen
 from bob.result import States
-from bob.store import Observed, Seen
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.recording import Recording
@@ -74,8 +75,12 @@ BASE = Base("b0b0b0b0b0b0b0b0", SECTORS * 512, packed([(0, b"super" * 1024 + byt
 RECORDING = Recording(b"log\0\xff", "timeline", packed([(3, bytes(512))]), (254, 0), "rw,data=ordered", BEFORE, AFTER)
 
 
-def plan() -> Plan:
-    return Plan(TRACE, BASE, DeviceModel())
+def plan(trace: Trace = TRACE) -> Plan:
+    return Plan(trace, BASE, DeviceModel())
+
+
+def case(workload: Workload = WORKLOAD, trace: Trace = TRACE) -> Case:
+    return Case(workload, BASE, RECORDING, plan(trace))
 
 
 def outcome(*files: tuple[str, int, Sequence[int], int], error: str | None = None, tree: bool = True) -> str:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from bob.claim.property.rules import Property, questions
 from bob.config import configuration
 from bob.config.file_system import file_systems
-from bob.judge.rules import Property, questions
 from bob.probe_files import Probe
 from bob.prober import asked_workloads, distinct, recorded_as
 from bob.request import ProbeRequest

@@ -19,12 +19,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import bob.claim.expectation.evaluate
+import bob.claim.expectation.language
+import bob.claim.property.declaration
 import bob.columns
 import bob.config.declarations
 import bob.config.file_system
-import bob.expect.document
-import bob.expect.evaluate
-import bob.expect.language
+import bob.judge.tried
 import bob.matrix
 import bob.probe_files
 import bob.prober
@@ -33,17 +34,20 @@ import bob.request
 import bob.result
 import bob.store
 import bob.witness
+from bob.claim import mounting, recovery, soundness
+from bob.claim.expectation import expected
+from bob.claim.expectation.language import FORMS
+from bob.claim.expectation.syntax import write as write_expectation
+from bob.claim.property import of_property
+from bob.claim.property.calls import Call
+from bob.claim.property.rules import Later, Rule
+from bob.claim.property.subjects import Effect, Span
 from bob.cli.ending import pointed
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit, PointedError
-from bob.expect.language import FORMS
-from bob.expect.syntax import write as write_expectation
 from bob.guest.agent import look, observer, recorder
 from bob.guest.agent import main as agent
-from bob.judge.calls import Call
-from bob.judge.rules import Later, Rule
-from bob.judge.subjects import Effect, Span
 from bob.observe.rounds import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
@@ -303,15 +307,15 @@ def test_the_operations_are_those_of_the_grammar() -> None:
 
 
 def test_every_key_of_a_probe_file_is_described() -> None:
-    tree = ast.parse(inspect.getsource(bob.probe_files))
+    modules = (bob.probe_files, bob.claim.property.declaration)
     keys = set()
-    for node in ast.walk(tree):
+    for node in (node for module in modules for node in ast.walk(ast.parse(inspect.getsource(module)))):
         match node:
             case ast.Subscript(slice=ast.Constant(value=str(key))):
                 keys.add(key)
             case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]):
                 keys.add(key)
-    assert {"name", "workloads", "judge", "finish"} <= keys
+    assert {"name", "workloads", "judge", "finish", "then_renamed"} <= keys
     assert keys <= words(text("docs/write-a-probe.md"))
 
 
@@ -368,28 +372,30 @@ def test_every_expectation_in_the_tables_reads_back() -> None:
     assert len(spans) > 15
     assert {span.split()[0] for span in spans} >= {*FORMS, "not"}
     for span in spans:
-        assert bob.expect.language.parse(write_expectation(bob.expect.language.parse(span).test)).text
+        assert bob.claim.expectation.language.parse(
+            write_expectation(bob.claim.expectation.language.parse(span).test)
+        ).text
 
 
 def test_what_the_page_says_of_precedence() -> None:
     [(one, other)] = re.findall(r"So\n`([^`]+)` is `([^`]+)`", text("docs/try.md"))
-    assert bob.expect.language.parse(one).test == bob.expect.language.parse(other).test
+    assert bob.claim.expectation.language.parse(one).test == bob.claim.expectation.language.parse(other).test
 
 
 def test_the_questions_can_be_asked() -> None:
     done: tuple[str, ...] = ()
-    for _question, performed, expected in cells_of("questions"):
+    for _question, performed, asked in cells_of("questions"):
         done = tuple(performed.split("`")[1::2][:2]) or done
         setup, operations = ("", *done)[-2:]
         history = simulate(Workload("try", parse(setup), parse(operations)))[0]
-        bob.expect.evaluate.check(bob.expect.language.parse(expected.strip("`")), history)
+        bob.claim.expectation.evaluate.check(bob.claim.expectation.language.parse(asked.strip("`")), history)
 
 
 def test_the_mistake_is_pointed_at_as_the_page_says() -> None:
     [shown] = [block for block in code(text("docs/try.md"), "text") if block.startswith("bob: ")]
     said, excerpt, mark, hint = shown.splitlines()
     with pytest.raises(PointedError) as caught:
-        bob.expect.language.parse(excerpt.strip())
+        bob.claim.expectation.language.parse(excerpt.strip())
     assert said == f"bob: --expect, {caught.value.place}: {caught.value.message}"
     assert (excerpt, mark) == pointed(caught.value)
     assert hint == f"hint: {caught.value.hint}"
@@ -419,13 +425,14 @@ def keys_written(*modules: ModuleType) -> set[str]:
 
 
 def test_every_key_that_is_written_is_described() -> None:
-    keys = keys_written(bob.store, bob.witness, bob.story.timeline, bob.workload.recipes)
-    assert {"outcomes", "coverage", "timeline", "inodes_after", "schema"} <= keys
+    claims = (of_property, expected, recovery, mounting, soundness)
+    keys = keys_written(bob.store, bob.witness, bob.story.timeline, bob.recipes, *claims)
+    assert {"outcomes", "coverage", "timeline", "inodes_after", "schema", "trouble", "question"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
 
 def test_every_key_of_an_answer_is_described() -> None:
-    keys = keys_written(bob.expect.document)
+    keys = keys_written(bob.judge.tried)
     assert {"ways", "needs_no_crash", "unmountable"} <= keys
     assert keys <= words(text("docs/formats.md"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import samples_of_runs as samples
+from claims import of_property
 from strict_replay import replay
 from test_witness import stored
 
@@ -15,18 +16,13 @@ from bob import witness
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.export import Exported, exported
-from bob.judge.rules import Question
-from bob.probe_files import shipped_probes
 from bob.trace.log_writer import write_log
 from bob.trace.model import SECTOR_BYTES, Trace
 
 
 def made(tmp_path: Path, state: CrashState) -> witness.Witness:
-    showing = witness.Showing(
-        samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), state, Question((1,), 2), "as it was found"
-    )
+    showing = witness.Showing(samples.case(), state, of_property("overwrite-any", 1, later=2), "as it was found")
     document = witness.write(
-        shipped_probes(("overwrite-any",))[0].property,
         showing,
         environment=samples.ENVIRONMENT,
         configuration=samples.CONFIGURATION,
@@ -65,7 +61,7 @@ def test_where_the_crash_is(
     tmp_path: Path, state: CrashState, lost: tuple[int, ...], torn: tuple[int, ...], prefix: int | None
 ) -> None:
     found = made(tmp_path, state)
-    done = exported(found, samples.RECORDING, samples.TRACE)
+    done = exported(found, samples.case())
     assert done.crash is not None
     assert (done.crash.lost, done.crash.torn, done.crash.prefix, done.crash.other) == (lost, torn, prefix, 0)
     assert done.steps[done.crash.entry].entry.mark == "crash"
@@ -82,7 +78,7 @@ def changed(number: int, **more: object) -> Trace:
 
 def test_other_time_stamps_are_counted(tmp_path: Path) -> None:
     found = made(tmp_path, CrashState(0, (1, 2)))
-    done = exported(found, samples.RECORDING, changed(2, data=b"j" * 512 + b"J" * 512))
+    done = exported(found, samples.case(trace=changed(2, data=b"j" * 512 + b"J" * 512)))
     assert done.crash is not None
     assert done.crash.other == 1
 
@@ -98,6 +94,6 @@ def test_other_time_stamps_are_counted(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_recording_that_came_out_otherwise_has_no_crash(tmp_path: Path, trace: Trace) -> None:
-    done = exported(made(tmp_path, CrashState(0, (1, 2))), samples.RECORDING, trace)
+    done = exported(made(tmp_path, CrashState(0, (1, 2))), samples.case(trace=trace))
     assert done.crash is None
     assert [step.entry.mark for step in done.steps if step.entry.mark] == ["start", "end"]

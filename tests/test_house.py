@@ -1,13 +1,19 @@
-"""What may know what: the pure rooms never reach the guest (docs/design.md, section 6)."""
+"""What may know what: the pure rooms never reach the guest, and no two rooms import each other in a circle
+(docs/design.md, section 6)."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
-PURE = ("trace", "crash", "judge", "rows", "report", "workload", "blocks", "story", "expect", "apm")
+BOB = Path(__file__).resolve().parent.parent / "bob"
+PURE = ("trace", "crash", "claim", "judge", "rows", "report", "workload", "blocks", "story", "apm")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -22,3 +28,42 @@ print(*sorted(name for name in sys.modules if name.startswith(("bob.guest", "bob
 def test_a_pure_room_is_imported_without_the_guest(room: str) -> None:
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, f"bob.{room}"], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def room_of(module: str) -> str:
+    """A folder below bob/, or a file beside the folders. What runs inside a guest is a room of its own."""
+    _bob, name, *rest = [*module.split("."), ""]
+    return f"{name}/agent" if (name, rest[:1]) == ("guest", ["agent"]) else name
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules of bob that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.startswith("bob."))
+        elif isinstance(node, ast.ImportFrom) and node.module == "bob":
+            yield from (f"bob.{one.name}" for one in node.names if one.name != "__version__")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bob."):
+            yield node.module or ""
+
+
+def test_no_two_rooms_import_each_other_in_a_circle() -> None:
+    arrows: dict[str, set[str]] = {}
+    for file in BOB.rglob("*.py"):
+        module = ".".join(["bob", *file.relative_to(BOB).with_suffix("").parts])
+        here = room_of(module.removesuffix(".__init__"))
+        arrows.setdefault(here, set()).update(room for one in imported(file) if (room := room_of(one)) != here)
+    assert len(arrows) > 20
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as circle:
+        pytest.fail(" <- ".join(circle.args[1]))
+
+
+def test_the_house_is_as_the_design_draws_it() -> None:
+    """Both ways: each room on disk has its line, and each line its room."""
+    drawn = (BOB.parent / "docs" / "design.md").read_text().partition("    bob/\n")[2].partition("\n\n")[0]
+    lines = [line[6:] for line in drawn.splitlines() if line.startswith("      ") and line[6] != " "]
+    rooms = [path for path in BOB.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    on_disk = {f"{path.name}/" if path.is_dir() else path.name for path in rooms}
+    assert {line.split()[0] for line in lines} == on_disk - {"__init__.py", "__main__.py"}

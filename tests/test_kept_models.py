@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from bob.apm.model import load
+from bob.claim.property.of_property import OfProperty
 from bob.config import load_set
-from bob.witness import read, violated
+from bob.witness import read
 
 MODELS = Path(__file__).resolve().parent.parent / "reports" / "models"
 SETS = sorted(path for path in MODELS.glob("*-linux-*") if path.is_dir())
@@ -33,6 +34,5 @@ def test_every_witness_of_a_refuted_clause_is_there() -> None:
         for finding in load(path).findings:
             if finding.refutation is not None and finding.refutation.witness is not None:
                 witness = read(path.parent / finding.refutation.witness)
-                prop = violated(witness)
-                assert prop is not None
-                assert prop.meaning == finding.clause.words
+                assert isinstance(witness.claim, OfProperty)
+                assert witness.claim.resolved.meaning == finding.clause.words

@@ -14,14 +14,14 @@ import samples_of_runs as samples
 
 from bob import matrix as module
 from bob import prober
+from bob.claim.property.bench import Bench
 from bob.columns import MatrixDirectory
 from bob.config import ConfigurationSet, configuration, load_set
+from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError
 from bob.guest.spec import Accelerator
 from bob.image.needs import GUEST_MODULES
-from bob.judge import again
 from bob.judge.again import judge_again
-from bob.judge.verdicts import Bench
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
@@ -74,7 +74,7 @@ class Machine(Silent):
         if name in self.fails and (number == 2 or isinstance(self.fails[name], UsageError)):
             raise self.fails.pop(name)
         self.done.append((name, number))
-        recorded = Recorded(task, number, folder, samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan())
+        recorded = Recorded(task, number, folder, samples.case())
         task.run.save_base(samples.BASE)
         task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
         task.run.save_observed(folder, SEEN)
@@ -114,7 +114,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(prober, "Hypervisor", Hypervisor)
     monkeypatch.setattr(prober, "Pipeline", made.pipeline)
     monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
-    monkeypatch.setattr(again, "checked", lambda _recording, _base: samples.TRACE)
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     return made
 
 

@@ -18,16 +18,18 @@ import samples_of_runs as samples
 from bob import pipeline as module
 from bob import tasks
 from bob.config import Configuration, configuration
+from bob.crash import case
 from bob.crash.device import DeviceModel
 from bob.errors import BobError, MalformedError, RecordingError, StoreError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
 from bob.guest.spec import Clock
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed, Seen
 from bob.pipeline import Pipeline
 from bob.progress import Silent
 from bob.record.base import base_name
-from bob.store import Observed, RunDirectory, Seen
+from bob.store import RunDirectory
 from bob.tasks import Explored, Refused, Task
 from bob.trace.base import Base
 from bob.trace.completion import Completion
@@ -94,8 +96,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     for name in ("agent_in", "make_base", "put_base", "record", "explore"):
         monkeypatch.setattr(module, name, getattr(world, name))
-    for where in (module, tasks):
-        monkeypatch.setattr(where, "checked", lambda _recording, _base: samples.TRACE)
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     return world
 
 
@@ -134,7 +135,7 @@ def at(number: int, failure: BaseException) -> Callable[[Workload], None]:
 def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> None:
     made = pipeline(tmp_path)
     found = results(made)
-    assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+    assert [item.recorded.case.workload for item in found if isinstance(item, Explored)] == WORKLOADS
     assert world.guests.count(Clock.VIRTUAL) == 1
     assert sorted(clock.value for clock in world.guests) == sorted(clock.value for clock in world.ended)
     assert world.made == [samples.WORKLOAD.setup]
@@ -275,7 +276,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
         for number in range(len(WORKLOADS)):
             found.append(made.result(0, number))
             asked_for.release()
-    assert [item.recorded.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+    assert [item.recorded.case.workload for item in found if isinstance(item, Explored)] == WORKLOADS
 
 
 @pytest.mark.parametrize("held", [0, 10**6])

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bob.claim.idempotence import IDEMPOTENT
+from bob.claim.property.calls import Call
+from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.rules import Rule, questions
 from bob.errors import UsageError
-from bob.judge.calls import Call
-from bob.judge.idempotence import IDEMPOTENT
-from bob.judge.rules import Rule, questions
 from bob.probe_files import (
     check_own,
-    declaration,
-    declared,
     load,
     parse_finish,
     probe_names,

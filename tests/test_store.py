@@ -13,7 +13,8 @@ from workload.generators import random_workload
 
 from bob.crash.state import CrashState
 from bob.errors import StoreError
-from bob.store import RunDirectory, Troubled, base_from_json, base_to_json, workload_from_json, workload_to_json
+from bob.observe.observed import Troubled
+from bob.store import RunDirectory, base_from_json, base_to_json, workload_from_json, workload_to_json
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
@@ -89,19 +90,22 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
     folder = kept(run)
     seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
     troubles = (Troubled(1, "checker", "e2fsck ends with 4"), Troubled(0, "read-only", "EXT4-fs error"))
-    seen = replace(seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), examined=(1, 3))
+    seen = replace(
+        seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), passing=("once",), examined=(0, 2)
+    )
     seen = replace(seen, states=(seen.states[0]._replace(whole=1), *seen.states[1:]))
     run.save_observed(folder, seen)
     again = run.observed(folder)
     assert run.is_observed(folder)
     assert (again.states, again.coverage, again.lost) == (seen.states, seen.coverage, seen.lost)
     assert again.predicted == {1, 2}
-    assert (again.troubles, again.normal, again.examined) == (seen.troubles, seen.normal, seen.examined)
+    assert (again.troubles, again.normal, again.passing) == (seen.troubles, seen.normal, seen.passing)
+    assert again.examined == seen.examined
     document = json.loads((folder / "observed.json").read_text())
-    older = {name: value for name, value in document.items() if name not in ("troubles", "normal", "examined")}
+    older = {name: value for name, value in document.items() if name not in ("troubles", "normal", "examined_outcomes")}
     (folder / "observed.json").write_text(json.dumps(older))
     again = run.observed(folder)
-    assert (again.troubles, again.normal, again.examined) == ((), (), (0, 0))
+    assert (again.troubles, again.normal, again.examined) == ((), (), ())
     assert again.coverage.legal_sectors == 2**70
     assert list(again.findings.observations()) == list(seen.findings.observations())
 

@@ -12,13 +12,15 @@ import pytest
 import samples_of_runs as samples
 
 import bob.trial
+from bob.claim.expectation.language import parse as expectation
+from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import RecordingError
-from bob.expect.document import Trial, Tried, from_json, to_json
-from bob.expect.language import parse as expectation
+from bob.judge.tried import Trial, Tried, from_json, to_json
+from bob.observe.observed import Observed
 from bob.request import ProbeRequest, configuration_to_json
 from bob.result import Environment, Run, Verdict
-from bob.store import Observed, RunDirectory, workload_to_json
+from bob.store import RunDirectory, workload_to_json
 from bob.workload.operations import At, Finish, Fsync, Workload
 
 LOST, SCATTERED = CrashState(1, (3,)), CrashState(0, (0, 2))
@@ -34,7 +36,7 @@ def judged(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observed | str], *expected: str
 ) -> tuple[Tried, Path]:
     """The answers of a run that observed this with one finish each, or could not record it for that reason."""
-    monkeypatch.setattr(bob.trial, "checked", lambda _recording, _base: samples.TRACE)
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     workloads = tuple(replace(samples.WORKLOAD, finish=finish, at=At.ANY) for finish in (NATURAL, ROOT))[: len(kept)]
     trial = Trial(ProbeRequest(samples.CONFIGURATION), workloads, tuple(map(expectation, expected)), 2)
     run = RunDirectory.create(folder, about(trial.workloads))

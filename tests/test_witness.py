@@ -10,18 +10,23 @@ from typing import Any
 
 import pytest
 import samples_of_runs as samples
+from claims import broken, question_of
 
 from bob import witness
+from bob.claim.expectation.expected import Expected
+from bob.claim.mounting import Mountable
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question
+from bob.claim.soundness import Sound
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
-from bob.judge.rules import Question
+from bob.observe.observed import Troubled
 from bob.probe_files import shipped_probes
-from bob.replay import broken, lines
+from bob.replay import lines
 from bob.result import TroubleKind, Verdict
 from bob.rows.sets import Rows, asked_probes
-from bob.store import Troubled
 from bob.story.timeline import Fate, from_json
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
@@ -50,7 +55,7 @@ def filled(
     seen = samples.observed(
         (samples.FIRST, 0), (samples.LAST, 1), *more, found=[samples.NOTHING, samples.ALL, *found], lost=lost
     )
-    made.add(samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), seen)
+    made.add(samples.case(), seen)
     return made, keep
 
 
@@ -104,9 +109,7 @@ def test_the_witness_is_of_the_simplest_workload_and_state() -> None:
         [(CrashState(0, (1, 2)), 2)],
         [(CrashState(0, (2,), ((1, ((0, 1),)),)), 2), (CrashState(0, (2,)), 2)],
     ]:
-        made.add(
-            samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), samples.observed(*states, found=found)
-        )  # type: ignore[arg-type]
+        made.add(samples.case(), samples.observed(*states, found=found))  # type: ignore[arg-type]
     made.cells()
     assert keep["overwrite-any"]["crash"]["state"] == CrashState(0, (1, 2)).to_json()
 
@@ -131,16 +134,16 @@ def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -
     [probe] = asked_probes(("returned.new-entry",), (), Rows.DURABILITY)
     workload = replace(samples.WORKLOAD, at=At.END)
     question = Question((2,), returned=2)
-    showing = witness.Showing(workload, samples.BASE, samples.RECORDING, samples.plan(), LOST, question, "it is gone")
+    claim = OfProperty(probe.property.name, question, probe.property)
+    showing = witness.Showing(samples.case(workload), LOST, claim, "it is gone")
     written = witness.write(
-        probe.property,
         showing,
         environment=samples.ENVIRONMENT,
         configuration=samples.CONFIGURATION,
         model=DeviceModel(),
     )
     read = witness.read(stored(tmp_path, written))
-    assert (read.question, read.workload, read.declared) == (question, workload, probe.property)
+    assert (read.claim, read.workload) == (showing.claim, workload)
     gone, there = samples.observed(found=[samples.NOTHING, samples.ALL]).findings.observations()
     assert broken(read, gone) is not None
     assert broken(read, there) is None
@@ -150,9 +153,8 @@ def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -
 
 def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
     read = witness.read(stored(tmp_path, document()))
-    assert read.property == "overwrite-any"
-    assert read.question is not None
-    assert (read.question.required, read.question.later) == ((1,), 2)
+    assert read.claim.name == "overwrite-any"
+    assert question_of(read.claim) == Question((1,), 2)
     assert (read.kernel, read.configuration, read.workload) == (
         samples.ENVIRONMENT["kernel"],
         samples.CONFIGURATION,
@@ -207,7 +209,7 @@ def test_a_replay_says_whether_it_shows(tmp_path: Path) -> None:
     assert broken(read, seen[2]) is None
     assert lines(seen[0]) == ("mounted, 2 names", "/a: file, 4,096 B: initial data (4,096 B)", "/n: file, 0 B: nothing")
     unmountable = witness.read(stored(tmp_path, document("unmountable")))
-    assert (unmountable.property, unmountable.question) == (None, None)
+    assert unmountable.claim == Mountable()
     assert broken(unmountable, seen[0]) is None
     assert "does not mount" in (broken(unmountable, seen[2]) or "")
 
@@ -225,31 +227,33 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
         Troubled(1, "kernel-message", "EXT4-fs error: another"),
         Troubled(0, "removal", "cannot be removed: /a: Input/output error"),
     )
-    seen = replace(seen, troubles=troubles, normal=("as ever 7", "as ever 8"), examined=(2, 3))
+    seen = replace(
+        seen, troubles=troubles, normal=("as ever 7", "as ever 8"), passing=("once 1", "once 2"), examined=(1,)
+    )
     for workload in (samples.WORKLOAD, replace(samples.WORKLOAD, name="other")):
-        made.add(workload, samples.BASE, samples.RECORDING, samples.plan(), seen)
+        made.add(samples.case(workload), seen)
     result = made.result(made.cells())
     assert [(one.kind, one.states, one.words, one.witness) for one in result.troubles] == [
         ("kernel-message", 2, "EXT4-fs error: another", "witnesses/kernel-message.json"),
         ("kernel-message", 4, "EXT4-fs error: inode 7", "witnesses/kernel-message-2.json"),
         ("removal", 2, "cannot be removed: /a: Input/output error", "witnesses/removal.json"),
     ]
-    assert (result.examined, result.examinable) == (4, 6)
-    assert [note for note in result.notes if "no finding" in note and "as ever" in note] == list(result.notes[-1:])
+    assert (result.examined, result.examinable) == (2, 4)  # of each workload the other tree was not
+    assert ["as ever" in note or "once" in note for note in result.notes if "no finding" in note] == [True, True]
     path = tmp_path / "one.json"
     path.write_text(json.dumps(keep["kernel-message"]))
     found = witness.read(path)
-    assert (found.trouble, found.property, found.state) == (TroubleKind.KERNEL_MESSAGE, None, samples.LAST)
-    assert found.title() == "a crash state that mounted, but the kernel warned"
+    assert (found.claim, found.state) == (Sound(TroubleKind.KERNEL_MESSAGE), samples.LAST)
+    assert found.title == "a crash state that mounted, but the kernel warned"
     path.write_text(json.dumps({name: value for name, value in keep["removal"].items() if name != "trouble"}))
-    assert witness.read(path).trouble is None
+    assert witness.read(path).claim == Mountable()
 
 
 def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
     made = {**document("unmountable"), "expectation": EXPECTED, "evidence": "/a has initial data (4,096 B)"}
     read = witness.read(stored(tmp_path, made))
-    assert (read.property, read.question, read.expectation) == (None, None, EXPECTED)
-    assert read.title() == "«exists /n implies content /a = new» does not hold"
+    assert read.claim == Expected(EXPECTED)
+    assert read.title == "«exists /n implies content /a = new» does not hold"
     found = [samples.OUT_OF_ORDER, samples.ALL, samples.NOTHING, samples.UNMOUNTABLE]
     seen = samples.observed(found=found).findings.observations()
     told = [broken(read, observation) for observation in seen]
@@ -257,11 +261,8 @@ def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
 
 
 def test_what_is_written_of_an_expectation() -> None:
-    showing = Showing(
-        samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), CrashState(0), None, "evidence", "exists /n"
-    )
+    showing = Showing(samples.case(), CrashState(0), Expected("exists /n"), "evidence")
     made = witness.write(
-        None,
         showing,
         environment=samples.ENVIRONMENT,
         configuration=samples.CONFIGURATION,
@@ -347,7 +348,7 @@ def test_a_property_that_is_not_shipped_is_known_from_the_witness_alone(tmp_path
     of_mine = {**made["probe"], "name": "mine"}
     mine = witness.read(stored(tmp_path, {**made, "property": "mine", "probe": of_mine}))
     [probe] = shipped_probes(("overwrite-any",))
-    assert witness.violated(mine) == replace(probe.property, name="mine")
+    assert mine.claim == OfProperty("mine", Question((1,), 2), replace(probe.property, name="mine"))
     with pytest.raises(MalformedError, match="declares the property 'mine'"):
         witness.read(stored(tmp_path, {**made, "probe": of_mine}))
 
@@ -356,10 +357,13 @@ def test_an_older_witness_is_of_a_shipped_property(tmp_path: Path) -> None:
     made = document()
     del made["probe"]
     [probe] = shipped_probes(("overwrite-any",))
-    assert witness.violated(witness.read(stored(tmp_path, made))) == probe.property
+    older = witness.read(stored(tmp_path, made)).claim
+    assert isinstance(older, OfProperty) and older.resolved == probe.property
     unknown = witness.read(stored(tmp_path, {**made, "property": "mine"}))
+    assert unknown.claim.asks == ("What mine asks for", "")
+    [seen] = samples.observed(found=[samples.OUT_OF_ORDER]).findings.observations()
     with pytest.raises(UsageError, match="unknown property 'mine'"):
-        witness.violated(unknown)
+        broken(unknown, seen)
 
 
 @pytest.mark.parametrize("content", [[], "x", None, {}, {"schema": "bob.witness/2"}, {"schema": "bob.result/1"}])

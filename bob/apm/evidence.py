@@ -12,17 +12,14 @@ from pathlib import Path
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.readings import Constraint, Reader
-from bob.crash.plan import Plan
+from bob.claim.property.bench import Bench, inodes_of_things
+from bob.crash.case import Case
 from bob.crash.state import CrashState
-from bob.judge.verdicts import Bench, inodes_of_things
 from bob.observe.observation import Observation
-from bob.record.check import checked
+from bob.observe.observed import Observed
 from bob.request import request_from_json
-from bob.store import Observed, RunDirectory
-from bob.trace.base import Base
-from bob.trace.recording import Recording
+from bob.store import RunDirectory
 from bob.workload.history import simulate
-from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +38,11 @@ class Sight:
 
 
 class Witnessed:
-    """A recorded workload with everything that was observed of it."""
+    """A case with everything that was observed of it."""
 
-    def __init__(self, run: RunDirectory, folder: Path, plan: Plan, workload: Workload, observed: Observed) -> None:
-        self.run, self.folder, self.workload = run, folder, workload
+    def __init__(self, run: RunDirectory, folder: Path, case: Case, observed: Observed) -> None:
+        self.run, self.folder, self.case, self.workload = run, folder, case, case.workload
         self.exhaustive = observed.coverage.exhaustive is not None and observed.lost is None
-        self._plan = plan
         self._observed = observed
 
     @cached_property
@@ -58,9 +54,8 @@ class Witnessed:
     @cached_property
     def sights(self) -> tuple[Sight, ...]:
         """Each outcome that mounted at once, once for every number of operations that had returned."""
-        _workload, _base, recording = self.run.recording(self.folder)
         history = self.graph.workings.history
-        reader = Reader(self.graph.workings, inodes_of_things(history, recording.inodes_before, recording.inodes_after))
+        reader = Reader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()
         read: dict[int, tuple[Constraint, ...]] = {}
         found: dict[tuple[int, int], Sight] = {}
@@ -81,23 +76,18 @@ class Witnessed:
                 found[key] = Sight(earlier.state, seen.outcome, key[1], states, earlier.constraints)
         return tuple(found.values())
 
-    def recorded(self) -> tuple[Base, Recording, Plan]:
-        """Its base image, its recording, and the crash states of that."""
-        _workload, base_name, recording = self.run.recording(self.folder)
-        return self.run.base(base_name), recording, self._plan
-
     def observation(self, sight: Sight) -> Observation:
         """What was found."""
         return self._observed.findings.observation(sight.outcome)
 
     def _returned(self, state: CrashState) -> int:
         """How many operations, those of the finish included, had returned at the last time of this crash state."""
-        return bisect_right(self._ends, self._plan.points[state.point].time)
+        return bisect_right(self._ends, self.case.plan.points[state.point].time)
 
     @cached_property
     def _ends(self) -> list[int]:
         """When each operation returned (positions in the trace); the agent calls those of the finish operation 0."""
-        trace, operations = self._plan.trace, len(self.workload.operations)
+        trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]
         return ends + [mark.at.time for mark in trace.marks if mark.text == "op 0 end"]
@@ -110,16 +100,6 @@ def witnessed(path: Path) -> Iterator[Witnessed]:
     for folder in run.workloads():
         if run.refusal(folder) is not None or not run.is_observed(folder):
             continue
-        workload, base_name, recording = run.recording(folder)
-        base, observed = run.base(base_name), run.observed(folder)
-        plan = Plan(checked(recording, base), base, model)
-        if _is_trusted(workload, recording, observed, plan):
-            yield Witnessed(run, folder, plan, workload, observed)
-
-
-def _is_trusted(workload: Workload, recording: Recording, observed: Observed, plan: Plan) -> bool:
-    """Whether the controls of a workload are as they should be (:class:`bob.judge.verdicts.Bench`)."""
-    inodes, complete = (recording.inodes_before, recording.inodes_after), plan.controls[-1]
-    observations = observed.findings.observations()
-    bench = Bench(workload, inodes, observed.states, observations, observed.coverage, observed.lost, complete)
-    return bench.distrust is None
+        case, observed = run.case(folder, model), run.observed(folder)
+        if Bench.of(case, observed).distrust is None:
+            yield Witnessed(run, folder, case, observed)

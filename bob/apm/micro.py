@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from bob.judge.sightings import Place, Places
-from bob.judge.subjects import BLOCK_BYTES
+from bob.claim.property.sightings import Place, Places
+from bob.claim.property.subjects import BLOCK_BYTES
 from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History

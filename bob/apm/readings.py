@@ -4,7 +4,7 @@ A value in a cell is the last micro-operation's on it that is there, or what was
 gives a *constraint*, of which at least one *reading* is true: these micro-operations are there, those are not. A
 reading may break a clause by itself (zeros where data belongs). Where a cell cannot be seen it says nothing; where an
 observation cannot tell which file something is, that file says nothing (the benefit of the doubt, as in
-:mod:`bob.judge.presence`).
+:mod:`bob.claim.property.presence`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part
 from bob.apm.holes import kind_of_hole, sizes_over, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
-from bob.judge.contents import Story
-from bob.judge.sightings import Sightings
+from bob.claim.property.contents import Story
+from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
 from bob.workload.history import Kind
 from bob.workload.kinds import ChangeKind

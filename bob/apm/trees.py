@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bob.apm.clauses import Clause, Fill, Never
 from bob.apm.holes import kind_of_hole, sizes_over, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
-from bob.judge.sightings import ROOT, Place
+from bob.claim.property.sightings import ROOT, Place
 from bob.observe.observation import Observation
 from bob.workload.history import Kind
 

@@ -9,10 +9,11 @@ from typing import Any
 from bob import witness
 from bob.apm.clauses import Clause, Never, Ordered, Whole
 from bob.apm.evidence import Sight, Witnessed
-from bob.judge.presence import Oracle
-from bob.judge.rules import Property, Question, Rule, is_broken, violation
-from bob.judge.subjects import Effect
-from bob.judge.verdicts import inodes_of_things
+from bob.claim.property.bench import inodes_of_things
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.presence import Oracle
+from bob.claim.property.rules import Property, Question, Rule, is_broken, violation
+from bob.claim.property.subjects import Effect
 from bob.request import request_from_json
 from bob.result import Environment
 from bob.witness import Showing
@@ -22,26 +23,26 @@ from bob.workload.kinds import Change, relation
 def witness_of(clause: Clause, workload: Witnessed, sight: Sight) -> dict[str, Any] | None:
     """The witness of a clause that ``sight`` refutes; None where what is there of the operations does not show it.
 
-    A model sees more than the presence of operations does (:mod:`bob.judge.presence`), and some clauses no property can
-    say: then the crash state is told in the model, but has no witness of its own.
+    A model sees more than the presence of operations does (:mod:`bob.claim.property.presence`), and some clauses no
+    property can say: then the crash state is told in the model, but has no witness of its own.
     """
     prop = _property(clause)
     if prop is None:
         return None
-    base, recording, plan = workload.recorded()
+    case = workload.case
     history = workload.graph.workings.history
-    oracle = Oracle(history, inodes_of_things(history, recording.inodes_before, recording.inodes_after))
+    oracle = Oracle(history, inodes_of_things(history, *case.inodes))
     observation = workload.observation(sight)
     reading = oracle.read(observation)
     for question in _questions(clause, workload.graph.workings.changes):
         if is_broken(prop, question, history, reading):
             found = violation(prop, question, history, oracle, reading, observation)
             assert found is not None
-            showing = Showing(workload.workload, base, recording, plan, sight.state, question, found.evidence)
+            claim = OfProperty(prop.name, question, prop)
+            showing = Showing(case, sight.state, claim, found.evidence)
             about = workload.run.about()
             request, environment = request_from_json(about["request"]), Environment(**about["environment"])
             return witness.write(
-                prop,
                 showing,
                 environment=asdict(environment),
                 configuration=request.configuration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bob.apm.allowed import Conflict
 from bob.apm.dependencies import Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
-from bob.judge.rules import quoted
+from bob.claim.property.rules import quoted
 
 
 def said(taken: Workings, operation: MicroOperation) -> str:

@@ -21,7 +21,6 @@ from bob.blocks.parts import UNKNOWN, Family, Kind, Part
 from bob.blocks.reiserfs import Reiserfs
 from bob.blocks.summary import summary
 from bob.blocks.xfs import Xfs
-from bob.crash.state import address
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 
@@ -58,7 +57,7 @@ def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple
     family = _family(fs, medium)
     found: list[Sequence[Part]] = []
     for write in trace.writes:
-        at = address(trace, write) * SECTOR_BYTES
+        at = trace.address(write) * SECTOR_BYTES
         try:
             parts: Sequence[Part] = family.parts(write.index, at, write.data)
         except _DAMAGED:

@@ -26,6 +26,7 @@ from bob.cli.options import (
     quiet_option,
 )
 from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
+from bob.crash.device import DeviceModel, WriteCache
 from bob.errors import UsageError, meant
 from bob.guest.capacity import check_device
 from bob.probe_files import Probe, check_own, load
@@ -296,9 +297,9 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         host=host(asked),
         budget=asked["budget"],
         seed=asked["seed"],
-        write_cache=asked["write_cache"],
-        atomic_write_bytes=int(asked["atomic_write"]),
-        completion=Completion(asked["completion"]),
+        model=DeviceModel(
+            WriteCache(asked["write_cache"]), int(asked["atomic_write"]), Completion(asked["completion"])
+        ),
         audit=asked["audit"],
         recovery_crashes=asked.get("recovery_crashes", 0),
         rows=rows,

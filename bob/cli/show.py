@@ -14,8 +14,8 @@ from rich.text import Text
 from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_option
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
-from bob.expect.document import Tried
-from bob.expect.document import to_json as tried_to_json
+from bob.judge.tried import Tried
+from bob.judge.tried import to_json as tried_to_json
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
 from bob.report.nearby import nearby

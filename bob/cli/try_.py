@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from bob.claim.expectation.evaluate import check
+from bob.claim.expectation.language import parse as parse_expectation
+from bob.claim.expectation.syntax import Expectation
 from bob.cli.asking import check_out, configuration_options, request, trying_options
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
@@ -17,14 +20,11 @@ from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
 from bob.config import FileSystem, configuration, file_systems
 from bob.errors import Exit, PointedError, UsageError
-from bob.expect.document import Trial, to_json
-from bob.expect.evaluate import check
-from bob.expect.finishes import default_finishes
-from bob.expect.language import parse as parse_expectation
-from bob.expect.syntax import Expectation
+from bob.judge.tried import Trial, to_json
 from bob.probe_files import parse_finish
 from bob.report.answers import print_answers
 from bob.result import Verdict
+from bob.workload.finishes import default_finishes
 from bob.workload.history import History, RefusedError, simulate
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, places

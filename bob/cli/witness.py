@@ -53,20 +53,18 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
       8   the file is no witness, or damaged
     """
     from bob.report.drawing import svg
-    from bob.report.meanings import meaning_of
     from bob.report.story import print_story
     from bob.witness import read
 
     found = read(path)
-    meaning = meaning_of(found)
     if picture is not None:
-        drawn = svg(found.timeline, found.workload.operations, found.question, found.evidence)
+        drawn = svg(found.timeline, found.workload.operations, found.claim.role, found.evidence)
         write_text(picture, drawn + "\n", "--svg")
     if page is not None:
         from bob.report.witness_page import to_html
 
-        write_text(page, to_html(found, meaning, path), "--html")
-    print_story(console(), found, meaning, f"bob replay {shlex.quote(str(path))}")
+        write_text(page, to_html(found, path), "--html")
+    print_story(console(), found, f"bob replay {shlex.quote(str(path))}")
     return Exit.DONE
 
 

@@ -5,8 +5,10 @@ The parameters of docs/design.md, section 3. Everything else about legality foll
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from bob.errors import UsageError
 from bob.trace.completion import Completion
@@ -46,6 +48,23 @@ class DeviceModel:
                 f"a device cannot write {size} bytes atomically",
                 hint=f"give a power of two, {SMALLEST_ATOMIC_BYTES} or more: 8, 512, 4096, 16384",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """As documents have it (docs/formats.md)."""
+        return {
+            "write_cache": self.write_cache.value,
+            "atomic_write_bytes": self.atomic_write_bytes,
+            "completion": self.completion.value,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> DeviceModel:
+        """The model in a document that may have other keys, too. One without ``completion`` is older than the choice.
+
+        Raises KeyError, ValueError or UsageError for what is none.
+        """
+        completion = Completion(document.get("completion", Completion.PROMPT))
+        return cls(WriteCache(document["write_cache"]), document["atomic_write_bytes"], completion)
 
     def units(self, write: Write) -> int:
         """The number of atomic units that ``write`` covers, whole or in part."""

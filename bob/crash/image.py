@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.payload import DIGEST_BYTES, Payload, digest
-from bob.crash.state import CrashState, address, effective, replay
+from bob.crash.state import CrashState, effective, replay
 from bob.trace.model import SECTOR_BYTES, Trace
 
 Run = tuple[int, int, int]
@@ -71,7 +71,7 @@ class Composer:
         self._base_sector = base_sector
         self._payload = Payload()
         self._durable: dict[int, _Durable] = {}
-        self._address = [address(trace, write) for write in trace.writes]
+        self._address = [trace.address(write) for write in trace.writes]
         self._floor: dict[int, int] = {}  # sector -> payload sector
         self._lay_floor()
         self._lay_entries()

@@ -76,23 +76,23 @@ def durable_since(trace: Trace, model: DeviceModel) -> tuple[int | None, ...]:
     Without a write cache, and for a FUA write, that is its completion; for any other the earliest completion of a flush
     of its device that was submitted at or after the write's completion.
     """
-    flushes: defaultdict[tuple[int, int], list[Flush]] = defaultdict(list)
+    flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
-        flushes[flush.node, flush.device].append(flush)
-    submitted = {key: [flush.submitted.time for flush in some] for key, some in flushes.items()}
+        flushes[flush.device].append(flush)
+    submitted = {device: [flush.submitted.time for flush in some] for device, some in flushes.items()}
     # earliest[k] is the first completion among the flushes k, k+1, ...: with several in flight a later one can be first
     earliest = {
-        key: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
-        for key, some in flushes.items()
+        device: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
+        for device, some in flushes.items()
     }
 
     def since(write: Write) -> int | None:
         completed = write.completed.time
         if write.fua or model.write_cache is WriteCache.NONE:
             return completed
-        key = write.node, write.device
-        at = bisect_left(submitted.get(key, ()), completed)
-        return earliest[key][at] if key in earliest and at < len(earliest[key]) else None
+        at = bisect_left(submitted.get(write.device, ()), completed)
+        after = earliest.get(write.device, [])
+        return after[at] if at < len(after) else None
 
     return tuple(since(write) for write in trace.writes)
 

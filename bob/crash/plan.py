@@ -42,6 +42,11 @@ class Plan:
         """The state in which nothing was written that the window has not made durable, and the one with every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
+    @property
+    def bare(self) -> tuple[CrashState, ...]:
+        """Of each growth point, the state in which nothing is on the medium but what is durable there."""
+        return tuple(CrashState(number) for number in range(len(self.points)))
+
     def asked(self, at: At, operations: int) -> Plan:
         """The plan of those states that a crash can leave ``at`` that time, of a workload of so many operations."""
         if at is At.ANY:

@@ -97,15 +97,10 @@ def departure(state: CrashState) -> tuple[int, int]:
     return len(state.torn), runs
 
 
-def address(trace: Trace, write: Write) -> int:
-    """The sector of ``write`` in the image of the trace: its devices, laid end to end."""
-    return sum(trace.device_sectors[: write.device]) + write.sector
-
-
 def replay(trace: Trace, pieces: Sequence[Piece], image: bytearray | memoryview) -> None:
     """Write ``pieces`` into ``image``, the devices of the trace laid end to end, in the given order."""
     for piece in pieces:
-        begin = address(trace, piece.write) * SECTOR_BYTES
+        begin = trace.address(piece.write) * SECTOR_BYTES
         image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]
 
 

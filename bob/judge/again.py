@@ -6,13 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bob.columns import MatrixDirectory
+from bob.crash.case import Case
 from bob.crash.device import DeviceModel
-from bob.crash.plan import Plan
 from bob.errors import StoreError
 from bob.judge.column import Column
+from bob.judge.recoveries import add_recoveries
 from bob.lock import writing
-from bob.record.check import checked
-from bob.recovery.kept import add_recoveries
 from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store import RunDirectory, no_probe, workload_from_json
@@ -61,9 +60,7 @@ def _judge_again(run: RunDirectory) -> Result:
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,
-        write_cache=request.write_cache,
-        atomic_write_bytes=request.atomic_write_bytes,
-        completion=request.completion.value,
+        **request.model.to_json(),
         configurations=(column.result(column.cells()),),
     )
     run.save_result(to_json(result))
@@ -79,8 +76,8 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
     workload, base_name, recording = run.recording(folder)
     base, observed = run.base(base_name), run.observed(folder)
     try:
-        plan = Plan(checked(recording, base), base, model)
+        case = Case.of(workload, base, recording, model)
     except Exception as broken:
         column.broke(workload, broken)
     else:
-        column.add(workload, base, recording, plan, observed)
+        column.add(case, observed)

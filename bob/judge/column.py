@@ -6,23 +6,27 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bob import witness
+from bob.claim.claim import Judgeable
+from bob.claim.idempotence import IDEMPOTENT, judged
+from bob.claim.mounting import Mountable
+from bob.claim.property.bench import Bench, cell
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Property
+from bob.claim.recovery import Idempotent
+from bob.claim.soundness import Sound
 from bob.config import Configuration
+from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
-from bob.crash.plan import Plan
 from bob.crash.state import departure
-from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY, judged
-from bob.judge.rules import Property
-from bob.judge.verdicts import Bench, cell
-from bob.observe.observation import Observation
+from bob.observe.observation import Observation, shape
+from bob.observe.observed import Observed, Seen, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
-from bob.store import Observed, Seen, alike, without_numbers
-from bob.trace.base import Base
-from bob.trace.recording import Recording
 from bob.witness import Showing
 from bob.workload.operations import Workload
 
@@ -66,7 +70,10 @@ class Column:
         self._losses: list[str] = []
         self._troubles: dict[tuple[str, str], _Found] = {}
         self._normal: dict[str, None] = {}
-        self._examined = self._examinable = 0
+        self._passing: dict[str, None] = {}
+        self._shapes: Counter[tuple[str, str]] = Counter()
+        """Of each base and shape of a tree, how many outcomes of workloads have it."""
+        self._examined: set[tuple[str, str]] = set()
 
     def refuse(self, workload: Workload, reason: str) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
@@ -87,33 +94,22 @@ class Column:
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
-    def add(self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed) -> None:
+    def add(self, case: Case, observed: Observed) -> None:
         """Judge one workload by every property."""
-        self._effective = recording.effective_options
+        workload = case.workload
+        self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
             self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest began it anew")
-        observations = observed.findings.observations()
-        inodes = (recording.inodes_before, recording.inodes_after)
-        complete = plan.controls[-1]
         try:
-            bench = Bench(
-                workload,
-                inodes,
-                observed.states,
-                observations,
-                observed.coverage,
-                observed.lost,
-                complete,
-                (recording.status_before, recording.status_after),
-            )
+            bench = Bench.of(case, observed)
         except Exception as broken:
             self.broke(workload, broken)
             return
         is_first = self._first_unmountable is None
-        self._add_unmountable(bench.unmountable, observations, workload, base, recording, plan)
-        self._add_troubles(workload, base, recording, plan, observed)
+        self._add_unmountable(case, bench.unmountable, observed)
+        self._add_troubles(case, observed)
         if is_first and self._first_unmountable is not None:
-            self._first_unmountable = _explained(self._first_unmountable, bench, None)
+            self._first_unmountable = _explained(self._first_unmountable, bench)
         for prop in self._properties:
             try:
                 said = bench.judge(prop)
@@ -128,66 +124,50 @@ class Column:
             state, found = said.evidence.state, said.evidence.violation
             rank = (len(workload.operations), *departure(state))
             if prop.name not in self._best or rank < self._best[prop.name][0]:
-                showing = Showing(workload, base, recording, plan, state, found.question, found.evidence)
-                self._best[prop.name] = rank, _explained(showing, bench, prop)
+                showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence)
+                self._best[prop.name] = rank, _explained(showing, bench)
 
-    def add_recovery(
-        self,
-        workload: Workload,
-        base: Base,
-        recording: Recording,
-        plan: Plan,
-        observed: Observed,
-        expected: Observation,
-    ) -> None:
-        """Judge the crash states of a recovery, ``workload``, after which ``expected`` was found without a crash."""
+    def add_recovery(self, case: Case, observed: Observed, expected: Observation) -> None:
+        """Judge the crash states of a recovery, after which ``expected`` was found without a crash."""
         observations = observed.findings.observations()
         unmountable = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
         ]
-        self._add_unmountable(unmountable, observations, workload, base, recording, plan)
-        self._add_troubles(workload, base, recording, plan, observed)
-        result, shown = judged(workload, observed, expected)
+        self._add_unmountable(case, unmountable, observed)
+        self._add_troubles(case, observed)
+        result, shown = judged(case.workload, observed, expected)
         self._results.setdefault(IDEMPOTENT.name, []).append(result)
         if shown is None:
             return
         state, evidence = shown
         rank = departure(state)
         if IDEMPOTENT.name not in self._best or rank < self._best[IDEMPOTENT.name][0]:
-            self._best[IDEMPOTENT.name] = rank, Showing(workload, base, recording, plan, state, OF_RECOVERY, evidence)
+            self._best[IDEMPOTENT.name] = rank, Showing(case, state, Idempotent(), evidence)
 
-    def _add_unmountable(
-        self,
-        states: Sequence[Seen],
-        observations: Sequence[Observation],
-        workload: Workload,
-        base: Base,
-        recording: Recording,
-        plan: Plan,
-    ) -> None:
+    def _add_unmountable(self, case: Case, states: Sequence[Seen], observed: Observed) -> None:
         self._unmountable += sum(seen.states for seen in states)
         if states and self._first_unmountable is None:
             easiest = min(states, key=lambda seen: departure(seen.state))
             assert easiest.outcome is not None
-            error = observations[easiest.outcome].error or ""
-            self._first_unmountable = Showing(workload, base, recording, plan, easiest.state, None, error)
+            error = observed.findings.observation(easiest.outcome).error or ""
+            self._first_unmountable = Showing(case, easiest.state, Mountable(), error)
 
-    def _add_troubles(
-        self, workload: Workload, base: Base, recording: Recording, plan: Plan, observed: Observed
-    ) -> None:
+    def _add_troubles(self, case: Case, observed: Observed) -> None:
         self._normal.update(dict.fromkeys(observed.normal))
-        self._examined += observed.examined[0]
-        self._examinable += observed.examined[1]
+        self._passing.update(dict.fromkeys(observed.passing))
+        for number, outcome in enumerate(observed.findings.found):
+            if (told := shape(outcome)) is not None:
+                self._shapes[case.base.name, told] += 1
+                if number in observed.examined:
+                    self._examined.add((case.base.name, told))
         for trouble in observed.troubles:
             state = observed.states[trouble.state].state
-            rank = (len(workload.operations), *departure(state))
+            rank = (len(case.workload.operations), *departure(state))
             found = self._troubles.setdefault(alike(trouble), _Found())
             found.states += 1
             if found.rank is None or rank < found.rank:
                 found.rank = rank
-                found.showing = Showing(
-                    workload, base, recording, plan, state, None, trouble.words, trouble=TroubleKind(trouble.kind)
-                )
+                found.showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
 
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
@@ -208,8 +188,8 @@ class Column:
             notes=(*((made.note,) if made.note else ()), *self._losses, *self._no_findings()),
             mkfs_version=self._environment["mkfs_version"],
             troubles=tuple(self._kept_troubles()),
-            examined=self._examined,
-            examinable=self._examinable,
+            examined=sum(self._shapes[one] for one in self._examined),
+            examinable=self._shapes.total(),
         )
 
     def _no_findings(self) -> Iterator[str]:
@@ -217,6 +197,9 @@ class Column:
         known = {without_numbers(words): words for words in self._normal}
         for words in known.values():
             yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
+        once = {without_numbers(words): words for words in self._passing}
+        for words in once.values():
+            yield f"no finding, since the kernel said it once, and not again of the same disk: {words}"
 
     def _kept_troubles(self) -> Iterator[Trouble]:
         """What is wrong with states that mount; writes the witnesses."""
@@ -225,7 +208,7 @@ class Column:
             assert found.showing is not None
             names[kind] += 1
             name = kind if names[kind] == 1 else f"{kind}-{names[kind]}"
-            path = self._keep(name, self._witness(None, found.showing))
+            path = self._keep(name, self._witness(found.showing))
             yield Trouble(TroubleKind(kind), found.states, found.showing.evidence, path)
 
     def _cell(self, prop: Property) -> PropertyResult:
@@ -233,25 +216,27 @@ class Column:
         if prop.name not in self._best:
             return found
         _rank, best = self._best[prop.name]
-        path = self._keep(prop.name, self._witness(prop, best))
+        path = self._keep(prop.name, self._witness(best))
         return replace(found, evidence=best.evidence, witness=path)
 
     def _unmountable_states(self) -> Unmountable:
         first = self._first_unmountable
         if first is None:
             return Unmountable()
-        path = self._keep("unmountable", self._witness(None, first))
+        path = self._keep("unmountable", self._witness(first))
         return Unmountable(self._unmountable, path, first.evidence)
 
-    def _witness(self, prop: Property | None, showing: Showing) -> dict[str, Any]:
+    def _witness(self, showing: Showing) -> dict[str, Any]:
         return witness.write(
-            prop, showing, environment=self._environment, configuration=self._configuration, model=self._model
+            showing, environment=self._environment, configuration=self._configuration, model=self._model
         )
 
 
-def _explained(showing: Showing, bench: Bench, prop: Property | None) -> Showing:
-    """``showing``, which violates ``prop`` (does not mount, where it is None), with the writes that this hangs on."""
-    found = causes(showing.plan.points, showing.state, lambda state: bench.satisfies(prop, state))
+def _explained(showing: Showing, bench: Bench) -> Showing:
+    """``showing`` with the writes that its claim's breach hangs on."""
+    claim = showing.claim
+    assert isinstance(claim, Judgeable)
+    found = causes(showing.case.plan.points, showing.state, partial(claim.kept_in, bench))
     return replace(showing, causes=found)
 
 

@@ -17,10 +17,10 @@ from bob.guest.loss import GuestLost
 from bob.observe.examine import Examined, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed, Seen
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
 from bob.observe.sights import Sights
-from bob.store import Observed, Seen
 from bob.trace.base import Base
 
 WINDOW = 200
@@ -61,7 +61,7 @@ def explore(
     whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
     both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
     findings, rounds, lost, died, final = Findings(), None, None, False, False
-    closer = Examined((), (), 0, 0)
+    closer = Examined((), (), (), ())
     try:
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
@@ -76,7 +76,9 @@ def explore(
         rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting, disks=disks)
         if both is None:
             _observe_all(rounds, (candidate.state for candidate in whole))
-            rounds.observe([state for state in plan.controls if state not in rounds.states], counted=False)
+            landmarks = dict.fromkeys((*plan.controls, *plan.bare))
+            rounds.observe([state for state in landmarks if state not in rounds.states], counted=False)
+            rounds.check(tuple(landmarks))
             rounds.divide(budget)
             _observe_all(rounds, (candidate.state for candidate in torn))
             rounds.count()
@@ -125,7 +127,8 @@ def explore(
         final=final,
         troubles=closer.troubles,
         normal=closer.normal,
-        examined=(closer.outcomes, closer.of),
+        passing=closer.passing,
+        examined=closer.outcomes,
     )
 
 

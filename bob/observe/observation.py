@@ -130,3 +130,20 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
         gid=entry.get("gid"),
         mtime=entry.get("mtime"),
     )
+
+
+CONTENTS = ("content", "xattrs", "mtime")
+"""What a shape leaves out of a name."""
+
+
+def shape(outcome: str) -> str | None:
+    """The tree of an outcome (as :class:`Findings` has it) but for the contents of its files, as text; None where it
+    did not mount at once."""
+    found = json.loads(outcome)
+    if found["error"] is not None or found["tree"] is None:
+        return None
+    tree = {
+        path: {key: value for key, value in entry.items() if key not in CONTENTS}
+        for path, entry in found["tree"].items()
+    }
+    return json.dumps(tree, sort_keys=True)

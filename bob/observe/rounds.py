@@ -48,6 +48,8 @@ MOST_AROUND = 400
 """Of so many states next to others it is asked at most whether their outcome is known: each takes about 0.5 ms."""
 MOST_RANKED = 100
 """Of so many outcomes, those that are easiest to explain."""
+MOST_BARE = 16
+"""So many of the states without anything pending are checked. Few are predicted: recovery looks for what is flushed."""
 MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
@@ -129,6 +131,13 @@ class Rounds:
         self._rank(window)
         predicted = [self._applied(number, contents[number]) for number in window if number not in self.mounted]
         self._checks.update(one.item for one in self._samples.take(predicted, self._samples.wanted(len(predicted))))
+
+    def check(self, states: Sequence[CrashState]) -> None:
+        """Have some of ``states``, which were observed, mounted where they were predicted: all of them, where these are
+        not many."""
+        wanted = set(states)
+        predicted = [n for n, state in enumerate(self.states) if state in wanted and n not in self.mounted]
+        self._checks.update(self._random.sample(predicted, min(MOST_BARE, len(predicted))))
 
     def divide(self, budget: int) -> None:
         """Find the outcomes of all legal states of whole writes, if that takes not much more than ``budget`` mounts.

@@ -1,6 +1,4 @@
-"""Crashes during recovery: what a boot does to a disk after a crash is recorded, and crashed itself.
-
-choice.py   whose recoveries are crashed (pure)
-stage.py    records and explores them in a guest
-kept.py     what a run directory keeps of them, read again and judged
+"""Crashes during recovery: what a boot does to a disk after a crash is recorded, and crashed itself (stage.py), in a
+guest. Whose recoveries are crashed, and what a run directory keeps of them, is in bob/judge/ (recovered.py,
+recoveries.py).
 """

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bob.breaking import broke, ends_the_run
-from bob.crash.plan import Plan
+from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent, AgentBroken, what_happened
@@ -17,16 +17,16 @@ from bob.guest.loss import GuestLost
 from bob.guest.spec import Clock
 from bob.guest.with_agent import agent_in
 from bob.image import Image
+from bob.judge.recovered import Recovered, chosen
+from bob.judge.recoveries import planned, recovery_of
 from bob.observe.explore import explore
+from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
-from bob.record.check import checked
 from bob.record.recorder import record_recovery
-from bob.recovery.choice import Recovered, chosen
-from bob.recovery.kept import planned, recorded, recovery_of
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.store import Observed, RunDirectory
+from bob.store import RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.workload.operations import Workload
@@ -110,13 +110,12 @@ class Recoveries:
         """What was seen of a recovery, ``workload``, that was crashed; kept where nothing was lost. None where it was
         refused, which is kept too."""
         run, request = self._run, self._request
-        before, _recording, states = recorded(run, run.folder(recovered.number, origin), request.model)
-        base = after_crash(before, states, recovered.state)
+        base = after_crash(run.case(run.folder(recovered.number, origin), request.model), recovered.state)
         try:
             put_base(agent, base)
-            completion = request.completion
+            completion = request.model.completion
             recording = record_recovery(agent, request.configuration, base, virtual=True, completion=completion)
-            plan = Plan(checked(recording, base), base, request.model)
+            case = Case.of(workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")
             run.clear_loss(folder)
@@ -127,7 +126,7 @@ class Recoveries:
             agent,
             request.configuration,
             base,
-            plan,
+            case.plan,
             budget=request.budget,
             seed=request.seed,
             audit=request.audit,
@@ -140,8 +139,8 @@ class Recoveries:
         return observed
 
 
-def after_crash(base: Base, plan: Plan, state: CrashState) -> Base:
+def after_crash(case: Case, state: CrashState) -> Base:
     """The disk as a crash left it."""
-    packed = differences.overlaid(base.packed, plan.runs(state))
+    base, packed = case.base, differences.overlaid(case.base.packed, case.plan.runs(state))
     name = hashlib.sha256(packed).hexdigest()[:16]
     return Base(name, base.length, packed, base.effective_options, base.mkfs)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.expect.answers import Answer, Way
-from bob.expect.document import Tried
+from bob.judge.answers import Answer, Way
+from bob.judge.tried import Tried
 from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.nearby import nearby, witness_command

@@ -8,14 +8,13 @@ Nature Methods 8, 2011).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
-from bob.judge.rules import Question
 from bob.report.counts import plural
 from bob.report.escape import clean
-from bob.report.story import at, role, words
+from bob.report.story import at, words
 from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
@@ -44,9 +43,18 @@ LEGEND = {
 }
 
 
-def svg(line: Timeline, operations: Sequence[Operation], question: Question | None = None, found: str = "") -> str:
-    """The picture as an ``<svg>`` element; operations that ``question`` is about are framed, ``found`` is what was
-    found after the crash."""
+Role = Callable[[int], str]
+"""What a claim says of an operation, by its number; nothing where it is not about that one."""
+
+
+def nothing(_number: int) -> str:
+    """Nothing, of any operation."""
+    return ""
+
+
+def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, found: str = "") -> str:
+    """The picture as an ``<svg>`` element. Operations are framed of which ``role`` says something, by their numbers;
+    ``found`` is what was found after the crash."""
     root = Xml.Element(
         "svg",
         {
@@ -63,7 +71,7 @@ def svg(line: Timeline, operations: Sequence[Operation], question: Question | No
         _text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
     y += ROW // 2 if line.left_out else 0
     for event in line.events:
-        y += _row(root, event, operations, question, y)
+        y += _row(root, event, operations, role, y)
     _rule(root, DISK - 18, 26, DISK - 18, y)
     _rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
     _text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
@@ -91,12 +99,12 @@ def mark(fate: Fate) -> str:
     return Xml.tostring(root, encoding="unicode")
 
 
-def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], question: Question | None, y: int) -> int:
+def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role: Role, y: int) -> int:
     """Draw ``event`` at ``y``; the height of its row."""
     _text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
         case Called():
-            return _call(root, event.number, operations, question, y)
+            return _call(root, event.number, operations, role, y)
         case Flushed():
             _rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
@@ -110,9 +118,9 @@ def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], quest
             return ROW + LINE * (_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
 
 
-def _call(root: Xml.Element, number: int, operations: Sequence[Operation], question: Question | None, y: int) -> int:
-    """Operation ``number``, in a frame: of those that the question is about, with what it asks of it."""
-    asked = role(question, number)
+def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int) -> int:
+    """Operation ``number``, in a frame: of those that have a role, with that."""
+    asked = role(number)
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(PROGRAM - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
     width = DISK - PROGRAM - 24

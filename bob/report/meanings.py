@@ -6,10 +6,9 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 
-from bob.judge.idempotence import IDEMPOTENT
+from bob.claim.idempotence import IDEMPOTENT
 from bob.resources import shipped
 from bob.result import ConfigurationResult
-from bob.witness import Witness
 
 
 def meanings(columns: Iterable[ConfigurationResult] = ()) -> dict[str, str]:
@@ -26,8 +25,3 @@ def meanings(columns: Iterable[ConfigurationResult] = ()) -> dict[str, str]:
             found[str(probe.get("name"))] = str(probe.get("meaning", ""))
     found |= {cell.name: cell.meaning for column in columns for cell in column.properties if cell.meaning}
     return {name: meaning for name, meaning in found.items() if meaning}
-
-
-def meaning_of(witness: Witness) -> str:
-    """What the property of ``witness`` asks for; empty where nobody knows, or where there is none."""
-    return witness.declared.meaning if witness.declared else meanings().get(witness.property or "", "")

@@ -32,7 +32,6 @@ from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Verdict, WorkloadResult
 from bob.rows.places import place_of
-from bob.story.sentence import sentence
 from bob.witness import Witness, read
 
 
@@ -47,13 +46,13 @@ class Story:
     @property
     def sentence(self) -> str:
         """What happened, in one sentence."""
-        return sentence(self.witness.timeline, self.witness.workload.operations, self.witness.question)
+        return self.witness.sentence
 
     @property
     def picture(self) -> Markup:
         """The time line, drawn."""
         found = self.witness
-        return Markup(svg(found.timeline, found.workload.operations, found.question, found.evidence))
+        return Markup(svg(found.timeline, found.workload.operations, found.claim.role, found.evidence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bob.errors import MalformedError, StoreError
-from bob.expect.document import SCHEMA, Tried
-from bob.expect.document import from_json as tried_from_json
+from bob.judge.tried import SCHEMA, Tried
+from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
 from bob.result import Result, from_json
 

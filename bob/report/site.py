@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from bob.report.columns import Column
-from bob.report.meanings import meaning_of
 from bob.report.nearby import nearby
 from bob.report.page import Story, laid_out, render
 from bob.report.witness_page import to_html
@@ -23,7 +22,7 @@ def pages(columns: Sequence[Column]) -> Iterator[tuple[PurePosixPath, str]]:
         stories = [(cell.story, cell.anchor) for cell in column.cells.values()]
         for story, anchor in [*stories, (column.unmountable, column.unmountable_anchor)]:
             if story is not None:
-                page = to_html(story.witness, meaning_of(story.witness), nearby(story.path), _back(story), anchor)
+                page = to_html(story.witness, nearby(story.path), _back(story), anchor)
                 yield PurePosixPath(story.page), page
     yield INDEX, render(columns, shown)
 

@@ -12,10 +12,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from bob.judge.rules import Question
 from bob.report.counts import plural, size
 from bob.report.trimmed import Trimmed
-from bob.story.sentence import sentence
 from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import Witness
@@ -29,33 +27,31 @@ LEGEND = (
 )
 
 
-def print_story(console: Console, witness: Witness, meaning: str, replay: str) -> None:
-    """Print the story of ``witness``; ``meaning`` is what its property asks for, ``replay`` the command that shows it
-    again."""
+def print_story(console: Console, witness: Witness, replay: str) -> None:
+    """Print the story of ``witness``; ``replay`` is the command that shows it again."""
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
-    console.print(Text(f"{witness.title()} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
+    console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
     _print(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
     console.print()
-    told = sentence(witness.timeline, witness.workload.operations, witness.question, witness.expectation)
-    _print(console, Text(told, "bob.title"), 0)
+    _print(console, Text(witness.sentence, "bob.title"), 0)
     console.print()
     _print_operations(console, witness)
     _print_timeline(console, witness.timeline)
     console.print(Text("found after the crash", "bob.heading"))
     _print(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
-    if meaning:
-        console.print(Text("the property", "bob.heading"))
-        _print(console, Text(meaning), 2)
+    heading, asked = witness.claim.asks
+    if asked:
+        console.print(Text(heading, "bob.heading"))
+        _print(console, Text(asked), 2)
     console.print()
     console.print(Text(replay, "bob.command"), soft_wrap=True)
 
 
 def _print_operations(console: Console, witness: Witness) -> None:
     console.print(Text("operations", "bob.heading"))
-    asked = witness.question
     for number, operation in enumerate(witness.workload.operations, start=1):
-        note = f" <- {said}" if (said := role(asked, number)) else ""
+        note = f" <- {said}" if (said := witness.claim.role(number)) else ""
         _print(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
     finish = witness.workload.finish
     ending = "; ".join(map(write_one, finish.operations)) or "until everything is written"
@@ -90,18 +86,6 @@ def _print_event(console: Console, event: Event) -> None:
             row.add_column()
             row.add_row(at(event.seconds), Text(MARKS[event.fate], STYLES[event.fate]), Text(words(event)))
             console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
-
-
-def role(question: Question | None, number: int) -> str:
-    """What ``question``, which is answered wrongly, says of operation ``number``; nothing where it is not about it."""
-    if question is None or number not in question.operations:
-        return ""
-    if question.returned is not None:
-        is_call = number == question.returned
-        return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
-    if question.later is None:
-        return "is there only in part"
-    return "is there too early" if number == question.later else f"must come before operation {question.later}"
 
 
 def words(event: Written) -> str:

@@ -15,10 +15,8 @@ from markupsafe import Markup
 from bob import __version__
 from bob.report.counts import size
 from bob.report.drawing import mark, svg
-from bob.report.story import role
 from bob.report.table import device
 from bob.report.templating import html
-from bob.story.sentence import sentence
 from bob.story.timeline import Fate
 from bob.witness import Witness
 from bob.workload.language import GRAMMAR, write_one
@@ -33,17 +31,16 @@ class _Step:
     role: str
 
 
-def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: str = "") -> str:
+def to_html(witness: Witness, path: Path, table: str = "", cell: str = "") -> str:
     """The page of ``witness``, whose file the commands on it name as ``path``.
 
-    ``meaning`` is what its property asks for, empty where nobody knows. ``table`` is where the table's page is, seen
+    ``table`` is where the table's page is, seen
     from this one, and ``cell`` the id of the cell's section there; both are empty where there is no table.
     """
-    workload, asked, made, model = witness.workload, witness.question, witness.configuration, witness.model
-    steps = [_Step(write_one(one), role(asked, number)) for number, one in enumerate(workload.operations, start=1)]
+    workload, claim, made, model = witness.workload, witness.claim, witness.configuration, witness.model
+    steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(workload.operations, start=1)]
     file = shlex.quote(str(path))
-    shown = witness.property or witness.trouble or ("expectation" if witness.expectation else "unmountable")
-    keep = shlex.quote(f"{made.name}-{shown}".replace("/", "-"))
+    keep = shlex.quote(f"{made.name}-{claim.name}".replace("/", "-"))
     return (
         html()
         .get_template("witness.html.j2")
@@ -53,18 +50,17 @@ def to_html(witness: Witness, meaning: str, path: Path, table: str = "", cell: s
             made=made,
             table=table,
             cell=cell,
-            meaning=meaning,
             device=device(model.write_cache.value, model.atomic_write_bytes, model.completion.value),
             device_size=size(witness.base.length),
             unit=model.atomic_write_bytes,
-            told=sentence(witness.timeline, workload.operations, asked, witness.expectation),
+            told=witness.sentence,
             steps=steps,
             setup=[write_one(one) for one in workload.setup],
             finish=[write_one(one) for one in workload.finish.operations],
             forms=_forms([*workload.operations, *workload.finish.operations]),
             fates=list(Fate),
             shapes={fate: Markup(mark(fate)) for fate in Fate},
-            picture=Markup(svg(witness.timeline, workload.operations, asked, witness.evidence)),
+            picture=Markup(svg(witness.timeline, workload.operations, claim.role, witness.evidence)),
             replay=f"bob replay {file}",
             keep=f"bob replay --keep {keep} {file}",
             story=f"bob witness show {file}",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from bob.judge.calls import Call
-from bob.judge.rules import Property, Rule
+from bob.claim.property.calls import Call
+from bob.claim.property.rules import Property, Rule
 from bob.workload.kinds import ChangeKind, Relation
 
 FAMILY = "durability"

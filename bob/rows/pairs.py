@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from bob.judge.rules import Property, Rule
+from bob.claim.property.rules import Property, Rule
 from bob.workload.kinds import ChangeKind, Relation
 
 FAMILY = "ordering"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bob.judge.calls import Call
+from bob.claim.property.calls import Call
 from bob.rows.durability import What
 from bob.rows.units import Unit
 from bob.workload.kinds import ChangeKind, Relation

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import groupby
 
-from bob.judge.rules import Property, questions
+from bob.claim.property.rules import Property, questions
 from bob.probe_files import Probe, load_workloads, named, shipped_probes
 from bob.resources import shipped
 from bob.rows import durability, pairs, units

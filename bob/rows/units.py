@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from bob.judge.rules import Property, Rule
-from bob.judge.subjects import Span
+from bob.claim.property.rules import Property, Rule
+from bob.claim.property.subjects import Span
 from bob.workload.kinds import ChangeKind
 
 FAMILY = "atomicity"

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from bob.judge.rules import Question
 from bob.workload.operations import Operation, Rename, Symlink, Workload
 
 
-def smallest(workload: Workload, question: Question | None) -> Iterator[Workload]:
-    """The smallest workloads that ask ``question``: none but its operations, on the least of the initial tree and on
-    all of it; then all operations on the least of it. Nothing that is as large as ``workload``."""
+def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
+    """The smallest workloads that ask about operations ``asked`` (of all, if there are none): none but these, on the
+    least of the initial tree and on all of it; then all operations on the least of it. Nothing that is as large as
+    ``workload``."""
     few = workload
-    if asked := operations_of(question):
+    if asked:
         few = replace(workload, operations=tuple(workload.operations[number - 1] for number in asked))
     every = [needed(few), few, needed(workload)]
     yield from (one for one in dict.fromkeys(every) if one != workload)
-
-
-def operations_of(question: Question | None) -> tuple[int, ...]:
-    """The numbers of the operations that a question is about; none where nothing mounts."""
-    if question is None:
-        return ()
-    return question.operations
 
 
 def needed(workload: Workload) -> Workload:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bob import witness
+from bob.claim.claim import Judgeable
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.guest.with_agent import agent_in
 from bob.image import Image
-from bob.judge.idempotence import OF_RECOVERY
 from bob.progress import Progress
 from bob.shrink.shrinker import Shrinker, in_words
 from bob.store import read_document, write_whole
@@ -44,20 +44,8 @@ def shrink(
     """
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
-        if found.question == OF_RECOVERY:
-            raise UsageError(
-                f"the witness {path.name} is of a crash during recovery", hint="in that there is nothing to leave out"
-            )
-        if found.trouble is not None:
-            raise UsageError(
-                f"the witness {path.name} is of a state that {found.trouble.said}",
-                hint="bob shrinks those of properties, and of states that do not mount",
-            )
-        if found.expectation is not None:
-            raise UsageError(
-                f"the witness {path.name} is of an expectation, and bob shrinks those of properties",
-                hint="bob try answers for fewer operations",
-            )
+        if (refusal := found.claim.no_shrinking) is not None:
+            raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
     groups = by_image(witnesses, image, progress)
     return chain.from_iterable(_shrunk(group, built, connect, budget, progress) for built, group in groups)
 
@@ -68,9 +56,9 @@ def _shrunk(
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
         for path, found in witnesses:
             progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
-            prop = witness.violated(found)
-            shrinker = Shrinker(agent, found.configuration, found.model, prop, budget)
-            smaller = shrinker.shrunk(found.workload, found.question, progress)
+            assert isinstance(found.claim, Judgeable)
+            shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
+            smaller = shrinker.shrunk(found.workload, progress)
             before = found.shrunk_from or found.size
             if smaller is None:
                 progress.step("recorded again, it does not show; it stays as it is")
@@ -78,7 +66,6 @@ def _shrunk(
                 continue
             progress.step(f"{in_words(smaller)}: done")
             document = witness.write(
-                prop,
                 smaller,
                 environment=found.environment,
                 configuration=found.configuration,

@@ -12,25 +12,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
+from bob.claim.claim import Judgeable
+from bob.claim.property.bench import Bench
 from bob.config import Configuration
+from bob.crash.case import Case
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import Neighbours, causes
-from bob.crash.plan import Plan
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.agent_client import Agent
-from bob.judge.rules import Property, Question
-from bob.judge.verdicts import Bench
+from bob.observe.observed import Observed, Seen
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base
-from bob.record.check import checked
 from bob.record.recorder import record
-from bob.shrink.attempts import needed, operations_of, smallest
-from bob.store import Seen
+from bob.shrink.attempts import needed, smallest
 from bob.trace.base import Base
-from bob.trace.recording import Recording
 from bob.witness import Showing
 from bob.workload.history import simulate
 from bob.workload.operations import Operation, Workload
@@ -42,7 +40,7 @@ BATCH = 10
 
 
 class Shrinker:
-    """Shrinks what ``prop`` is broken by (what does not mount, where it is None).
+    """Shrinks what breaks ``claim``.
 
     The agent's guest is in virtual time: workloads are recorded there, and their states observed. (That takes longer
     than in real time, but one guest that waits for another in virtual time takes a whole processor.) A workload that is
@@ -50,27 +48,27 @@ class Shrinker:
     """
 
     def __init__(
-        self, agent: Agent, configuration: Configuration, model: DeviceModel, prop: Property | None, budget: int
+        self, agent: Agent, configuration: Configuration, model: DeviceModel, claim: Judgeable, budget: int
     ) -> None:
         self._agent = agent
         self._configuration = configuration
         self._model = model
-        self._property = prop
+        self._claim = claim
         self._budget = budget
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
-    def shrunk(self, workload: Workload, question: Question | None, progress: Progress) -> Showing | None:
+    def shrunk(self, workload: Workload, progress: Progress) -> Showing | None:
         """The smallest that is found of what ``workload`` shows; None where it does not show it any more."""
-        best = None
-        for attempt in (*smallest(workload, question), workload):
+        best, asked = None, self._claim.operations
+        for attempt in (*smallest(workload, asked), workload):
             if best := self.showing(attempt):
                 progress.step(f"{in_words(best)}: it shows")
                 break
         if best is None:
             return None
-        if len(best.workload.operations) > len(operations_of(question)):
+        if len(best.case.workload.operations) > len(asked):
             best = self.fewer_operations(best, progress)
-        if best.workload != needed(best.workload):
+        if best.case.workload != needed(best.case.workload):
             best = self.smaller_setup(best, progress)
         return self.explained(self.nearer(best))
 
@@ -81,86 +79,69 @@ class Shrinker:
             base = self._base(workload)
             completion = self._model.completion
             recording = record(self._agent, self._configuration, base, workload, virtual=True, completion=completion)
-            plan = Plan(checked(recording, base), base, self._model)
+            case = Case.of(workload, base, recording, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None
-        asked = plan.asked(workload.at, len(workload.operations))
+        asked = case.asked
         candidates = (asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
-        looking = _Looking(self._session(base, plan), plan)
+        looking = self._looking(case)
         looking.at(list(map(asked.in_whole, asked.controls)))
         while states := list(islice(candidates, BATCH)):
             looking.at(states)
-            if found := self._judged(workload, base, recording, looking):
+            if found := self._judged(looking):
                 return found
         return None
 
     def fewer_operations(self, best: Showing, progress: Progress) -> Showing:
         """Without each operation that the violation does not need, the last one first."""
-        number = len(best.workload.operations) - 1
-        while number >= 0 and len(best.workload.operations) > 1:
-            left = best.workload.operations[:number] + best.workload.operations[number + 1 :]
-            best = self._better(best, replace(best.workload, operations=left), progress)
-            number = min(number, len(best.workload.operations)) - 1
+        number = len(best.case.workload.operations) - 1
+        while number >= 0 and len(best.case.workload.operations) > 1:
+            operations = best.case.workload.operations
+            left = operations[:number] + operations[number + 1 :]
+            best = self._better(best, replace(best.case.workload, operations=left), progress)
+            number = min(number, len(best.case.workload.operations)) - 1
         return best
 
     def smaller_setup(self, best: Showing, progress: Progress) -> Showing:
         """Without the parts of the initial tree that it does not need: halves first, then ever smaller pieces."""
-        size = len(best.workload.setup) // 2
+        size = len(best.case.workload.setup) // 2
         while size:
-            start = len(best.workload.setup) - size
+            start = len(best.case.workload.setup) - size
             while start >= 0:
-                setup = best.workload.setup
-                tried = replace(best.workload, setup=setup[:start] + setup[start + size :])
+                setup = best.case.workload.setup
+                tried = replace(best.case.workload, setup=setup[:start] + setup[start + size :])
                 best = self._better(best, tried, progress)
-                start = min(start, len(best.workload.setup)) - size
+                start = min(start, len(best.case.workload.setup)) - size
             size //= 2
         return best
 
     def nearer(self, best: Showing) -> Showing:
         """The same with the state that departs least from a clean prefix, at the same growth point."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
-            states = list(dict.fromkeys(nearest(best.plan.points, best.state.point, away)))[:MOST_STATES]
-            looking = _Looking(self._session(best.base, best.plan), best.plan)
+            states = list(dict.fromkeys(nearest(best.case.plan.points, best.state.point, away)))[:MOST_STATES]
+            looking = self._looking(best.case)
             looking.at(states)
-            if found := self._judged(best.workload, best.base, best.recording, looking):
+            if found := self._judged(looking):
                 return found
         return best
 
     def explained(self, best: Showing) -> Showing:
         """The same with the writes that it hangs on: its neighbours are mounted."""
-        groups = list(Neighbours(best.plan.points).groups(best.state))
-        looking = _Looking(self._session(best.base, best.plan), best.plan)
+        points = best.case.plan.points
+        groups = list(Neighbours(points).groups(best.state))
+        looking = self._looking(best.case)
         looking.at(list(dict.fromkeys(state for group in groups for _write, state in group)))
-        bench = self._bench(best.workload, best.recording, looking)
-        fine = partial(bench.satisfies, self._property)
-        return replace(best, causes=causes(best.plan.points, best.state, fine))
+        fine = partial(self._claim.kept_in, Bench.of(best.case, looking.observed))
+        return replace(best, causes=causes(points, best.state, fine))
 
-    def _session(self, base: Base, plan: Plan) -> Session:
-        composer = plan.composer
-        return Session(self._agent, self._configuration, base, composer.floor_delta(), composer.payload_since(0))
+    def _looking(self, case: Case) -> _Looking:
+        floor, payload = case.plan.composer.floor_delta(), case.plan.composer.payload_since(0)
+        return _Looking(Session(self._agent, self._configuration, case.base, floor, payload), case)
 
-    def _judged(self, workload: Workload, base: Base, recording: Recording, looking: _Looking) -> Showing | None:
+    def _judged(self, looking: _Looking) -> Showing | None:
         """What was seen that shows the violation best."""
-        plan, observations = looking.plan, looking.session.findings.observations()
-        bench = self._bench(workload, recording, looking)
-        if self._property is None:
-            found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
-            if found is None or found.outcome is None:
-                return None
-            return Showing(workload, base, recording, plan, found.state, None, observations[found.outcome].error or "")
-        judged = bench.judge(self._property)
-        if judged is None or judged.evidence is None:
-            return None
-        shown = judged.evidence
-        violation = shown.violation
-        return Showing(workload, base, recording, plan, shown.state, violation.question, violation.evidence)
-
-    def _bench(self, workload: Workload, recording: Recording, looking: _Looking) -> Bench:
-        inodes, plan = (recording.inodes_before, recording.inodes_after), looking.plan
-        observations = looking.session.findings.observations()
-        statuses = recording.status_before, recording.status_after
-        coverage, complete = plan.nothing_explored(), plan.controls[-1]
-        return Bench(workload, inodes, looking.seen, observations, coverage, None, complete, statuses)
+        shown = self._claim.easiest(Bench.of(looking.case, looking.observed))
+        return None if shown is None else Showing(looking.case, shown.state, shown.claim, shown.evidence)
 
     def _better(self, best: Showing, tried: Workload, progress: Progress) -> Showing:
         found = self.showing(tried)
@@ -181,17 +162,22 @@ class Shrinker:
 
 @dataclass(slots=True)
 class _Looking:
-    """Crash states of ``plan`` as they are mounted, one after the other."""
+    """Crash states of ``case`` as they are mounted, one after the other."""
 
     session: Session
-    plan: Plan
+    case: Case
     seen: list[Seen] = field(default_factory=list)
 
     def at(self, states: Sequence[CrashState]) -> None:
         """Mount these."""
-        composer = self.plan.composer
+        composer = self.case.plan.composer
         outcomes = self.session.observe([composer.delta(state) for state in states], composer.payload_since(0))
         self.seen += [Seen(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+
+    @property
+    def observed(self) -> Observed:
+        """What was seen so far."""
+        return Observed(tuple(self.seen), self.session.findings, self.case.plan.nothing_explored())
 
 
 def in_words(showing: Showing) -> str:

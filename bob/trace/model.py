@@ -40,7 +40,6 @@ class Write:
     task: str = ""
     log_entry: int = -1
     device: int = 0
-    node: int = 0
 
     @property
     def sectors(self) -> int:
@@ -56,7 +55,6 @@ class Flush:
     completed: Moment
     task: str = ""
     device: int = 0
-    node: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +83,7 @@ class Trace:
     end: Moment
     device_sectors: tuple[int, ...]
     discards: int = 0
+
+    def address(self, write: Write) -> int:
+        """The sector of ``write`` in the image of the trace: its devices, laid end to end."""
+        return sum(self.device_sectors[: write.device]) + write.sector

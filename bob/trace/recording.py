@@ -26,7 +26,7 @@ Statuses = Mapping[str, Status]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What came out of the guest, as it came: :func:`bob.record.check.checked` makes a Trace of it.
+    """What came out of the guest, as it came: :func:`bob.trace.check.checked` makes a Trace of it.
 
     ``log`` is the dm-log-writes log (bytes), ``timeline`` the text of the trace buffer, ``final`` the differences of
     the device (major, minor) from the base after the recording. The inode numbers, and what else stat says, are by

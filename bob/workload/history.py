@@ -1,7 +1,7 @@
 """What a workload does when nothing crashes: every object's names and contents, step by step.
 
-This is the yardstick of the presence oracle (:mod:`bob.judge.presence`) and the source of the bytes that the agent
-writes. It is a small in-memory file system; it knows no kernel.
+This is the yardstick of the presence oracle (:mod:`bob.claim.property.presence`) and the source of the bytes that the
+agent writes. It is a small in-memory file system; it knows no kernel.
 
 Operations are numbered: 1, 2, ... for the operations of the workload (the first writes ``[op01:...``), 10000, ... for
 those of the initial tree.

@@ -10,6 +10,7 @@ import pytest
 from strict_replay import replay
 
 from bob import witness
+from bob.claim.mounting import Mountable
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.export import ATTEMPTS, exported, record_again
@@ -24,9 +25,8 @@ pytestmark = pytest.mark.vm
 
 def kept(taken: Taken, state: CrashState, file: Path) -> witness.Witness:
     """A witness of ``state``; what is wrong with the state does not matter here."""
-    showing = witness.Showing(taken.workload, taken.base, taken.recording, taken.plan, state, None, "made for a test")
+    showing = witness.Showing(taken.case, state, Mountable(), "made for a test")
     document = witness.write(
-        None,
         showing,
         environment={"kernel": "any"},
         configuration=taken.configuration,
@@ -42,15 +42,15 @@ def test_the_exported_log_makes_the_recorded_device(recording: Inhabited, tmp_pa
     state = CrashState(number, point.pending[: len(point.pending) // 2])
     found = kept(taken, state, tmp_path / "witness.json")
     for _ in range(ATTEMPTS):
-        again, trace = record_again(recording.agent, found)
-        done = exported(found, again, trace)
+        again = record_again(recording.agent, found)
+        done = exported(found, again)
         log = io.BytesIO()
         write_log(log, (step.entry for step in done.steps))
         with (tmp_path / "base.img").open("wb") as file:
             found.base.write(file)
         base = (tmp_path / "base.img").read_bytes()
         device, recorded = bytearray(base), bytearray(found.base.image())
-        differences.apply(again.final, recorded)
+        differences.apply(again.recording.final, recorded)
         marks = replay(log.getvalue(), device)
         assert device == recorded
         assert device != base

@@ -19,10 +19,10 @@ from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.timeline import parse_timeline
 from bob.workload.language import parse
-from bob.workload.operations import Finish
+from bob.workload.operations import Finish, Workload
 
 from .conftest import Inhabited
-from .workloads import FSYNC, SETUP, expected, found, observe, take, workload
+from .workloads import FSYNC, NATURAL, SETUP, expected, found, observe, take, workload
 
 pytestmark = pytest.mark.vm
 
@@ -98,3 +98,15 @@ def test_both_disks_promise_the_same_of_a_file_system_that_waits(recording: Inha
     assert promised[0]
     assert promised[1] == promised[0]
     assert promised[2] == promised[0]
+
+
+def test_a_recording_does_not_end_while_data_is_still_sent_to_a_disk_that_takes_its_time(
+    recording: Inhabited, observing: Inhabited
+) -> None:
+    """reiserfs commits every 5 s, so it is never quiet; once, the rest of 6 MiB was cut off after 46 s."""
+    made = configuration("reiserfs", "", "data=writeback")
+    asked = Workload("w", parse("create /b"), parse("append /b 6M"), NATURAL)
+    base = make_base(recording.agent, made, asked.setup)
+    taken = take(recording.agent, asked, made, base, Completion.YOUNGEST_FIRST)
+    [complete] = observe(observing.agent, taken, [taken.last])
+    assert found(complete) == expected(asked, 1)

@@ -23,7 +23,7 @@ from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Bio, Event
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
-from bob.store import Observed
+from bob.observe.observed import Observed
 from bob.workload.language import parse
 
 from .conftest import Guests, Inhabited

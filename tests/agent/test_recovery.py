@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from bob.claim.idempotence import judged
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.judge.idempotence import judged
+from bob.judge.recoveries import recovery_of
 from bob.observe.explore import explore
 from bob.record.base import put_base
-from bob.record.check import checked
 from bob.record.recorder import record_recovery
-from bob.recovery.kept import recovery_of
 from bob.recovery.stage import after_crash
 from bob.result import Verdict
+from bob.trace.check import checked
 from bob.workload.language import parse
 from bob.workload.operations import Finish
 
@@ -28,7 +28,7 @@ def test_recovery_is_recorded_and_crashed(recording: Inhabited) -> None:
     agent, asked = recording.agent, workload("create /d/new; rename /b /c", Finish("fsync", parse("fsync /d")))
     taken = take(agent, asked)
     [before] = observe(agent, taken, [taken.last])
-    base = after_crash(taken.base, taken.plan, taken.last)
+    base = after_crash(taken.case, taken.last)
     put_base(agent, base)
     recorded = record_recovery(agent, EXT4, base, virtual=True)
     trace = checked(recorded, base)

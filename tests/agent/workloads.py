@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from bob.config import Configuration, configuration
+from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
@@ -14,9 +15,9 @@ from bob.guest.agent_client import Agent
 from bob.observe.observation import Observation
 from bob.observe.session import Session
 from bob.record.base import make_base
-from bob.record.check import checked
 from bob.record.recorder import record
 from bob.trace.base import Base
+from bob.trace.check import checked
 from bob.trace.completion import Completion
 from bob.trace.model import Trace
 from bob.trace.recording import Recording
@@ -40,6 +41,10 @@ class Taken:
     recording: Recording
     trace: Trace
     plan: Plan
+
+    @property
+    def case(self) -> Case:
+        return Case(self.workload, self.base, self.recording, self.plan)
 
     @property
     def history(self) -> History:

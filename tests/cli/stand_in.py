@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bob.crash.state import CrashState
-from bob.expect.answers import Answer, Way
-from bob.expect.document import Finished, Trial, Tried
+from bob.judge.answers import Answer, Way
+from bob.judge.tried import Finished, Trial, Tried
 from bob.progress import Progress
 from bob.request import Host
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Unmountable, Verdict

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bob.config import configuration
+from bob.crash.device import DeviceModel, WriteCache
 from bob.errors import GuestError, MissingProgramError
 from bob.request import Host, ProbeRequest
 from bob.result import from_json
@@ -31,9 +32,7 @@ def test_defaults(bob: Bob, work: Work) -> None:
                 host=Host(),
                 budget=100,
                 seed=1,
-                write_cache="volatile",
-                atomic_write_bytes=512,
-                completion=Completion.YOUNGEST_FIRST,
+                model=DeviceModel(WriteCache.VOLATILE, 512, Completion.YOUNGEST_FIRST),
             ),
             None,
         )
@@ -68,9 +67,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
                 host=Host("qemu:///session", 3),
                 budget=12,
                 seed=-3,
-                write_cache="none",
-                atomic_write_bytes=4096,
-                completion=Completion.OLDEST_FIRST,
+                model=DeviceModel(WriteCache.NONE, 4096, Completion.OLDEST_FIRST),
             ),
             Path("here"),
         )

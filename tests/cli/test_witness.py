@@ -9,7 +9,6 @@ import pytest
 from report.witnesses import documents
 
 from bob.report.drawing import svg
-from bob.report.meanings import meanings
 from bob.report.witness_page import to_html
 from bob.witness import read
 
@@ -41,9 +40,9 @@ def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
     assert bob("witness", "show", found, "--svg", "a.svg", "--html", "a.html") == told
 
     witness = read(found)
-    drawn = svg(witness.timeline, witness.workload.operations, witness.question, witness.evidence)
+    drawn = svg(witness.timeline, witness.workload.operations, witness.claim.role, witness.evidence)
     assert Path("a.svg").read_text() == drawn + "\n"
-    assert Path("a.html").read_text() == to_html(witness, meanings()["overwrite-any"], found)
+    assert Path("a.html").read_text() == to_html(witness, found)
     assert "bob replay &#39;a witness.json&#39;" in Path("a.html").read_text()
 
 

@@ -24,9 +24,7 @@ def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> boo
     if write.fua and write.completed.time <= time:
         return True
     return any(
-        (flush.node, flush.device) == (write.node, write.device)
-        and write.completed.time <= flush.submitted.time
-        and flush.completed.time <= time
+        flush.device == write.device and write.completed.time <= flush.submitted.time and flush.completed.time <= time
         for flush in trace.flushes
     )
 

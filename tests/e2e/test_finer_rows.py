@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bob.claim.property.of_property import OfProperty
 from bob.config import configuration
 from bob.judge.again import judge_again
 from bob.prober import probe
@@ -41,7 +42,7 @@ def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path
     [again] = replay([witness], image=None, connect=None, times=1, progress=Silent())
     assert again.confirmed == 1
     found = read(witness)
-    assert found.question is not None and found.question.returned == 1
+    assert isinstance(found.claim, OfProperty) and found.claim.question.returned == 1
     [shrunk] = shrink([witness], image=None, connect=None, budget=20, progress=Silent())
     assert shrunk.document is not None
     assert (shrunk.after.operations, shrunk.after.setup) == (1, 2)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bob.claim.expectation.language import parse as expectation
+from bob.claim.property.subjects import BLOCK_BYTES
 from bob.config import configuration
 from bob.errors import StoreError
-from bob.expect.document import Trial, Tried, from_json, to_json
-from bob.expect.finishes import default_finishes
-from bob.expect.language import parse as expectation
 from bob.judge.again import judge_again
+from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.probe_files import parse_finish
 from bob.progress import Silent
 from bob.replay import replay
-from bob.request import ProbeRequest
+from bob.request import DEFAULT_MODEL, ProbeRequest
 from bob.result import Verdict
 from bob.story.timeline import Fate
+from bob.trace.model import SECTOR_BYTES
 from bob.trial import try_out
 from bob.witness import read
+from bob.workload.finishes import default_finishes
 from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
@@ -36,9 +39,11 @@ def ask(
     at: At = At.END,
     fs: str = "ext4",
     finishes: tuple[str, ...] = ("natural",),
+    atomic_write_bytes: int = SECTOR_BYTES,
 ) -> Tried:
     """Ask it of a file system, with these finishes, or those by default where there are none."""
-    request = ProbeRequest(configuration(fs, "", options), budget=60)
+    model = replace(DEFAULT_MODEL, atomic_write_bytes=atomic_write_bytes)
+    request = ProbeRequest(configuration(fs, "", options), budget=60, model=model)
     made, done = parse(setup), parse(operations)
     asked = [parse_finish(finish, done) for finish in finishes]
     ways = asked or default_finishes(simulate(Workload("try", made, done))[0])
@@ -137,3 +142,26 @@ def test_outcomes_of_ferrite_show_by_default_and_not_in_the_kernels_own_pace(tmp
     assert read(path).workload.finish.name == "fsync /"
     again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
     assert [(one.confirmed, one.evidence) for one in again] == [(2, answer.ways[0].evidence)]
+
+
+TORN_COMMIT = (
+    "write /d/a 512 512; write /d/b 4200 100; write /d/s 20 60; write /d/a 8300 200 mmap",
+    "mkdir /d; mkdir /e; write /d/a 0 40000; write /d/b 0 20000; write /d/s 0 100; write /e/o 0 8192; create /e/p",
+)
+"""The commit block lies where the journal had another block before, which is not all zeros."""
+
+
+def test_a_torn_commit_block_breaks_mounts_and_writes_of_whole_blocks_do_not(tmp_path: Path) -> None:
+    operations, setup = TORN_COMMIT
+    tried = ask(tmp_path / "torn", operations, "mounts", setup=setup, at=At.ANY)
+    assert verdicts(tried) == [Verdict.FAILS]
+    [way] = tried.answers[0].ways
+    assert "Structure needs cleaning" in way.evidence
+    assert not tried.answers[0].needs_no_crash
+
+    path = tmp_path / "torn" / tried.witnesses[0][0]
+    again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
+    assert [one.confirmed for one in again] == [2]
+
+    whole = ask(tmp_path / "whole", operations, "mounts", setup=setup, at=At.ANY, atomic_write_bytes=BLOCK_BYTES)
+    assert (verdicts(whole), whole.states.exhaustive is not None) == ([Verdict.HOLDS], True)

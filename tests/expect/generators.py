@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from bob.expect.syntax import (
+from bob.claim.expectation.syntax import (
     Absent,
     And,
     Content,

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import samples_of_runs as samples
 
+from bob.claim.expectation.language import parse
+from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState
-from bob.expect.answers import Answer, answers, together
-from bob.expect.language import parse
-from bob.judge.verdicts import Bench
+from bob.judge.answers import Answer, answers, together
+from bob.observe.observed import Observed, Seen
 from bob.result import Verdict
-from bob.store import Observed, Seen
 from bob.workload.operations import Finish, Fsync, Workload
 
 TORN = CrashState(0, (), ((1, ((0, 1),)),))

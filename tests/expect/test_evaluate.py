@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge.worlds import World
 
+from bob.claim.expectation.evaluate import LONGEST_WORDS, check, evidence, holds
+from bob.claim.expectation.language import parse
+from bob.claim.expectation.syntax import And, Implies, Mounts, Name, Not, Or, Test, atoms, write
 from bob.errors import PointedError
-from bob.expect.evaluate import LONGEST_WORDS, check, evidence, holds
-from bob.expect.language import parse
-from bob.expect.syntax import And, Implies, Mounts, Name, Not, Or, Test, atoms, write
 from bob.observe.observation import Node, Observation
 from bob.workload.history import simulate
 from bob.workload.language import parse as operations

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.errors import PointedError
-from bob.expect.language import DEEPEST, MOST_TESTS, parse
-from bob.expect.syntax import (
+from bob.claim.expectation.language import DEEPEST, MOST_TESTS, parse
+from bob.claim.expectation.syntax import (
     Absent,
     And,
     Content,
@@ -27,6 +26,7 @@ from bob.expect.syntax import (
     atoms,
     write,
 )
+from bob.errors import PointedError
 
 from .generators import NAMES, anything_about
 

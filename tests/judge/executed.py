@@ -1,7 +1,7 @@
 """Names after some of a workload's operations, by performing them: a small file system of its own, with link counts.
 
-The oracle divides operations into groups and follows tuples (bob/judge/possible.py). This one performs one set of
-operations after the other on directories that are dictionaries, and refuses as the kernel does.
+The oracle divides operations into groups and follows tuples (bob/claim/property/possible.py). This one performs one set
+of operations after the other on directories that are dictionaries, and refuses as the kernel does.
 """
 
 from __future__ import annotations

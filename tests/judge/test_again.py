@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import samples_of_runs as samples
 
+from bob.claim.property.bench import Bench
+from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import StoreError
-from bob.judge import again
 from bob.judge.again import judge_again
-from bob.judge.verdicts import Bench
 from bob.result import Verdict, from_json, to_json
 from bob.store import RunDirectory, workload_to_json
 from bob.witness import read
@@ -31,7 +31,7 @@ BAD = samples.observed(
 
 @pytest.fixture(autouse=True)
 def nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(again, "checked", lambda _recording, _base: samples.TRACE)
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
 
 
 def started(path: Path, **more: object) -> RunDirectory:

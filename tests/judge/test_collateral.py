@@ -9,10 +9,10 @@ from random import Random
 import pytest
 from workload.generators import random_workload
 
-from bob.judge.contents import Story
-from bob.judge.presence import Oracle, Presence, Reading
-from bob.judge.rules import is_broken, questions, violation
-from bob.judge.verdicts import inodes_of_things
+from bob.claim.property.bench import inodes_of_things
+from bob.claim.property.contents import Story
+from bob.claim.property.presence import Oracle, Presence, Reading
+from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation
 from bob.probe_files import shipped_probes
 from bob.trace.recording import Status
@@ -248,6 +248,20 @@ def test_a_truncation_that_is_there_in_part_damages_nothing_beside_it() -> None:
     tree["/d/a"] = with_content(tree["/d/a"], whole[:1000] + b"x" * 3096 + whole[4096:])
     assert read(world, tree).collateral
     tree["/d/a"] = with_content(tree["/d/a"], whole[:900] + bytes(3196) + whole[4096:])
+    assert read(world, tree).collateral
+
+
+def test_a_link_count_that_fits_the_names_in_sight_is_no_damage_of_its_own() -> None:
+    """ext2: of a rename that is there in part the file has both names, and e2fsck counts two."""
+    world = world_of("append /d/a 4096; rename /d/a /e/moved")
+    tree = dict(world.crash({1}).tree or {})
+    tree["/e/moved"] = tree["/d/a"] = replace(tree["/d/a"], links=2)
+    reading = read(world, tree)
+    assert (reading.of(2), reading.collateral) == (Presence.PARTIAL, ())
+    tree["/e/moved"] = tree["/d/a"] = replace(tree["/d/a"], links=3)
+    assert read(world, tree).collateral
+    del tree["/e/moved"]
+    tree["/d/a"] = replace(tree["/d/a"], links=2)
     assert read(world, tree).collateral
 
 

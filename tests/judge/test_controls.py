@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState
-from bob.judge.verdicts import Bench
 from bob.observe.observation import Node, Observation
+from bob.observe.observed import Seen
 from bob.probe_files import shipped_probes
 from bob.result import States, Verdict
-from bob.store import Seen
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.claim.counting import judged
 from bob.crash.state import CrashState
-from bob.judge.counting import judged
+from bob.observe.observed import Seen
 from bob.result import States
-from bob.store import Seen
 
 WHOLE, TORN = CrashState(0, (1,)), CrashState(0, (), ((1, ((0, 1),)),))
 LEVELS = (None, "writes", "sectors")

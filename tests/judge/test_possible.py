@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
+from bob.claim.property.possible import Group, groups
+from bob.claim.property.sightings import Places
 from bob.errors import BobError
-from bob.judge.possible import Group, groups
-from bob.judge.sightings import Places
 from bob.workload.history import History, simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

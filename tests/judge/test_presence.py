@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from workload.generators import random_workload
 
-from bob.judge.presence import Presence, Reading
+from bob.claim.property.presence import Presence, Reading
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.language import write_one

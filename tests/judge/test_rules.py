@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from workload.generators import random_workload
 
-from bob.judge.presence import Presence
-from bob.judge.rules import Question, Rule, is_broken, questions, violation
+from bob.claim.property.presence import Presence
+from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.observe.observation import Node, Observation
 from bob.probe_files import shipped_probes
 from bob.workload.language import parse
@@ -256,8 +256,8 @@ REUSED = "unlink /e/o; create /e/o; append /e/o 4096; mkdir /e/n"
         (TWICE, 2, spliced("/d/a", 512, contents(1, 512, 256)), "single-sector-overwrite 2"),
         (TWICE, 2, spliced("/d/a", 512, INITIAL_A[512:768]), "single-sector-overwrite 2; overwrite-any 1>2"),
         (TWICE, 2, spliced("/d/a", 512, stale(512)), "single-sector-overwrite 1 2"),
-        # garbage that either of two kinds of write may have left: nobody can say which
-        ("append /d/empty 4096; write /d/empty 0 512", 2, spliced("/d/empty", 0, stale(512)), ""),
+        # garbage that either of two kinds of write may have left: no row speaks of both, and one is not whole
+        ("append /d/empty 4096; write /d/empty 0 512", 2, spliced("/d/empty", 0, stale(512)), "collateral "),
         ("append /d/empty 4096; write /d/empty 0 512", 2, spliced("/d/empty", 0, stale(4096)), "single-block-append 1"),
         # prefixes of an append that begins and ends unaligned
         (APPENDS, 1, at("/d/s", INITIAL_S, GROWN[:3996]), "multi-block-append 1"),

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bob.judge.contents import Story
-from bob.judge.sightings import Places, Sightings
+from bob.claim.property.contents import Story
+from bob.claim.property.sightings import Places, Sightings
 from bob.observe.observation import Node, Observation
 
 from .test_collateral import done, read, world_of

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.judge.presence import Presence
-from bob.observe.observation import Node
+import pytest
+
+from bob.claim.property.presence import Presence
+from bob.claim.property.rules import Rule, is_broken, questions, quoted, violation
+from bob.observe.observation import Node, Observation
+from bob.rows.sets import Rows, probes_of
 from bob.workload.pattern import contents
 
 from .test_collateral import Tree, read, with_content, world_of
@@ -79,6 +83,38 @@ def test_zeros_are_a_writes_fault_where_the_truncation_is_known_to_be_there_or_n
     tree = dict(world.crash({1, 2}).tree or {})
     tree["/d/a"] = with_content(tree["/d/a"], tree["/d/a"].content[:1000] + bytes(500))
     assert read(world, tree).of(2) is Presence.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("operations", "row"),
+    [
+        # Zeros wherever the second one wrote: one of them is there in part.
+        ("write /d/a 0 4096; write /d/a 0 100", "collateral"),  # a block and a sector
+        ("write /d/a 0 4096; write /d/a 0 3000", "single-block-overwrite"),
+        ("append /d/a 9000; write /d/a 8192 8192", "multi-block-append"),
+        ("append /d/a 3000; write /d/a 8192 600", "collateral"),  # an append and an overwrite
+    ],
+)
+def test_what_either_of_two_operations_left_half_done_breaks_their_row_and_else_collateral(
+    operations: str, row: str
+) -> None:
+    world = world_of(operations)
+    tree, history = dict(world.crash(world.all).tree or {}), world.history
+    _thing, start, length = history.data[2]
+    whole = tree["/d/a"].content
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:start] + bytes(length) + whole[start + length :])
+    reading = read(world, tree)
+    assert Presence.PARTIAL not in reading.presences
+    assert {damage.suspects for damage in reading.damage} == {frozenset({1, 2})}
+    properties = [probe.property for probe in probes_of(Rows.TABLE1) if probe.property.rule is not Rule.ORDERED]
+    told = [(p.name, q) for p in properties for q in questions(p, history) if is_broken(p, q, history, reading)]
+    assert {name for name, _question in told} == {row}
+    question = told[0][1]
+    prop = next(p for p in properties if p.name == row)
+    found = violation(prop, question, history, world.oracle(), reading, Observation(True, None, tree))
+    assert found is not None
+    suspects = f"{quoted(history, 1)} or {quoted(history, 2)}"
+    assert found.evidence.startswith(f"only a part of {suspects} is there (bytes ")
 
 
 def test_zeros_of_a_truncation_there_in_part_are_no_hole_that_tells_a_write_was_not_there() -> None:

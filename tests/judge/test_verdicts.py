@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
 from bob.crash.state import CrashState, departure
-from bob.judge.verdicts import Bench, Judged, cell, inodes_of_things
 from bob.observe.observation import Observation
+from bob.observe.observed import Seen
 from bob.probe_files import shipped_probes
 from bob.result import States, Verdict, WorkloadResult
-from bob.store import Seen
 from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bob.judge.presence import Presence, Reading
+from bob.claim.property.presence import Presence, Reading
 from bob.observe.observation import Node
 
 from .test_collateral import Tree, read, world_of

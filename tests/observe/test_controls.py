@@ -19,6 +19,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.image import Run
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
+from bob.observe import rounds as rounds_module
 from bob.observe import torn_courses
 from bob.observe.accesses import Access
 from bob.observe.left_behind import Left
@@ -29,7 +30,7 @@ from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
-from bob.trace.model import Write
+from bob.trace.model import Flush, Write
 
 SECTORS = 64
 A, B, C, D, LONG = 0, 2, 4, 6, range(16, 24)
@@ -225,6 +226,49 @@ def test_all_that_is_predicted_is_mounted_where_that_is_asked() -> None:
     found.observe([candidate.state for candidate in made.search(60, 1)])
     found.settle()
     assert found.mounted == set(range(len(found.states))) == found.outcomes.keys()
+
+
+def with_a_commit() -> Plan:
+    """A, B and C are flushed, then D becomes durable alone, as a journal's commit block does."""
+    writes = [Write(n, sector, b"new!" * 128, at(2 + n), at(10 + n)) for n, sector in enumerate((A, B, C))]
+    writes.append(Write(3, D, b"new!" * 128, at(22), at(24), fua=True))
+    base = Base("b", SECTORS * 512, packed([(0, bytes(SECTORS * 512))]), "", "")
+    return Plan(trace_of(writes, [Flush(at(20), at(21))], 1, 30, (SECTORS,)), base, DeviceModel())
+
+
+def test_a_commit_that_is_never_told_is_noticed_where_it_became_durable_alone() -> None:
+    """In the few states before it the other controls seldom find it, since they are mostly of the many others."""
+
+    def forgetful(device: Device) -> tuple[list[int], int]:
+        return [A, B], device[A] + 2 * device[B] + 4 * device[D]
+
+    made = with_a_commit()
+    assert made.bare == (CrashState(0), CrashState(1), CrashState(2))
+    for is_checked in (False, True):
+        found = rounds(MadeUp(forgetful), made, 1)
+        states = [candidate.state for candidate in made.search(60, 1, torn=False)]
+        found.observe(sorted(states, key=lambda state: state == CrashState(2)))  # so it is predicted
+        found._checks.clear()
+        [number] = [n for n, state in enumerate(found.states) if state == CrashState(2)]
+        assert number not in found.mounted
+        if is_checked:
+            found.check(made.bare)
+            with pytest.raises(Mispredicted):
+                found.settle()
+        else:
+            found.settle()
+
+
+def test_of_very_many_states_without_anything_pending_some_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan()
+    states = [candidate.state for candidate in made.search(60, 1, torn=False)]
+    monkeypatch.setattr(rounds_module, "MOST_BARE", 5)
+    found = rounds(MadeUp(honest), made, 1)
+    found.observe(states)
+    found._checks.clear()
+    found.check(states)
+    assert len(found._checks) == 5
+    assert not found._checks & found.mounted
 
 
 def test_all_torn_courses_have_a_control_where_that_is_asked() -> None:

@@ -18,16 +18,16 @@ from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
 from bob.guest.agent_client import AgentBroken
 from bob.guest.loss import Cause, GuestLost, Loss
-from bob.observe import examine, left_behind, rounds
+from bob.observe import examine, left_behind, observation, rounds
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
 from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
+from bob.observe.observed import Observed, Seen
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.result import States
-from bob.store import Observed, Seen
 from bob.trace.model import SECTOR_BYTES
 
 from .traces import LAYOUTS, pages
@@ -247,6 +247,15 @@ def test_everything_is_explored() -> None:
             assert found[place] == image[place]
 
 
+@pytest.mark.usefixtures("one_each")
+def test_what_verdicts_are_controlled_by_is_mounted_and_so_is_what_was_durable_at_each_point() -> None:
+    seen, _told, plan = explored(FakeAgent(), predicting=True)
+    assert seen.predicted
+    numbers = {one.state: number for number, one in enumerate(seen.states)}
+    assert len({*plan.controls, *plan.bare}) == 3
+    assert not {numbers[state] for state in (*plan.controls, *plan.bare)} & seen.predicted
+
+
 def in_words(seen: Observed) -> list[object]:
     return [(one.state, None if one.outcome is None else seen.findings.observation(one.outcome)) for one in seen.states]
 
@@ -332,7 +341,7 @@ class Troubled(FakeAgent):
 
 def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examine, "MOST_EXAMINED", 10)
-    monkeypatch.setattr(examine, "CONTENTS", ())
+    monkeypatch.setattr(observation, "CONTENTS", ())
     agent = Troubled()
     seen, _told, plan = explored(agent, predicting=True)
     images = {number: built(plan, one.state) for number, one in enumerate(seen.states)}
@@ -345,7 +354,8 @@ def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.Monkey
     assert {one.words for one in faulty} == {f"inode {sum(images[one.state])} is wrong" for one in faulty}
     assert all(images[one.state][COMMIT * SECTOR_BYTES] == ord("c") for one in faulty)
     outcomes = {one.outcome for one in seen.states}
-    assert seen.examined == (len(outcomes), len(outcomes))
+    [before] = [one.outcome for one in seen.states if one.state == plan.controls[0]]
+    assert {*seen.examined} == outcomes - {before}
     assert agent.examined[-1] == built(plan, plan.controls[0])
     assert seen.normal == ()
     assert explored(FakeAgent(), predicting=True)[0].troubles == ()
@@ -353,7 +363,7 @@ def test_what_is_wrong_with_states_that_mount_is_told(monkeypatch: pytest.Monkey
 
 def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examine, "MOST_EXAMINED", 10)
-    monkeypatch.setattr(examine, "CONTENTS", ())
+    monkeypatch.setattr(observation, "CONTENTS", ())
     agent = Troubled()
     agent.always = True
     seen, _told, plan = explored(agent, predicting=True)
@@ -361,12 +371,43 @@ def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyP
     assert seen.normal == (f"inode {sum(built(plan, plan.controls[0]))} is wrong",)
 
 
+class ForgetfulKernel(Troubled):
+    """At the mounts ``silent`` of a disk, counted from 1, it says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: Counter[bytes] = Counter()
+
+    def observe(self, blob: bytes, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        known = len(self.states)
+        header, contents = super().observe(blob, **arguments)
+        for place, image in enumerate(self.states[known:]):
+            self.said[image] += 1
+            header["complaints"][place] *= self.said[image] not in self.silent
+        return header, contents
+
+    silent: frozenset[int] = frozenset()
+
+
+@pytest.mark.parametrize(("silent", "is_found"), [({2, 3, 4}, False), ({2, 3}, True), (set(), True)])
+def test_what_the_kernel_does_not_say_again_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch, silent: set[int], is_found: bool
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(examine.time, "sleep", pauses.append)
+    agent = ForgetfulKernel()
+    agent.silent = frozenset(silent)
+    seen, _told, _plan = explored(agent, predicting=True)
+    assert any(one.kind == "kernel-message" for one in seen.troubles) is is_found
+    assert seen.passing == (() if is_found else ("EXT4-fs error: inode 7",))
+    assert pauses == [examine.PAUSE_SECONDS] * min(2, len(silent))
+
+
 def test_of_trees_that_differ_in_contents_only_one_is_examined_and_the_result_says_how_many() -> None:
     agent = Troubled()
     seen, _told, _plan = explored(agent, predicting=True)
-    outcomes = len({one.outcome for one in seen.states})
-    assert outcomes > 2
-    assert seen.examined == (outcomes, outcomes)
+    assert len({one.outcome for one in seen.states}) > 2
+    assert len(seen.examined) == 1
     assert len(agent.examined) == 1 + bool(seen.troubles)  # and the control, where something is wrong
 
 
@@ -385,14 +426,14 @@ class Growing(FakeAgent):
         return {**header, "new_outcomes": [json.dumps(found) for found in told]}, contents
 
 
-def test_of_each_shape_one_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_each_shape_one_is_examined_but_of_the_tree_before_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Growing()
-    seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.examined[0] == seen.examined[1]
-    assert sorted(is_new(image) for image in agent.examined) == [False, True]
-    monkeypatch.setattr(examine, "MOST_EXAMINED", 1)
-    few, _told, _plan = explored(Growing(), predicting=True)
-    assert 0 < few.examined[0] < few.examined[1]
+    explored(agent, predicting=True)
+    assert [is_new(image) for image in agent.examined] == [True]
+    monkeypatch.setattr(observation, "CONTENTS", ())
+    for most in (1, 2):
+        monkeypatch.setattr(examine, "MOST_EXAMINED", most)
+        assert len(explored(Growing(), predicting=True)[0].examined) == most
 
 
 @pytest.mark.parametrize("sector", [COMMIT, JOURNAL[0], DATA])
@@ -404,6 +445,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: i
     assert {one.outcome for one in seen.states} == {None}
 
 
+@pytest.mark.usefixtures("one_each")
 def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -> None:
     agent, honest = FakeAgent(), in_words(explored(FakeAgent())[0])
     agent.forgets = agent.lies = DATA

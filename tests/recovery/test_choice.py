@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from bob.crash.state import CrashState
+from bob.judge.recovered import Recovered, chosen
 from bob.observe.observation import Findings
-from bob.recovery.choice import Recovered, chosen
+from bob.observe.observed import Observed, Seen
 from bob.result import States
-from bob.store import Observed, Seen
 
 OUTCOMES = [json.dumps({"error": error, "repaired": False, "tree": {}}) for error in (None, None, "Bad message")]
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import samples_of_runs as samples
+from claims import broken
 
 from bob import witness
+from bob.claim.idempotence import IDEMPOTENT
+from bob.claim.recovery import Idempotent
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
-from bob.judge.idempotence import IDEMPOTENT, OF_RECOVERY
-from bob.recovery.kept import add_recoveries, recovery_of
-from bob.replay import broken
+from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.result import Verdict
 from bob.store import RunDirectory
-from bob.story.sentence import sentence
 
 WORKLOAD = recovery_of(samples.WORKLOAD, samples.LAST)
 LOST = CrashState(1, (3,))
@@ -34,7 +34,7 @@ def column(*found: str, keep: dict[str, Any]) -> Column:
     made = Column(samples.CONFIGURATION, DeviceModel(), [], samples.ENVIRONMENT, kept)
     states = [(samples.FIRST, 0), (samples.LAST, 0), (LOST, 1), (CrashState(0, (2,)), 2)][: len(found) + 1]
     seen = samples.observed(*states, found=found)
-    made.add_recovery(WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), seen, seen.findings.observation(0))
+    made.add_recovery(samples.case(WORKLOAD), seen, seen.findings.observation(0))
     return made
 
 
@@ -51,8 +51,8 @@ def test_a_difference_is_a_row_with_a_witness(tmp_path: Path) -> None:
     path = tmp_path / "recovery-idempotent.json"
     path.write_text(json.dumps(keep["recovery-idempotent"]))
     read = witness.read(path)
-    assert (read.property, read.question) == (IDEMPOTENT.name, OF_RECOVERY)
-    assert "the next recovery did not come to the same" in sentence(read.timeline, (), read.question)
+    assert read.claim == Idempotent()
+    assert "the next recovery did not come to the same" in read.sentence
     undisturbed, other = (
         samples.observed(found=[samples.ALL, samples.NOTHING]).findings.observation(number) for number in (0, 1)
     )

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 import samples_of_runs as samples
 
+from bob.crash import case
 from bob.errors import RecordingError, StoreError
 from bob.guest.loss import Cause, GuestLost, Loss
+from bob.judge.recovered import Recovered
 from bob.observe.observation import Findings
+from bob.observe.observed import Observed, Seen
 from bob.progress import Silent
 from bob.recovery import stage
-from bob.recovery.choice import Recovered
 from bob.recovery.stage import Recoveries
 from bob.request import ProbeRequest
-from bob.store import Observed, RunDirectory, Seen
+from bob.store import RunDirectory
 
 LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
 OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
@@ -58,8 +60,8 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
         monkeypatch.setattr(stage, name, getattr(made, name))
     monkeypatch.setattr(stage, "put_base", lambda _agent, _base: None)
     monkeypatch.setattr(stage, "drop_base", lambda _agent, _base: None)
-    monkeypatch.setattr(stage, "checked", lambda _recording, _base: samples.TRACE)
-    monkeypatch.setattr(stage, "recorded", lambda *_: (samples.BASE, samples.RECORDING, samples.plan()))
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
+    monkeypatch.setattr(RunDirectory, "case", lambda *_: samples.case())
     return made
 
 

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as Xml
 
 from rich.console import Console
 
-from bob.judge.rules import Question
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question
 from bob.report.drawing import COLOURS, MOST_LINES, mark, svg
 from bob.report.drawing import LINE as HIGH
 from bob.report.story import MARKS, words
@@ -28,11 +29,12 @@ LINE = Timeline(
     2.0,
     7,
 )
+ORDERED = OfProperty("mine", Question((1,), 2))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_event_is_there() -> None:
-    root = Xml.fromstring(svg(LINE, OPERATIONS, Question((1,), 2), "nothing of <it>"))
+    root = Xml.fromstring(svg(LINE, OPERATIONS, ORDERED.role, "nothing of <it>"))
     said = [text.text or "" for text in root.iter(f"{SVG}text")]
     assert "1 write /a 0 4096" in said
     assert any("jbd2/<dm-0>" in one for one in said)
@@ -83,10 +85,13 @@ def test_what_does_not_fit_is_cut_and_kept_as_a_title() -> None:
 
 
 def test_operations_say_what_the_question_asks() -> None:
-    said = [text.text for text in Xml.fromstring(svg(LINE, OPERATIONS, Question((1,), 2))).iter(f"{SVG}text")]
+    said = [text.text for text in Xml.fromstring(svg(LINE, OPERATIONS, ORDERED.role)).iter(f"{SVG}text")]
     assert "must come before operation 2" in said
     assert "is there too early" not in said  # operation 2 is not called before this crash
-    said = [text.text for text in Xml.fromstring(svg(LINE, OPERATIONS, Question((1,), None))).iter(f"{SVG}text")]
+    said = [
+        text.text
+        for text in Xml.fromstring(svg(LINE, OPERATIONS, OfProperty("mine", Question((1,))).role)).iter(f"{SVG}text")
+    ]
     assert "is there only in part" in said
 
 

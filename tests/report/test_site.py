@@ -11,7 +11,6 @@ import pytest
 from bob.report.columns import columns_of
 from bob.report.site import INDEX, pages
 from bob.result import Result, Verdict
-from bob.story.sentence import sentence
 
 from .html_pages import NASTY, Page, parse
 from .samples import result, sixteen
@@ -90,8 +89,7 @@ def test_each_cross_leads_to_its_witness_and_that_back_to_its_section(tmp_path: 
 def test_the_table_has_the_sentence_and_not_the_picture(tmp_path: Path) -> None:
     made = site(tmp_path, ONE)
     found = witness("overwrite-any", tmp_path)
-    told = sentence(found.timeline, found.workload.operations, found.question)
-    assert told in made["index.html"].by_id("ext4-ordered--append-any").text
+    assert found.sentence in made["index.html"].by_id("ext4-ordered--append-any").text
     assert not made["index.html"].all("svg")
 
 

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from claims import question_of
 
+from bob.claim.expectation.expected import Expected
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question
 from bob.crash.device import DeviceModel, WriteCache
 from bob.probe_files import shipped_probes
-from bob.report import witness_page
 from bob.report.meanings import meanings
-from bob.story.sentence import sentence
+from bob.report.witness_page import to_html
 from bob.story.timeline import Fate, Timeline, Written
 from bob.witness import Witness
 from bob.workload.language import parse as operations
@@ -24,11 +27,6 @@ from .witnesses import witness
 
 PATH = Path("bob-runs/20261121T230021-1f2e3d/witnesses/w.json")
 NAMES = pytest.mark.parametrize("name", ["overwrite-any", "single-sector-overwrite", "unmountable"])
-
-
-def to_html(found: Witness, path: Path, table: str = "", cell: str = "") -> str:
-    """The page of ``found``, with what its property asks for."""
-    return witness_page.to_html(found, meanings().get(found.property or "", ""), path, table, cell)
 
 
 def text_of(page: Page) -> str:
@@ -46,7 +44,7 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
         found.kernel,
         "rw,data=ordered",
         "volatile write cache, writes of 512 bytes are atomic",
-        sentence(found.timeline, found.workload.operations, found.question),
+        found.sentence,
         found.evidence[1:],
         *("write /a 0 512", "create /n", "write PATH OFFSET LENGTH"),
         meanings().get(name, " No property speaks of it")[1:],
@@ -62,11 +60,11 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
 
 
 def test_the_page_of_what_was_expected(tmp_path: Path) -> None:
-    found = replace(witness("unmountable", tmp_path), expectation=f"exists '/{NASTY}'", evidence="/a is empty")
+    found = replace(witness("unmountable", tmp_path), claim=Expected(f"exists '/{NASTY}'"), evidence="/a is empty")
     page = parse(to_html(found, PATH))
     text = text_of(page)
-    told = sentence(found.timeline, found.workload.operations, None, found.expectation)
-    for said in ("What was expected", "/a is empty.", "What was found after the crash", " ".join(told.split())):
+    told = " ".join(found.sentence.split())
+    for said in ("What was expected", "/a is empty.", "What was found after the crash", told):
         assert said in text, said
     assert "does not mount" not in text and "No property" not in text
     assert "does not hold on ext4-ordered" in page.all("title")[0].text
@@ -114,7 +112,7 @@ def nasty(found: Witness, text: str) -> Witness:
     event = Written(0.1, None, 0, 1, 0, 8, text, False, Fate.TORN, text, text, (1,), text)
     return replace(
         found,
-        property=text,
+        claim=OfProperty(text, Question((1,), 2)),
         evidence=text,
         kernel=text,
         environment=dict.fromkeys((*found.environment, text), text),
@@ -149,7 +147,8 @@ def test_the_commands_are_one_word_for_the_shell(tmp_path: Path) -> None:
 
 
 def test_a_property_that_is_nobodys(tmp_path: Path) -> None:
-    found = replace(witness("overwrite-any", tmp_path), property="mine")
+    found = witness("overwrite-any", tmp_path)
+    found = replace(found, claim=OfProperty("mine", question_of(found.claim)))
     assert "mine" not in {probe.property.name for probe in shipped_probes()}
     assert "not one of its own" in text_of(parse(to_html(found, PATH)))
 

@@ -37,7 +37,7 @@ def documents() -> Mapping[str, Any]:
         (CrashState(0, (2,)), 4),
         found=[samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.TORN, samples.UNMOUNTABLE],
     )
-    column.add(samples.WORKLOAD, samples.BASE, samples.RECORDING, samples.plan(), seen)
+    column.add(samples.case(), seen)
     column.result(column.cells())
     return keep
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from judge.worlds import World
 
-from bob.judge.calls import Call
-from bob.judge.rules import Question, is_broken, questions, violation
+from bob.claim.property.calls import Call
+from bob.claim.property.rules import Question, is_broken, questions, violation
 from bob.rows import durability
 from bob.rows.durability import What
 from bob.rows.sets import Rows, probes_of

@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 from judge.worlds import World
 
-from bob.judge.presence import Reading
-from bob.judge.rules import Property, Question, Rule, is_broken, questions, violation
+from bob.claim.property.presence import Reading
+from bob.claim.property.rules import Property, Question, Rule, is_broken, questions, violation
 from bob.rows import pairs
 from bob.rows.sets import Rows, probes_of
 from bob.workload.kinds import ChangeKind, Relation

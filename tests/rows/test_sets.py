@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.rules import questions
+from bob.claim.property.subjects import Span
 from bob.config import configuration
 from bob.errors import UsageError
-from bob.judge.rules import questions
-from bob.judge.subjects import Span
-from bob.probe_files import declaration, declared
 from bob.prober import distinct
 from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.rows.sets import Rows, asked_probes, probes_of

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bob.judge.rules import Question
 from bob.probe_files import Probe, shipped_probes
 from bob.shrink.attempts import needed, smallest
 from bob.workload.history import simulate
@@ -34,12 +33,12 @@ def test_the_tree_keeps_what_the_operations_touch() -> None:
 
 def test_the_smallest_comes_first() -> None:
     large = workload("create /e/x; write /d/a 0 100; create /e/y; unlink /e/x")
-    attempts = list(smallest(large, Question((2,), 4)))
+    attempts = list(smallest(large, (2, 4)))
     assert [len(one.operations) for one in attempts] == [2, 2, 4]
     assert attempts[0].operations == parse("write /d/a 0 100; unlink /e/x")
     assert [len(one.setup) for one in attempts] == [4, len(SETUP), 4]
     assert all(one.finish == large.finish for one in attempts)
-    assert list(smallest(replace(large, setup=()), None)) == []
+    assert list(smallest(replace(large, setup=()), ())) == []
 
 
 @pytest.mark.parametrize("probe", shipped_probes(), ids=lambda probe: probe.property.name)

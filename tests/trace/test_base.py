@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.crash.device import DeviceModel
-from bob.record.check import disagreeing
 from bob.trace import differences
 from bob.trace.base import Base
+from bob.trace.check import disagreeing
 from bob.trace.model import SECTOR_BYTES
 
 BLANK = 1 << 31

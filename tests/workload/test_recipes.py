@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.recipes import from_recipe, to_recipe
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
-from bob.workload.recipes import from_recipe, to_recipe
 
 SECTOR = st.one_of(
     st.binary(min_size=512, max_size=512),

@@ -34,10 +34,11 @@ class LateDisk:
     first, or else the oldest. :meth:`close` takes it away."""
 
     attached: ClassVar[list[LateDisk]] = []
-    """All there are, for who clears away after a failure."""
+    """All there are: the one that the next recording may use again, and what to clear away after a failure."""
 
     def __init__(self, work: str, length: int, *, youngest: bool) -> None:
         self.name, self.path = NAME, f"/dev/{NAME}"
+        self._made_of = work, length, youngest
         if not os.path.exists(f"/sys/block/{NAME}"):
             run_anyhow(["modprobe", "--quiet", "nbd", "nbds_max=1", "max_part=0"], "")
         if not os.path.exists(f"/sys/block/{NAME}"):
@@ -56,11 +57,16 @@ class LateDisk:
         write_text(f"{queue}/rotational", "0")  # as the loop device: ext4 and btrfs write otherwise on one that rotates
         forget_file_systems()
 
+    def serves(self, work: str, length: int, *, youngest: bool) -> bool:
+        """Whether it is this disk, and still served."""
+        return self._made_of == (work, length, youngest) and os.waitpid(self._server, os.WNOHANG) == (0, 0)
+
     def close(self) -> None:
         """Take the device away; what was held is lost, so nothing may be under way."""
         self.attached.remove(self)
         os.close(self._control)
-        os.waitpid(self._server, 0)
+        with suppress(ChildProcessError):  # it ended by itself
+            os.waitpid(self._server, 0)
 
     def _wait_until_ready(self, sectors: int) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -70,8 +76,19 @@ class LateDisk:
             time.sleep(0.001)
 
 
+def late_disk(work: str, length: int, *, youngest: bool) -> LateDisk:
+    """The disk over ``work``: that of the recording before this one, if it is the same. To make one takes as long as a
+    third of a recording. Nothing is kept on the way to ``work``: the device's mapper passes bios on, and all else that
+    the kernel keeps belongs to the recorded device."""
+    for disk in tuple(LateDisk.attached):
+        if disk.serves(work, length, youngest=youngest):
+            return disk
+        disk.close()
+    return LateDisk(work, length, youngest=youngest)
+
+
 def clear_late_disks() -> None:
-    """Take away what a failed recording left; the devices over it are gone by then."""
+    """Take away what recordings left; the devices over it are gone by then."""
     for disk in tuple(LateDisk.attached):
         disk.close()
 

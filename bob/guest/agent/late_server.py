@@ -15,7 +15,6 @@ import os
 import select
 import socket
 import struct
-import time
 
 REQUEST = struct.Struct(">IIQQI")
 """struct nbd_request: magic, type, handle, from, len"""
@@ -26,7 +25,7 @@ READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 TYPE_MASK = 0xFFFF
 """The command; the bits above it are flags (FUA), which a disk that carries everything out at once need not heed."""
 SETTLED_SECONDS = 0.01
-"""For so long no write or flush may come before one more write is done. The kernel's threads act at once on what they
+"""For so long no request may come before one more write is done. The kernel's threads act at once on what they
 waited for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
 
 
@@ -40,51 +39,37 @@ class LateServer:
         fd = os.open(disk, os.O_RDWR)
         self._disk = memoryview(mmap.mmap(fd, 0))
         os.close(fd)
-        self._youngest = youngest
+        self._next = -1 if youngest else 0
         self._held: list[int] = []  # handles of writes, in the order in which they came
-        self._since = 0.0
+        self._header = memoryview(bytearray(REQUEST.size))
 
     def serve(self) -> None:
         """Serve until the other end of ``control`` is closed, or the kernel hangs up."""
         poll = select.poll()
         poll.register(self._peer, select.POLLIN)
         poll.register(self._control, select.POLLIN)
+        held, settled = self._held, round(SETTLED_SECONDS * 1000)
         while True:
-            ready = {fd for fd, _event in poll.poll(self._milliseconds())}
-            if self._control in ready:
+            ready = poll.poll(settled if held else None)
+            if not ready:
+                self._done(held.pop(self._next))
+            elif any(fd == self._control for fd, _event in ready) or not self._answer():
                 return
-            if self._peer.fileno() in ready:
-                if not self._answer():
-                    return
-            elif self._held and self._milliseconds() == 0:
-                self._done(self._held.pop(-1 if self._youngest else 0))
-                self._since = time.monotonic()
-
-    def _milliseconds(self) -> int | None:
-        """How long to wait for a request; None while no write is held: for ever."""
-        if not self._held:
-            return None
-        left = self._since + SETTLED_SECONDS - time.monotonic()
-        return max(0, int(left * 1000) + (left > 0))
 
     def _answer(self) -> bool:
         """Take one request; False if there are no more."""
-        header = bytearray(REQUEST.size)
-        if not self._receive(memoryview(header)):
+        if not self._receive(self._header):
             return False
-        magic, flags, handle, start, length = REQUEST.unpack(header)
+        magic, flags, handle, start, length = REQUEST.unpack(self._header)
         command = flags & TYPE_MASK
         if magic != REQUEST_MAGIC or command == DISCONNECT:
             return False
-        if command == READ:
-            self._peer.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
-            self._peer.sendall(self._disk[start : start + length])
-            return True
-        self._since = time.monotonic()
         if command == WRITE:
             self._held.append(handle)
             return self._receive(self._disk[start : start + length])
         self._done(handle)
+        if command == READ:
+            self._peer.sendall(self._disk[start : start + length])
         return True
 
     def _done(self, handle: int) -> None:
@@ -92,9 +77,4 @@ class LateServer:
 
     def _receive(self, into: memoryview) -> bool:
         """Fill ``into`` from the kernel; False if it hung up."""
-        while into:
-            got = self._peer.recv_into(into)
-            if not got:
-                return False
-            into = into[got:]
-        return True
+        return self._peer.recv_into(into, len(into), socket.MSG_WAITALL) == len(into)

@@ -4,8 +4,8 @@ The scratch image is the medium's working copy under one block device. A state i
 unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
 not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
 device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
-and the image is compared with the base whenever the host asks for this audit: the whole of it, or, where that takes as
-long as many mounts, mostly what was written. If one fails, nothing since the last good audit counts.
+and the image is compared with the base whenever the host asks for this audit: where it was written, and every tenth
+time everywhere, which takes as long as some mounts. If one fails, nothing since the last good audit counts.
 
 Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
 It goes to the host as the kernel has it, with what the device has counted: emulation makes text and Python dear, so the

@@ -25,7 +25,7 @@ from bob.guest.agent.devices import (
 )
 from bob.guest.agent.frames import Refused, Reply
 from bob.guest.agent.images import SECTOR, Runs, pack
-from bob.guest.agent.late_disk import LateDisk
+from bob.guest.agent.late_disk import LateDisk, clear_late_disks, late_disk
 from bob.guest.agent.look import what_else
 from bob.guest.agent.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.guest.agent.operations import perform_all
@@ -37,6 +37,8 @@ LOG_BYTES = 512 * 1024 * 1024
 TIMELINE_KIB = 8 * 1024
 QUIET_POLLS = 3
 """How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
+LITTLE_KIB = 256
+"""So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
 ALIGNMENT_SECONDS = 20
 PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
 """Values of Completion (bob/trace/completion.py)."""
@@ -55,6 +57,7 @@ def make_base(
     Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
     device full of ``cell``.
     """
+    clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(length, cell.encode())
     with Loop(device.work_path) as loop:
         set_clock(BASE_EPOCH)
@@ -105,7 +108,7 @@ class Recorded:
         if completion == PROMPT:
             self.data = Loop(work)
         else:
-            self.data = LateDisk(work, length, youngest=completion == YOUNGEST_FIRST)
+            self.data = late_disk(work, length, youngest=completion == YOUNGEST_FIRST)
         self.log = Loop(LOG)
         self._counted = self._count()
         self.name = make_log_writes(self.data.path, self.log.path, length // SECTOR)
@@ -135,7 +138,8 @@ class Recorded:
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
         """Return when nothing is dirty and no write was seen for ``quiet`` seconds, or when ``enough`` (if it is not 0)
-        have passed; refuse after ``deadline``."""
+        have passed and no more is dirty than a file system leaves that commits all the time; refuse after ``deadline``.
+        """
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -144,7 +148,7 @@ class Recorded:
             if now != before or dirty_kib():
                 before, since = now, time.monotonic()
             waited = time.monotonic() - started
-            if enough and waited >= enough:
+            if enough and waited >= enough and dirty_kib() <= LITTLE_KIB:
                 return
             if waited > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
@@ -155,7 +159,8 @@ class Recorded:
         remove_log_writes()
         written = self._count() - self._counted
         self.log.close()
-        self.data.close()
+        if isinstance(self.data, Loop):  # the next recording may use the other one again
+            self.data.close()
         log = read_log(LOG)
         os.unlink(LOG)
         logged = [(sector, sectors) for sector, sectors, _position in writes(log)]

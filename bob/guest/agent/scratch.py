@@ -14,15 +14,13 @@ from bob.guest.agent.images import SECTOR, Runs
 from bob.guest.agent.medium import Medium
 from bob.guest.agent.mounts import KernelLog
 from bob.guest.agent.ram_disk import RamDisk
-from bob.guest.agent.ring_buffer import PAGE_BYTES, Pipe, drained, kind_at, places
+from bob.guest.agent.ring_buffer import PAGE_BYTES, Pipe, drained, places
 from bob.guest.agent.tracing import Instance, kernel_device, make_probes
 
+NAME = "bob-observe"
 TRACE_KIB = 4096
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
 QUEUE = "block_bio_queue"
-READ = ord("R")
-"""So begins what a bio does if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes: write zeroes, for
-one, has no letter of its own."""
 AHEAD = "bob/ahead"
 LOOKUP = "bob/lookup"
 JREAD, JREAD_END = "bob/jread", "bob/jread_end"
@@ -39,8 +37,6 @@ ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
 """Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
 since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
 is no __bh_read_batch.) Then all that is read counts as used."""
-SMALL = 64 * 1024 * 1024
-"""Of an image up to this size (bytes) each audit compares all; of larger ones, what was written since the last one."""
 
 MOST_EMPTY_READS = 1000
 """So often in a row the kernel may give nothing of its trace though there is something."""
@@ -91,6 +87,25 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
     return read_on
 
 
+class Watched:
+    """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages. ``with`` turns them off again."""
+
+    def __init__(self, name: str, events: dict[str, str]) -> None:
+        self.trace = Instance(name, events, TRACE_KIB)
+
+    def __enter__(self) -> Watched:
+        with ExitStack() as stack:
+            stack.enter_context(self.trace)
+            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
+            pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+
 class Scratch:
     """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
     counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
@@ -107,18 +122,20 @@ class Scratch:
             else:
                 self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
-            self.of_writes = condition + ' && !(rwbs ~ "R*")'
-            self.of_all = condition if reads else self.of_writes
-            events = {f"block/{QUEUE}": self.of_all}
-            if reads and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
-                events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
-                if make_probes(JBD2_PROBES):
-                    events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-            self.trace = stack.enter_context(Instance("bob-observe", events, TRACE_KIB))
-            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
-            pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
-            self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
-            self.layouts = self.trace.layouts()
+            # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
+            # write zeroes, for one, has no letter of its own.
+            self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
+            # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
+            self.written = stack.enter_context(Watched(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
+            self.everything: Watched | None = None
+            if reads:
+                events = {f"block/{QUEUE}": self.of_all}
+                if not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
+                    events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
+                    if make_probes(JBD2_PROBES):
+                        events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
+                self.everything = stack.enter_context(Watched(NAME, events))
+            self.layouts = (self.everything or self.written).trace.layouts()
             self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
             stack.callback(self.kernel.close)
@@ -135,42 +152,44 @@ class Scratch:
 
         Not twice of the same: for each change the kernel waits until nobody uses the old filter.
         """
-        if blocks != self.looking_out and LOOKUP in self.trace.events:
+        if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
-            self.trace.write(f"events/{LOOKUP}/filter", condition)
+            self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
 
     def trace_reads(self, traced: bool) -> None:
         """Have the trace tell of reads, where it can; a checker reads more than there is room for."""
-        if self.reads:
-            self.trace.write(f"events/block/{QUEUE}/filter", self.of_all if traced else self.of_writes)
+        if self.everything is not None:
+            condition = self.of_all if traced else self.of_writes
+            self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """What was done to the device since the last call: the trace's pages, how many sectors were read by the
-        device's own count, and what was written: as many sectors as the device has counted."""
+        """What was done to the device since the last call: the pages of all that was traced (none where reads are not),
+        how many sectors were read by the device's own count, and what was written: as many sectors as the device has
+        counted."""
         read, written = self.counted
         self.counted = self.count()  # first: it waits for what is under way
-        trace = drained(self.pipe)
-        runs = self.written(trace)
+        trace = b"" if self.everything is None else drained(self.everything.pipe)
+        runs = self._runs(drained(self.written.pipe))
         if sum([count for _sector, count in runs]) != self.counted[1] - written:
             raise RuntimeError("the trace of what recovery wrote is not complete")
         return trace, self.counted[0] - read, runs
 
-    def written(self, trace: bytes) -> Runs:
-        """The sectors that were written, by this trace."""
-        number, fields = self.layouts[QUEUE]["id"], self.layouts[QUEUE]["fields"]
-        sector, sectors, kind = (fields[name][0] for name in ("sector", "nr_sector", "rwbs"))
+    def _runs(self, writes: bytes) -> Runs:
+        """The sectors of these bios."""
+        fields = self.layouts[QUEUE]["fields"]
+        sector, sectors = fields["sector"][0], fields["nr_sector"][0]
         return [
-            (U64.unpack_from(trace, place + sector)[0], U32.unpack_from(trace, place + sectors)[0])
-            for place in places(trace)
-            if kind_at(trace, place) == number and trace[place + kind] != READ
+            (U64.unpack_from(writes, place + sector)[0], U32.unpack_from(writes, place + sectors)[0])
+            for place in places(writes)
         ]
 
     def came_back(self) -> bool:
-        """Whether the image is its base again, byte for byte, and no event was lost."""
+        """Whether the image is its base again, byte for byte where it was written and now and then everywhere
+        (:meth:`Medium.changed`), and no event was lost."""
         written, self.put_back = self.put_back, []
-        known = None if self.medium.length <= SMALL else written
-        return not self.trace.lost() and not self.medium.changed(known)
+        traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
+        return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
 
     def count(self) -> Counts:
         """How many sectors were read and written, as the device itself has counted, with nothing under way."""

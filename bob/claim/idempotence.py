@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bob.claim import counting
+from bob.claim.property.rules import Property, Rule
 from bob.crash.state import CrashState, departure
-from bob.judge import counting
-from bob.judge.rules import Property, Question, Rule
 from bob.observe.observation import Node, Observation
+from bob.observe.observed import Observed
 from bob.result import Verdict, WorkloadResult
-from bob.store import Observed
 from bob.workload.operations import Workload
 from bob.workload.pattern import describe
 
@@ -25,8 +25,6 @@ IDEMPOTENT = Property(
     rule=Rule.ATOMIC,
     subjects=(),  # no workload is asked for it
 )
-OF_RECOVERY = Question(())
-"""The question that a state of a crash during recovery answers wrongly: it is about no operation."""
 
 
 def judged(

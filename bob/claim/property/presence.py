@@ -2,7 +2,8 @@
 
 Everything that bob says rests on this. An operation's effect is a handful of *facts*: a name refers to a thing, a file
 has this size, these bytes, so many names, this attribute. A crash may leave out any operation and keep any other, so
-each fact is held against what all sets of operations can leave (:mod:`bob.judge.contents` says it for bytes and sizes):
+each fact is held against what all sets of operations can leave (:mod:`bob.claim.property.contents` says it for bytes
+and sizes):
 
 - AFTER: only sets with k in them explain it;
 - BEFORE: only sets without k do;
@@ -11,8 +12,8 @@ each fact is held against what all sets of operations can leave (:mod:`bob.judge
 
 Where no set of whole operations explains something, but any of several operations can have left it half done, those are
 its *suspects*: then nothing is known of any one of them, but they are not all atomic (:class:`Damage`). Only sets that
-can have happened explain the names (:mod:`bob.judge.possible`). And all that no operation had to do with is to be as it
-was (:mod:`bob.judge.collateral`).
+can have happened explain the names (:mod:`bob.claim.property.possible`). And all that no operation had to do with is to
+be as it was (:mod:`bob.claim.property.collateral`).
 
 Where an observation cannot tell, bob gives the file system the benefit of the doubt: a false accusation is the worst
 error (docs/design.md).
@@ -25,11 +26,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from bob.judge.collateral import Collateral, Damage, described
-from bob.judge.contents import Fact, Story, fact_of
-from bob.judge.possible import Group, found, groups, unexplained
-from bob.judge.sightings import Place, Places, Sightings
-from bob.judge.subjects import BLOCK_BYTES
+from bob.claim.property.collateral import Collateral, Damage, described
+from bob.claim.property.contents import Fact, Story, fact_of
+from bob.claim.property.possible import Group, found, groups, unexplained
+from bob.claim.property.sightings import Place, Places, Sightings
+from bob.claim.property.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops

@@ -12,8 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 
-from bob.errors import PointedError, meant
-from bob.expect.syntax import (
+from bob.claim.expectation.syntax import (
     Absent,
     And,
     Atom,
@@ -33,6 +32,7 @@ from bob.expect.syntax import (
     atoms,
     names,
 )
+from bob.errors import PointedError, meant
 from bob.observe.observation import Node, Observation
 from bob.workload.history import History, Kind, Step
 from bob.workload.language import write_one

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bob.claim.expectation.language import parse
+from bob.claim.expectation.syntax import Expectation
 from bob.config import Configuration
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
-from bob.expect.answers import Answer, Way
-from bob.expect.language import parse
-from bob.expect.syntax import Expectation
+from bob.judge.answers import Answer, Way
 from bob.request import ProbeRequest, configuration_from_json, configuration_to_json
 from bob.result import (
     Environment,
@@ -26,7 +26,6 @@ from bob.result import (
     unmountable_from_json,
 )
 from bob.store import finish_from_json, finish_to_json, workload_from_json, workload_to_json
-from bob.trace.completion import Completion
 from bob.workload.operations import At, Finish, Workload
 
 SCHEMA = "bob.try/1"
@@ -92,11 +91,7 @@ def to_json(tried: Tried) -> dict[str, Any]:
             "schema": SCHEMA,
             "run": asdict(tried.run),
             "environment": asdict(tried.environment),
-            "device_model": {
-                "write_cache": tried.model.write_cache.value,
-                "atomic_write_bytes": tried.model.atomic_write_bytes,
-                "completion": tried.model.completion.value,
-            },
+            "device_model": tried.model.to_json(),
             "configuration": configuration_to_json(tried.configuration),
             "effective_mount_options": tried.mount,
             "workload": workload_to_json(tried.workload),
@@ -130,7 +125,7 @@ def from_json(document: Mapping[str, Any]) -> Tried:
     if schema != SCHEMA:
         raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it the result of bob try?")
     try:
-        model, workload = document["device_model"], workload_from_json(document["workload"])
+        workload = workload_from_json(document["workload"])
         states, unmountable = states_from_json(document["states"]), unmountable_from_json(document["unmountable"])
         found = [_answer_from_json(one) for one in document["expectations"]]
         finishes = tuple(
@@ -145,11 +140,7 @@ def from_json(document: Mapping[str, Any]) -> Tried:
         return Tried(
             run=run_from_json(document["run"]),
             environment=environment_from_json(document["environment"]),
-            model=DeviceModel(
-                WriteCache(model["write_cache"]),
-                model["atomic_write_bytes"],
-                Completion(model.get("completion", Completion.PROMPT)),
-            ),
+            model=DeviceModel.from_json(document["device_model"]),
             configuration=configuration_from_json(document["configuration"]),
             mount=document["effective_mount_options"],
             workload=workload,

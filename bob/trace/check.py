@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-from bob.crash.state import address
 from bob.errors import RecordingError
 from bob.trace import differences
 from bob.trace.base import Base
@@ -39,7 +38,7 @@ def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
     # Where the content of each sector is, rather than the content: of a log of 14 MB that is 10 MB less.
     last: dict[int, tuple[bytes, int]] = {}
     for write in trace.writes:
-        at = address(trace, write)
+        at = trace.address(write)
         last.update((at + number, (write.data, number * SECTOR_BYTES)) for number in range(write.sectors))
     wrong = []
     for sector in sorted({*last, *device}):

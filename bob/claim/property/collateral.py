@@ -6,7 +6,8 @@ the workload touched is as in the initial tree, and whatever one did touch is so
 - A name that no operation gave, took or moved refers to what it did; there are no other names.
 - A file has the bytes that it had, but for those that an operation wrote, cut off, or grew the file over.
 - The number of names, the extended attributes, the mode, the owner and, of what no operation touched at all, the time
-  of the last change are what they were; a directory has one link for each directory in it, where it had before.
+  of the last change are what they were; a directory has one link for each directory in it, where it had before. A
+  number of names that is how many there are is no damage of its own: the names tell.
 - All of it can be read.
 
 The *suspects* of damage are the operations nearest to it: those that touched the same file or directory, and for a
@@ -23,9 +24,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bob.judge.attributes import Attributes
-from bob.judge.contents import Story
-from bob.judge.sightings import ROOT, Place, Places, Sightings
+from bob.claim.property.attributes import Attributes
+from bob.claim.property.contents import Story
+from bob.claim.property.sightings import ROOT, Place, Places, Sightings
 from bob.observe.observation import Node
 from bob.trace.recording import Statuses
 from bob.workload.history import History, Kind
@@ -92,7 +93,7 @@ class Collateral:
             if node.kind == "unreadable":
                 continue
             # What may be any of several things is damaged if it is so as each of them.
-            found = [list(self._of(thing, path, node, beside)) for thing in sorted(things)]
+            found = [list(self._of(thing, path, node, beside, seen)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]
             if node.kind == Kind.DIRECTORY:
@@ -110,7 +111,7 @@ class Collateral:
             now = "nothing" if there == {None} else "something else"
             yield Damage(suspects, f"the name {self._path(place)}: {now} instead of {described(self._history, thing)}")
 
-    def _of(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
+    def _of(self, thing: int, path: str, node: Node, beside: frozenset[int], seen: Sightings) -> Iterator[Damage]:
         """What is damaged of ``node``, if it is ``thing``."""
         near = self._touchers[thing] or beside
         for wrong in self._attributes.wrong(thing, node, is_touched=bool(self._touchers[thing])):
@@ -118,7 +119,8 @@ class Collateral:
         if node.kind == Kind.FILE:
             yield from self._contents(thing, path, node, beside)
             links = self._links.get(thing)
-            if links is not None and node.links != links:
+            # Where there are as many names, these tell: of a rename that is there in part the file may have both.
+            if links is not None and node.links not in (links, seen.names(thing)):
                 yield Damage(near, f"the number of names of {path}: {node.links} instead of {links}")
         first = self._history.steps[0].inodes.get(thing)
         expected = {} if first is None else first.xattrs

@@ -1,39 +1,27 @@
-"""The one sentence that sums a crash up, from its time line and the question that it answers wrongly.
+"""The one sentence that sums up a crash that breaks a property, from its time line and the question.
 
 It says two things in the words of the time line: how what is there became durable, or came to be on the medium; and
-where what is not there was when the power failed. It claims no more than the time line shows: of the writes that were
-lost, kept or torn it blames those alone that are known to decide (:func:`bob.crash.neighbours.causes`).
+where what is not there was when the power failed. It claims no more than the time line shows, see
+:mod:`bob.story.decisive`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bob.judge.rules import Question
+from bob.claim.property.rules import Question
+from bob.story.decisive import at, decisive, in_words
 from bob.story.timeline import Called, Fate, Timeline, Written
-from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-JOURNAL, METADATA, UNKNOWN = "journal", "metadata", "unknown"
-MOST_NAMED = 3
-"""Of more writes than this, each of which decides, the rest is counted."""
-_WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
+JOURNAL, METADATA = "journal", "metadata"
 
 
-def sentence(
-    line: Timeline, operations: Sequence[Operation], question: Question | None, expectation: str | None = None
-) -> str:
-    """What happened, in one sentence; ``question`` is the one that is answered wrongly, ``expectation`` what does not
-    hold; where both are None, nothing mounts."""
-    if expectation is not None:
-        return f"{_capital(_decisive(line))}, and «{' '.join(expectation.split())}» does not hold."
-    if question is None:
-        return f"{_capital(_decisive(line))}, and the file system could not be mounted."
+def of_question(line: Timeline, operations: Sequence[Operation], question: Question) -> str:
+    """What happened, in one sentence; ``question`` is the one that is answered wrongly."""
     if question.beside:
-        return f"{_capital(_decisive(line))}, and what no operation was to change is not as it was."
-    if not question.required:
-        return f"{_capital(_decisive(line))} as recovery was under way, and the next recovery did not come to the same."
+        return f"{decisive(line)}, and what no operation was to change is not as it was."
     if question.returned is not None:
         (number,) = question.required
         if number == question.returned:
@@ -48,7 +36,7 @@ def sentence(
     how, since = _how(line, question.later)
     sent = _sent(line, lost)
     if sent is not None and sent.fate is Fate.LOST and since is not None and sent.seconds > since:
-        return f"{there} {how}; {missing} was sent to the disk only at {_at(sent.seconds)}, and was still in its cache."
+        return f"{there} {how}; {missing} was sent to the disk only at {at(sent.seconds)}, and was still in its cache."
     return f"{there} {how} while {missing} {_still(line, lost)}."
 
 
@@ -64,12 +52,12 @@ def _how(line: Timeline, number: int) -> tuple[str, float | None]:
     commits = [one for one in there if one.kind == JOURNAL and "commit" in one.what]
     own = [one for one in there if number in one.operations and one.kind != JOURNAL]
     if commits and commits[0].fate is Fate.DURABLE:
-        return f"was committed at {_at(commits[0].seconds)}", commits[0].seconds
+        return f"was committed at {at(commits[0].seconds)}", commits[0].seconds
     if commits:
-        return f"came to be on the disk with the {commits[0].what} of {_at(commits[0].seconds)}", commits[0].seconds
+        return f"came to be on the disk with the {commits[0].what} of {at(commits[0].seconds)}", commits[0].seconds
     for one in (*own, *(one for one in there if one.kind in (JOURNAL, METADATA))):
         verb = "became durable" if one.fate is Fate.DURABLE else "came to be on the disk"
-        return f"{verb} with the {one.what} of {_at(one.seconds)}", one.seconds
+        return f"{verb} with the {one.what} of {at(one.seconds)}", one.seconds
     return "was already there", None
 
 
@@ -84,11 +72,11 @@ def _still(line: Timeline, number: int) -> str:
     """Where the data of operation ``number``, or what it changed, was instead."""
     if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
-        return f"{what}, sent at {_at(first.seconds)}"
+        return f"{what}, sent at {at(first.seconds)}"
     own = any(number in one.operations for one in line.writes)
     if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
         had = "had its data written, but is" if own else "is"
-        return f"{had} not there: {_decisive(line)}"
+        return f"{had} not there: {in_words(line)}"
     return "had its data written, but no metadata that would show them" if own else "was still only in memory"
 
 
@@ -100,63 +88,12 @@ def _where(line: Timeline, number: int) -> str:
         torn = [one for one in own if one.fate is Fate.TORN]
         lost = sum(one.sectors for one in own if one.fate is Fate.LOST)
         if torn:
-            return f"the write of {torn[0].what} at {_at(torn[0].seconds)} was torn (there: {torn[0].kept})"
+            return f"the write of {torn[0].what} at {at(torn[0].seconds)} was torn (there: {torn[0].kept})"
         if there and lost:
             return f"of the sectors of its data {there} were on the disk and {lost} only in the disk's cache"
         if own and lost:
-            return f"the sectors of its data, sent at {_at(own[0].seconds)}, were only in the disk's cache"
+            return f"the sectors of its data, sent at {at(own[0].seconds)}, were only in the disk's cache"
     data = "its data was on the disk, but " if own else ""
     if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
-        return f"{data}{_decisive(line)}"
+        return f"{data}{in_words(line)}"
     return f"{data}not all of the metadata that would show them" if own else "part of it was still only in memory"
-
-
-def _decisive(line: Timeline) -> str:
-    """Which write the crash hangs on, as far as that is known: without what became of that one, it does no harm."""
-    decisive = [one for one in line.writes if one.decides]
-    if len(decisive) == 1:
-        return _fate(decisive[0])
-    if decisive:
-        more = len(decisive) - MOST_NAMED
-        told = [*map(_fate, decisive[:MOST_NAMED]), *([f"{more} more like these"] if more > 0 else [])]
-        return f"{', '.join(told[:-1])} and {told[-1]} (bob cannot say which: any one of them taken back is enough)"
-    counts = {fate: sum(one.count for one in line.writes if one.fate is fate) for fate in Fate}
-    told = [
-        f"{counts[fate]} {'was' if counts[fate] == 1 else 'were'} {_WORDS[fate]}"
-        for fate in (Fate.LOST, Fate.KEPT, Fate.TORN)
-        if counts[fate]
-    ]
-    if not told:
-        return "nothing that the disk had been sent was lost"
-    if sum(counts[fate] for fate in _WORDS) == 1:
-        [one] = [one for one in line.writes if one.fate in _WORDS]
-        return f"of the writes that were not flushed {_and(told)}, the {_what(one)}"
-    return f"of the writes that were not flushed {_and(told)} (bob cannot say which of them makes the difference)"
-
-
-def _what(one: Written) -> str:
-    unnamed = f"write of {one.sectors * SECTOR_BYTES:,} bytes at sector {one.sector:,}"
-    return f"{unnamed if one.kind == UNKNOWN else one.what} of {_at(one.seconds)}"
-
-
-def _fate(one: Written) -> str:
-    match one.fate:
-        case Fate.TORN:
-            became = f"was torn (there: {one.kept})"
-        case Fate.KEPT:
-            became = "was on the disk already, though not flushed"
-        case _:
-            became = f"was {one.fate.value}"
-    return f"the {_what(one)} {became}"
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _at(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from bob.crash.state import CrashState, departure
-from bob.store import Observed
+from bob.observe.observed import Observed
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,24 @@
 - ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full;
 - durability of k after a call: whenever that has returned before the crash, k's effect is there in full;
 - collateral: what no operation was to change is as it was. Damage of which the only suspect is an operation that an
-  atomicity property speaks of breaks that property; all else is this one's.
+  atomicity property speaks of breaks that property; all else is this one's. So is what two operations have left half
+  done, nobody knows which, where no atomicity property speaks of both.
 
-What is asked of recovery itself is in :mod:`bob.judge.idempotence`.
+What is asked of recovery itself is in :mod:`bob.claim.idempotence`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
-from bob.judge.calls import Call, covered
-from bob.judge.collateral import Damage
-from bob.judge.contents import Fact
-from bob.judge.presence import Oracle, Presence, Reading
-from bob.judge.subjects import Effect, Span, Subject, subjects
+from bob.claim.property.calls import Call, covered
+from bob.claim.property.collateral import Damage
+from bob.claim.property.contents import Fact
+from bob.claim.property.presence import Oracle, Presence, Reading
+from bob.claim.property.subjects import Effect, Span, Subject, subjects
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -75,8 +77,7 @@ class Question:
 
     ``required`` must be there in full (ordering, durability), or must not be partial (atomicity); ``later`` is the
     operation whose presence asks for it (ordering only), ``returned`` that which had returned before the crash
-    (durability only). One that requires nothing is asked of what no operation was to change, where it is ``beside``
-    them, or else of recovery (:mod:`bob.judge.idempotence`).
+    (durability only). One that requires nothing is asked of what no operation was to change: it is ``beside`` them.
     """
 
     required: tuple[int, ...]
@@ -183,7 +184,7 @@ def violation(
     if question.beside:
         found = _beside(history, reading)
         assert found is not None
-        return Violation(question, _of_suspects(found, history))
+        return Violation(question, _of_suspects(found, history, beside=found in reading.collateral))
     number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
     detail = _detail(number, oracle, observation)
     lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
@@ -199,8 +200,7 @@ def violation(
         return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
     if damage in reading.collateral:
         return Violation(question, f"{quoted(history, number)} did more than it was to do, or not all ({damage.about})")
-    suspects = " or ".join(quoted(history, suspect) for suspect in sorted(damage.suspects))
-    return Violation(question, f"only a part of {suspects} is there ({damage.about})")
+    return Violation(question, _of_suspects(damage, history, beside=False))
 
 
 _LOST = (Presence.NONE, Presence.PARTIAL)
@@ -215,20 +215,39 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """The first damage to what no operation was to change, but what breaks the atomicity of its only suspect."""
-    atomic = {subject.number for subject in subjects(history) if subject.effect in _ATOMIC}
-    return next(
-        (damage for damage in reading.collateral if len(damage.suspects) != 1 or not damage.suspects <= atomic), None
+    """The first damage to what no operation was to change, but what breaks the atomicity of its only suspect; or what
+    only a part of one of several operations explains, where no atomicity row speaks of all of these, and none of them
+    is known to be there in part."""
+    atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
+    beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
+    between = (
+        damage
+        for damage in reading.damage
+        if damage.suspects <= atomic.keys()
+        and not any(reading.of(number) is Presence.PARTIAL for number in damage.suspects)
+        and not _is_of_one_row([atomic[number] for number in damage.suspects])
     )
+    return next(chain(beside, between), None)
 
 
 _ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)
 """The effects that the atomicity rows of Table 1 speak of."""
 
 
-def _of_suspects(damage: Damage, history: History) -> str:
-    """Damage in words, with the operations that may have done it."""
+def _is_of_one_row(several: Sequence[Subject]) -> bool:
+    """Whether an atomicity row of Table 1 speaks of all of these: writes over several blocks are one row's, be they
+    appended or not."""
+    rows = {
+        (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
+    }
+    return len(rows) == 1
+
+
+def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
+    """Damage in words, with the operations that may have done it; it is ``beside`` what they were to change, or not."""
     suspects = " or ".join(quoted(history, number) for number in sorted(damage.suspects))
+    if not beside:
+        return f"only a part of {suspects} is there ({damage.about})"
     return f"what no operation was to change is damaged ({damage.about})" + (f": by {suspects}" if suspects else "")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bob.claim.counting import judged
+from bob.claim.property.presence import Oracle, Presence
+from bob.claim.property.rules import Property, Question, Violation, is_broken, questions, quoted, violation
+from bob.crash.case import Case
 from bob.crash.state import CrashState, departure
-from bob.judge.counting import judged
-from bob.judge.presence import Oracle, Presence
-from bob.judge.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.observe.observation import Observation
+from bob.observe.observed import Observed, Seen
 from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
-from bob.store import Seen
 from bob.trace.recording import Statuses
 from bob.workload.history import History, simulate
 from bob.workload.operations import At, Sync, Workload
@@ -82,6 +83,20 @@ class Bench:
         self._control(outcomes.get(CrashState(0)), "before the operations", _THERE, must=workload.at is At.ANY)
         if is_settled and complete is not None:
             self._control(outcomes.get(complete), "with every write there", _MISSING, must=True)
+
+    @classmethod
+    def of(cls, case: Case, observed: Observed) -> Bench:
+        """A case with what was seen of its crash states."""
+        return cls(
+            case.workload,
+            case.inodes,
+            observed.states,
+            observed.findings.observations(),
+            observed.coverage,
+            observed.lost,
+            case.complete,
+            case.statuses,
+        )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
         """Take note why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation; or that a
@@ -157,6 +172,10 @@ class Bench:
         if outcome is None or outcome not in self._readings:
             return False
         return prop is None or self._broken(prop, questions(prop, self.history), outcome) is None
+
+    def observation(self, outcome: int) -> Observation:
+        """What outcome number ``outcome`` is."""
+        return self._observations[outcome]
 
     def outcome(self, state: CrashState) -> int | None:
         """What was seen of ``state``: the number of its outcome; None where that is not known."""

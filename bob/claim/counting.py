@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from bob.observe.observed import Seen
 from bob.result import States
-from bob.store import Seen
 
 
 def judged(coverage: States, states: Sequence[Seen], mounting: Container[int]) -> States:

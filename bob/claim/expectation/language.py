@@ -15,8 +15,7 @@ from enum import Enum
 from functools import reduce
 from typing import NoReturn
 
-from bob.errors import PointedError
-from bob.expect.syntax import (
+from bob.claim.expectation.syntax import (
     PLAIN,
     Absent,
     And,
@@ -37,6 +36,7 @@ from bob.expect.syntax import (
     Test,
     Where,
 )
+from bob.errors import PointedError
 from bob.workload.language import bytes_in, path_in
 
 FORMS = {

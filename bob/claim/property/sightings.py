@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from bob.judge.contents import Story
+from bob.claim.property.contents import Story
 from bob.observe.observation import Node, Observation
 from bob.workload.history import History, Kind, Step
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.judge.sightings import ROOT, Place, Places, Sightings
+from bob.claim.property.sightings import ROOT, Place, Places, Sightings
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind
 

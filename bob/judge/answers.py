@@ -2,7 +2,7 @@
 
 Crash states that show the same of what an expectation speaks of are told together, as one *way* in which it breaks,
 however else they differ. A question is asked of several recordings of the same operations, which end in different ways
-(:mod:`bob.expect.finishes`); what they show alike is one way, too.
+(:mod:`bob.workload.finishes`); what they show alike is one way, too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bob.claim.expectation.evaluate import evidence, holds
+from bob.claim.expectation.syntax import Expectation
+from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState, departure
-from bob.expect.evaluate import evidence, holds
-from bob.expect.syntax import Expectation
-from bob.judge.verdicts import Bench
+from bob.observe.observed import Observed
 from bob.result import States, Verdict
-from bob.store import Observed
 from bob.workload.operations import Sync, Workload
 
 

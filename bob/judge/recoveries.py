@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from bob.claim.idempotence import IDEMPOTENT
 from bob.crash.device import DeviceModel
-from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.judge.column import Column
-from bob.judge.idempotence import IDEMPOTENT
-from bob.record.check import checked
-from bob.recovery.choice import Recovered
+from bob.judge.recovered import Recovered
 from bob.store import RunDirectory
-from bob.trace.base import Base
-from bob.trace.recording import Recording
 from bob.workload.operations import Finish, Workload
 
 
@@ -29,13 +24,6 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
     return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
 
 
-def recorded(run: RunDirectory, folder: Path, model: DeviceModel) -> tuple[Base, Recording, Plan]:
-    """A recording that was kept, its base image and its crash states."""
-    _workload, name, recording = run.recording(folder)
-    base = run.base(name)
-    return base, recording, Plan(checked(recording, base), base, model)
-
-
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], model: DeviceModel) -> None:
     """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, nobody knows."""
     plan = planned(run)
@@ -43,14 +31,13 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
         column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")
         return
     for place, recovered in enumerate(plan):
-        workload, folder = recovery_of(workloads[recovered.number], recovered.state), run.recovery_folder(place)
+        folder = run.recovery_folder(place)
         if reason := run.unobserved(folder):
             column.refuse_property(IDEMPOTENT, reason[1])
             continue
         if not run.is_observed(folder):
             column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")
             continue
-        base, recording, states = recorded(run, folder, model)
         origin = run.folder(recovered.number, workloads[recovered.number])
         expected = run.observed(origin).findings.observation(recovered.outcome)
-        column.add_recovery(workload, base, recording, states, run.observed(folder), expected)
+        column.add_recovery(run.case(folder, model), run.observed(folder), expected)

@@ -1,0 +1,11 @@
+"""What crash states are held against.
+
+claim.py        what every kind of claim can do
+property/       a property of some operations
+expectation/    what the user of ``bob try`` expects
+recovery.py     recovery comes to the same, though a crash interrupts it (idempotence.py)
+mounting.py     the file system can be mounted
+soundness.py    a state that mounts is well: no warning, no fault that a checker finds
+kinds.py        the table of kinds, by which a witness is read back
+counting.py     how many of the crash states that were explored can be judged
+"""

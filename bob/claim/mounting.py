@@ -1,0 +1,67 @@
+"""The file system can be mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bob.claim.claim import Context, Known, Refusal, Shown, View
+from bob.claim.property.bench import Bench
+from bob.crash.state import CrashState, departure
+from bob.story.decisive import decisive
+from bob.story.timeline import Timeline
+from bob.workload.operations import Operation, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Mountable:
+    """The kernel mounts the crash state without a repair."""
+
+    name = "unmountable"
+    title = "a crash state that does not mount"
+    asks = (
+        "What is asked for",
+        "No property speaks of it: where nothing can be mounted, there is no tree to look at.",
+    )
+    is_shown_by_the_tree = False
+    operations: ClassVar[tuple[int, ...]] = ()
+    no_shrinking: ClassVar[Refusal | None] = None
+    no_export: ClassVar[Refusal | None] = None
+
+    def headline(self, configuration: str) -> str:
+        return f"{configuration} does not mount after a crash"
+
+    def broken(self, view: View, context: Context) -> str | None:
+        del context
+        return None if view.observation.mounted else view.observation.summary
+
+    def kept(self, view: View, context: Context) -> bool:
+        del context
+        return view.observation.mounted
+
+    def easiest(self, bench: Bench) -> Shown | None:
+        found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
+        if found is None or found.outcome is None:
+            return None
+        return Shown(found.state, self, bench.observation(found.outcome).error or "")
+
+    def kept_in(self, bench: Bench, state: CrashState) -> bool:
+        return bench.satisfies(None, state)
+
+    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
+        del operations
+        return f"{decisive(line)}, and the file system could not be mounted."
+
+    def role(self, number: int) -> str:
+        del number
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"property": None, "probe": None, "question": None}
+
+
+def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Mountable:
+    """The claim of a witness that says of nothing else what it breaks."""
+    del document, workload, known
+    return Mountable()

@@ -1,0 +1,16 @@
+"""Properties: which operations they speak of, what is there of an operation, and when that breaks a rule.
+
+subjects.py     overwrites, appends, directory operations
+calls.py        calls that make changes durable
+contents.py     what a crash can leave of a file
+sightings.py    which file each observed name is
+possible.py     sets of operations that can have happened, by names
+attributes.py   what stat says beside
+collateral.py   damage to what no operation was to change
+presence.py     the oracle: of an operation, is nothing, a part or all there
+rules.py        properties, their questions, and what breaks them
+declaration.py  a property as a document
+bench.py        one workload, judged by any number of properties
+of_property.py  the claim
+sentence.py     a crash that breaks it, in one sentence
+"""

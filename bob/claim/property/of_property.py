@@ -1,0 +1,126 @@
+"""A property of some operations: a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bob.claim.claim import Context, Known, Refusal, Shown, View
+from bob.claim.property.bench import Bench, inodes_of_things
+from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.presence import Oracle
+from bob.claim.property.rules import Property, Question, violation
+from bob.claim.property.sentence import of_question
+from bob.crash.state import CrashState
+from bob.errors import UsageError
+from bob.story.timeline import Timeline
+from bob.workload.history import simulate
+from bob.workload.operations import Operation, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class OfProperty:
+    """The property ``name``, asked by ``question`` of particular operations. ``declared`` is the property; None where
+    this bob does not know it, and its witness is older than declarations."""
+
+    name: str
+    question: Question
+    declared: Property | None = None
+
+    no_shrinking: ClassVar[Refusal | None] = None
+    no_export: ClassVar[Refusal | None] = None
+    is_shown_by_the_tree = True
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def asks(self) -> tuple[str, str]:
+        return f"What {self.name} asks for", "" if self.declared is None else self.declared.meaning
+
+    @property
+    def resolved(self) -> Property:
+        """The property. Raises UsageError where this bob does not know it."""
+        if self.declared is None:
+            raise UsageError(
+                f"unknown property {self.name!r}", hint="the probe that asks for it is not one of this bob's own"
+            )
+        return self.declared
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        return self.question.operations
+
+    def headline(self, configuration: str) -> str:
+        return f"{self.name} is violated on {configuration}"
+
+    def broken(self, view: View, context: Context) -> str | None:
+        seen = view.observation
+        if not seen.mounted:
+            return None
+        history = simulate(context.workload)[0]
+        oracle = Oracle(history, inodes_of_things(history, *context.inodes), context.statuses)
+        found = violation(self.resolved, self.question, history, oracle, oracle.read(seen), seen)
+        return None if found is None else found.evidence
+
+    def kept(self, view: View, context: Context) -> bool:
+        return view.observation.mounted and self.broken(view, context) is None
+
+    def easiest(self, bench: Bench) -> Shown | None:
+        judged = bench.judge(self.resolved)
+        if judged is None or judged.evidence is None:
+            return None
+        violation = judged.evidence.violation
+        return Shown(
+            judged.evidence.state, OfProperty(self.name, violation.question, self.resolved), violation.evidence
+        )
+
+    def kept_in(self, bench: Bench, state: CrashState) -> bool:
+        return bench.satisfies(self.resolved, state)
+
+    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
+        return of_question(line, operations, self.question)
+
+    def role(self, number: int) -> str:
+        question = self.question
+        if number not in question.operations:
+            return ""
+        if question.returned is not None:
+            is_call = number == question.returned
+            return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
+        if question.later is None:
+            return "is there only in part"
+        return "is there too early" if number == question.later else f"must come before operation {question.later}"
+
+    def to_json(self) -> dict[str, Any]:
+        question = self.question
+        returned = {} if question.returned is None else {"returned": question.returned}
+        beside = {"beside": True} if question.beside else {}
+        return {
+            "property": self.name,
+            "probe": declaration(self.resolved),
+            "question": {"required": list(question.required), "later": question.later, **returned, **beside},
+        }
+
+
+def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfProperty | None:
+    """The property of a witness; None where it is of none. Raises ValueError, KeyError or TypeError for what is none,
+    UsageError for a declaration that says what no property says."""
+    name, asked = document["property"], document["question"]
+    if name is None or asked is None:
+        return None
+    if not isinstance(name, str):
+        raise TypeError("its names are no text")
+    beside = bool(asked.get("beside", False))
+    question = Question(tuple(asked["required"]), asked["later"], asked.get("returned"), beside)
+    if not question.required and not beside:
+        raise ValueError("it asks about no operation")
+    if not all(0 < number <= len(workload.operations) for number in question.operations):
+        raise ValueError("it asks about operations that its workload does not have")
+    probe = document.get("probe")
+    found = known(name) if probe is None else declared(probe)
+    if found is not None and found.name != name:
+        raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
+    return OfProperty(name, question, found)

@@ -1,0 +1,50 @@
+"""The fields of documents that people write: each is what it should be, or a ValueError says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from bob.errors import UsageError
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def word(kind: type[Word], value: Any) -> Word:
+    """``value`` as one of the words of ``kind``."""
+    if value not in list(kind):
+        raise ValueError(f"{value!r} is none of {', '.join(kind)}")
+    return kind(value)
+
+
+def words(kind: type[Word], table: Mapping[str, Any], key: str) -> tuple[Word, ...]:
+    """The words of ``kind`` at ``key``; none where it is not there."""
+    return tuple(word(kind, one) for one in texts(table.get(key, ())))
+
+
+def tables(value: Any, key: str) -> list[Mapping[str, Any]]:
+    """``value``, which stands at ``key``, as an array of tables."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError(f"{key!r} is no table: write [{key}] or [[{key}]] as in the examples")
+    return value
+
+
+def check_keys(table: Mapping[str, Any], *known: str) -> None:
+    """Refuse keys that would be ignored: most are slips, and a probe without its ``spans`` asks something else."""
+    if unknown := [key for key in table if key not in known]:
+        raise UsageError(f"unknown key {unknown[0]!r}", hint=f"keys here: {', '.join(known)}")
+
+
+def text(value: Any) -> str:
+    """``value`` as one line of text."""
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        raise ValueError(f"{value!r} is not one line of text")
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """``value`` as an array of lines of text."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{value!r} is not an array of texts")
+    return [text(one) for one in value]

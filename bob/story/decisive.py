@@ -1,0 +1,74 @@
+"""Which write a crash hangs on, in the words of its time line: the beginning of the one sentence that sums it up.
+
+It claims no more than the time line shows: of the writes that were lost, kept or torn it blames those alone that are
+known to decide (:func:`bob.crash.neighbours.causes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.story.timeline import Fate, Timeline, Written
+from bob.trace.model import SECTOR_BYTES
+
+UNKNOWN = "unknown"
+MOST_NAMED = 3
+"""Of more writes than this, each of which decides, the rest is counted."""
+_WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
+
+
+def decisive(line: Timeline) -> str:
+    """Which write the crash hangs on, as the beginning of a sentence."""
+    return _capital(in_words(line))
+
+
+def in_words(line: Timeline) -> str:
+    """Which write the crash hangs on, as far as that is known: without what became of that one, it does no harm."""
+    decisive = [one for one in line.writes if one.decides]
+    if len(decisive) == 1:
+        return _fate(decisive[0])
+    if decisive:
+        more = len(decisive) - MOST_NAMED
+        told = [*map(_fate, decisive[:MOST_NAMED]), *([f"{more} more like these"] if more > 0 else [])]
+        return f"{', '.join(told[:-1])} and {told[-1]} (bob cannot say which: any one of them taken back is enough)"
+    counts = {fate: sum(one.count for one in line.writes if one.fate is fate) for fate in Fate}
+    told = [
+        f"{counts[fate]} {'was' if counts[fate] == 1 else 'were'} {_WORDS[fate]}"
+        for fate in (Fate.LOST, Fate.KEPT, Fate.TORN)
+        if counts[fate]
+    ]
+    if not told:
+        return "nothing that the disk had been sent was lost"
+    if sum(counts[fate] for fate in _WORDS) == 1:
+        [one] = [one for one in line.writes if one.fate in _WORDS]
+        return f"of the writes that were not flushed {_and(told)}, the {_what(one)}"
+    return f"of the writes that were not flushed {_and(told)} (bob cannot say which of them makes the difference)"
+
+
+def _what(one: Written) -> str:
+    unnamed = f"write of {one.sectors * SECTOR_BYTES:,} bytes at sector {one.sector:,}"
+    return f"{unnamed if one.kind == UNKNOWN else one.what} of {at(one.seconds)}"
+
+
+def _fate(one: Written) -> str:
+    match one.fate:
+        case Fate.TORN:
+            became = f"was torn (there: {one.kept})"
+        case Fate.KEPT:
+            became = "was on the disk already, though not flushed"
+        case _:
+            became = f"was {one.fate.value}"
+    return f"the {_what(one)} {became}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def at(seconds: float) -> str:
+    """A moment of a recording, for people."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
