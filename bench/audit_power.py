@@ -36,12 +36,11 @@ from unittest import mock
 
 import numpy as np
 
-from bob.config import Configuration, configuration
+from bob.agent.client import Agent, AgentBroken
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.image import Composer, Run
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.guest.agent_client import Agent, AgentBroken, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
@@ -53,7 +52,9 @@ from bob.observe.predict import Contents, Gap, Known, places_read
 from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.torn_courses import TornCourses
-from bob.store import RunDirectory
+from bob.run.agents import agent_stream
+from bob.store.run_directory import RunDirectory
+from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.model import SECTOR_BYTES

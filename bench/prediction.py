@@ -18,18 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bob.config import configuration
+from bob.agent.client import Agent
 from bob.crash.device import DeviceModel, WriteCache
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.guest.agent_client import Agent, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
 from bob.report.counts import compact
-from bob.store import RunDirectory
+from bob.run.agents import agent_stream
+from bob.store.run_directory import RunDirectory
+from bob.subject import configuration
 from bob.trace.check import checked
 
 

@@ -29,20 +29,21 @@ from typing import Any
 
 import click
 
-from bob.config import Configuration, configuration
+from bob.agent.client import Agent
+from bob.catalogue.probe_files import shipped_probes
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.guest.agent_client import Agent, agent_stream
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
-from bob.probe_files import shipped_probes
-from bob.prober import distinct
 from bob.record.base import make_base
 from bob.record.recorder import record
+from bob.run.agents import agent_stream
+from bob.run.prober import distinct
+from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.log_format import Flags

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bob.catalogue.probe_files import Probe, mistakes_in
+from bob.catalogue.sets import Rows, asked_probes
 from bob.claim.property.declaration import declaration, declared
-from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
-from bob.probe_files import Probe, mistakes_in
-from bob.rows.sets import Rows, asked_probes
-from bob.store import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.trace.completion import Completion
 
 DEFAULT_IMAGE = "debian-bookworm"

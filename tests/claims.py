@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.claim import AfterMount, Claim
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.observe.observation import Observation
-from bob.probe_files import shipped_probes
-from bob.witness import Witness
+from bob.witness.document import Witness
 
 
 @dataclass(frozen=True)

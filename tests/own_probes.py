@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.probe_files import Probe, shipped_probes
+from bob.catalogue.probe_files import Probe, shipped_probes
 
 
 def own(*names: str) -> tuple[Probe, ...]:

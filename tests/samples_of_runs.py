@@ -7,7 +7,6 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 
-from bob.config import Configuration, configuration
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
@@ -15,6 +14,7 @@ from bob.crash.state import CrashState
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.result import States
+from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.recording import Recording

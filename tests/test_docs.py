@@ -19,21 +19,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import bob.catalogue.probe_files
 import bob.claim.expectation.evaluate
 import bob.claim.expectation.language
 import bob.claim.property.declaration
-import bob.columns
-import bob.config.declarations
-import bob.config.file_system
 import bob.judge.tried
-import bob.matrix
-import bob.probe_files
-import bob.prober
 import bob.report.comparison.document
 import bob.request
 import bob.result
-import bob.store
-import bob.witness
+import bob.run.matrix
+import bob.run.prober
+import bob.store.matrix_directory
+import bob.store.run_directory
+import bob.subject.declarations
+import bob.subject.file_system
+import bob.witness.document
+from bob.agent.inside import look, observer, recorder
+from bob.agent.inside import main as agent
 from bob.claim import mounting, recovery, soundness
 from bob.claim.expectation import expected
 from bob.claim.expectation.language import FORMS
@@ -43,15 +45,13 @@ from bob.claim.property.calls import Call
 from bob.claim.property.rules import Later, Rule
 from bob.claim.property.subjects import Effect, Span
 from bob.cli.ending import pointed
-from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit, PointedError
-from bob.guest.agent import look, observer, recorder
-from bob.guest.agent import main as agent
 from bob.observe.rounds import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
 from bob.workload.history import simulate
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
@@ -307,7 +307,7 @@ def test_the_operations_are_those_of_the_grammar() -> None:
 
 
 def test_every_key_of_a_probe_file_is_described() -> None:
-    modules = (bob.probe_files, bob.claim.property.declaration)
+    modules = (bob.catalogue.probe_files, bob.claim.property.declaration)
     keys = set()
     for node in (node for module in modules for node in ast.walk(ast.parse(inspect.getsource(module)))):
         match node:
@@ -327,14 +327,14 @@ def test_every_value_of_a_probe_file_is_described() -> None:
 
 def test_every_tree_is_described() -> None:
     rows = re.findall(r"^\| `(\w+)` \| directories", text("docs/write-a-probe.md"), flags=re.M)
-    assert set(rows) == set(tomllib.loads((shipped("probes") / bob.probe_files.TREES).read_text()))
+    assert set(rows) == set(tomllib.loads((shipped("probes") / bob.catalogue.probe_files.TREES).read_text()))
 
 
 def test_the_example_is_a_probe(tmp_path: Path) -> None:
     [example] = code(between(text("docs/write-a-probe.md"), "probe"), "toml")
     path = tmp_path / "append-mkdir.toml"
     path.write_text(example)
-    probe = bob.probe_files.load(path)
+    probe = bob.catalogue.probe_files.load(path)
     assert probe.property.name == path.stem
     assert probe.row == 1000
     assert len(probe.workloads) == 8
@@ -347,13 +347,13 @@ def test_the_example_is_a_file_system(tmp_path: Path) -> None:
     [example] = code(between(text("docs/add-a-file-system.md"), "minix"), "toml")
     path = tmp_path / "minix.toml"
     path.write_text(example)
-    made = bob.config.declarations.read(path, bob.config.file_system._file_system)
+    made = bob.subject.declarations.read(path, bob.subject.file_system._file_system)
     assert (made.name, made.driver, made.mkfs) == ("minix", "minix", ("mkfs.minix", "-3", "DEVICE"))
     assert "minix" not in file_systems()
 
 
 def test_every_key_of_a_file_system_is_described() -> None:
-    keys = {name for fs in (ROOT / "bob/config/file-systems").glob("*.toml") for name in tomllib.loads(fs.read_text())}
+    keys = {name for fs in (ROOT / "bob/subject/file-systems").glob("*.toml") for name in tomllib.loads(fs.read_text())}
     assert {"mkfs", "quiet", "forgets"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
@@ -426,7 +426,7 @@ def keys_written(*modules: ModuleType) -> set[str]:
 
 def test_every_key_that_is_written_is_described() -> None:
     claims = (of_property, expected, recovery, mounting, soundness)
-    keys = keys_written(bob.store, bob.witness, bob.story.timeline, bob.recipes, *claims)
+    keys = keys_written(bob.store.run_directory, bob.witness.document, bob.story.timeline, bob.witness.recipes, *claims)
     assert {"outcomes", "coverage", "timeline", "inodes_after", "schema", "trouble", "question"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
@@ -452,7 +452,10 @@ def test_every_key_of_a_reason_is_described() -> None:
 
 
 def test_every_key_of_run_json_is_described() -> None:
-    keys = keys_written(bob.prober, bob.request, bob.matrix, bob.columns) | {"environment", "finished"}
+    keys = keys_written(bob.run.prober, bob.request, bob.run.matrix, bob.store.matrix_directory) | {
+        "environment",
+        "finished",
+    }
     assert {"id", "request", "seed", "columns", "workloads"} <= keys
     assert keys <= words(text("docs/formats.md"))
 
@@ -492,8 +495,8 @@ def test_the_arithmetic_of_the_worked_examples() -> None:
 
 def test_the_numbers_that_the_pages_name() -> None:
     pages = {page.name: re.sub(r"\s+", " ", page.read_text()) for page in PAGES}
-    probes = bob.probe_files.shipped_probes()
-    recordings = bob.prober.distinct(workload for probe in probes for workload in probe.workloads)
+    probes = bob.catalogue.probe_files.shipped_probes()
+    recordings = bob.run.prober.distinct(workload for probe in probes for workload in probe.workloads)
     ext4 = file_systems()["ext4"]
     assert f"{len(recordings)} recordings in {len(probes)} probe files" in pages["limits.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]

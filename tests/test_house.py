@@ -1,5 +1,5 @@
-"""What may know what: the pure rooms never reach the guest, and no two rooms import each other in a circle
-(docs/design.md, section 6)."""
+"""What may know what: only four rooms know of guests, and no two rooms import each other in a circle (docs/design.md,
+section 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 BOB = Path(__file__).resolve().parent.parent / "bob"
-PURE = ("trace", "crash", "claim", "judge", "rows", "report", "workload", "blocks", "story", "apm")
+WITH_GUESTS = {"run", "cli", "guest", "image"}
+ROOMS = sorted(path.parent.name for path in BOB.glob("*/__init__.py"))
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -24,7 +25,11 @@ print(*sorted(name for name in sys.modules if name.startswith(("bob.guest", "bob
 """
 
 
-@pytest.mark.parametrize("room", PURE)
+def test_there_are_rooms() -> None:
+    assert set(ROOMS) > WITH_GUESTS
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in WITH_GUESTS])
 def test_a_pure_room_is_imported_without_the_guest(room: str) -> None:
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, f"bob.{room}"], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
@@ -33,7 +38,7 @@ def test_a_pure_room_is_imported_without_the_guest(room: str) -> None:
 def room_of(module: str) -> str:
     """A folder below bob/, or a file beside the folders. What runs inside a guest is a room of its own."""
     _bob, name, *rest = [*module.split("."), ""]
-    return f"{name}/agent" if (name, rest[:1]) == ("guest", ["agent"]) else name
+    return f"{name}/inside" if (name, rest[:1]) == ("agent", ["inside"]) else name
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -47,17 +52,32 @@ def imported(file: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-def test_no_two_rooms_import_each_other_in_a_circle() -> None:
-    arrows: dict[str, set[str]] = {}
+def arrows() -> dict[str, set[str]]:
+    """For each room those that it imports, wherever in it."""
+    found: dict[str, set[str]] = {}
     for file in BOB.rglob("*.py"):
         module = ".".join(["bob", *file.relative_to(BOB).with_suffix("").parts])
         here = room_of(module.removesuffix(".__init__"))
-        arrows.setdefault(here, set()).update(room for one in imported(file) if (room := room_of(one)) != here)
-    assert len(arrows) > 20
+        found.setdefault(here, set()).update(room for one in imported(file) if (room := room_of(one)) != here)
+    return found
+
+
+def test_no_two_rooms_import_each_other_in_a_circle() -> None:
+    found = arrows()
+    assert len(found) > 20
     try:
-        TopologicalSorter(arrows).prepare()
+        TopologicalSorter(found).prepare()
     except CycleError as circle:
         pytest.fail(" <- ".join(circle.args[1]))
+
+
+def test_four_rooms_know_of_guests() -> None:
+    """Not even by an import within a function."""
+    assert {room for room, others in arrows().items() if others & {"guest", "image"}} <= WITH_GUESTS
+
+
+def test_what_runs_inside_a_guest_imports_nothing_else() -> None:
+    assert arrows()["agent/inside"] == set()
 
 
 def test_the_house_is_as_the_design_draws_it() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from bob.apm.model import load
 from bob.claim.property.of_property import OfProperty
-from bob.config import load_set
-from bob.witness import read
+from bob.subject import load_set
+from bob.witness.document import read
 
 MODELS = Path(__file__).resolve().parent.parent / "reports" / "models"
 SETS = sorted(path for path in MODELS.glob("*-linux-*") if path.is_dir())

@@ -21,8 +21,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bob import __version__
+from bob.catalogue.probe_files import probe_names
 from bob.errors import Exit
-from bob.probe_files import probe_names
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = {"bob": "bob", **{name: f"bob/_data/{name}" for name in ("probes", "guest-images", "reports/published")}}
@@ -136,10 +136,10 @@ import importlib, pkgutil, bob
 for module in pkgutil.walk_packages(bob.__path__, "bob."):
     if module.name != "bob.__main__":
         importlib.import_module(module.name)
-from bob.config import file_systems, set_names
-from bob.guest.agent_client import agent_file
+from bob.subject import file_systems, set_names
+from bob.agent.client import agent_file
 from bob.image import load_recipe, recipe_names
-from bob.probe_files import probe_names
+from bob.catalogue.probe_files import probe_names
 from bob.report.published import osdi14, osdi14_reasons
 assert agent_file() and set_names() and osdi14() and osdi14_reasons() and "ext4" in file_systems()
 print(bob.__file__, *map(load_recipe, recipe_names()), *probe_names(), sep="\\n")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from claims import question_of
 
-from bob import witness
+from bob.catalogue.probe_files import probe_names
 from bob.cli.main import run
-from bob.config import load_set
-from bob.probe_files import probe_names
 from bob.report.saved import read_result
 from bob.result import Verdict
+from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
+from bob.witness import document as witness
 from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Write

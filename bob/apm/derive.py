@@ -25,7 +25,7 @@ from bob.apm.tried import Tried, how_tried, needed
 from bob.apm.words import what_shows
 from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
-from bob.store import RunDirectory
+from bob.store.run_directory import RunDirectory
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.operations import At
 

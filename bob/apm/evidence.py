@@ -18,7 +18,7 @@ from bob.crash.state import CrashState
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed
 from bob.request import request_from_json
-from bob.store import RunDirectory
+from bob.store.run_directory import RunDirectory
 from bob.workload.history import simulate
 
 

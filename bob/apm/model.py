@@ -12,7 +12,7 @@ from typing import Any
 from bob.apm.clauses import Clause, clause_of
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
-from bob.store import read_document, write_whole
+from bob.store.run_directory import read_document, write_whole
 
 SCHEMA = "bob.apm/1"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from bob import witness
 from bob.apm.clauses import Clause, Never, Ordered, Whole
 from bob.apm.evidence import Sight, Witnessed
 from bob.claim.property.bench import inodes_of_things
@@ -16,7 +15,8 @@ from bob.claim.property.rules import Property, Question, Rule, is_broken, violat
 from bob.claim.property.subjects import Effect
 from bob.request import request_from_json
 from bob.result import Environment
-from bob.witness import Showing
+from bob.witness import document as witness
+from bob.witness.document import Showing
 from bob.workload.kinds import Change, relation
 
 

@@ -12,6 +12,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from bob.catalogue.probe_files import Probe, check_own, load
+from bob.catalogue.sets import Rows, probes_of
 from bob.cli.ending import Interrupted
 from bob.cli.options import (
     RUN,
@@ -25,13 +27,11 @@ from bob.cli.options import (
     json_option,
     quiet_option,
 )
-from bob.config import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.crash.device import DeviceModel, WriteCache
 from bob.errors import UsageError, meant
 from bob.guest.capacity import check_device
-from bob.probe_files import Probe, check_own, load
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
-from bob.rows.sets import Rows, probes_of
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.trace.completion import Completion
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -12,7 +12,6 @@ from rich.console import Console
 from bob.cli.asking import check_out, telling_what_is_kept
 from bob.cli.display import watching
 from bob.cli.output import console, is_stdout, write_json
-from bob.config import FileSystem
 from bob.errors import Exit, UsageError
 from bob.progress import Progress
 from bob.report.comparison.compare import compare
@@ -22,6 +21,7 @@ from bob.report.nearby import nearby
 from bob.report.table import print_result
 from bob.request import DEFAULT_IMAGE
 from bob.result import Result, to_json
+from bob.subject import FileSystem
 
 Done = tuple[Result, Path]
 """A result, and the run directory behind it."""
@@ -43,7 +43,7 @@ def on_kernels(
     the first of them is probed on.
     """
     from bob.image import check_file_system, check_kernel, ensure
-    from bob.prober import RUNS, new_identity
+    from bob.run.prober import RUNS, new_identity
 
     check_out(out, RUNS)
     within = out if out is not None else RUNS / new_identity()

@@ -14,9 +14,9 @@ from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.options import ParamType
 from bob.cli.output import deliver
-from bob.config import ConfigurationSet, load_set, set_names
 from bob.errors import Exit
 from bob.guest.capacity import check_device
+from bob.subject import ConfigurationSet, load_set, set_names
 
 
 class Set(ParamType):
@@ -85,8 +85,8 @@ def matrix(
     for made in chosen.configurations if chosen is not None else ():
         check_device(made)
 
-    from bob import matrix as table  # libvirt and paramiko take a while to load
-    from bob.prober import RUNS
+    from bob.run import matrix as table  # libvirt and paramiko take a while to load
+    from bob.run.prober import RUNS
 
     asked["images"] = images = asked_images(asked, quiet=quiet)
     if chosen is not None and len(images) > 1:

@@ -38,9 +38,9 @@ def named_model(name: str) -> Model:
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
     """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
-    from bob.columns import MatrixDirectory
     from bob.request import request_of
-    from bob.store import RunDirectory
+    from bob.store.matrix_directory import MatrixDirectory
+    from bob.store.run_directory import RunDirectory
 
     found: dict[str, list[Path]] = {}
     for run in runs:
@@ -53,7 +53,7 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
 def read_workloads(folders: Sequence[Path], quiet: bool) -> list[Witnessed]:
     """The observed workloads of run directories."""
     from bob.apm.evidence import witnessed
-    from bob.columns import MatrixDirectory
+    from bob.store.matrix_directory import MatrixDirectory
 
     found = []
     for folder in folders:

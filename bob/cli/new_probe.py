@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from bob.catalogue.probe_files import check_name, probe_names
 from bob.cli.output import console
 from bob.errors import Exit, UsageError
-from bob.probe_files import check_name, probe_names
 
 TEMPLATE = Path(__file__).with_name("new-probe.toml")
 _NAME = "log-then-rename"

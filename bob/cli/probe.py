@@ -24,8 +24,8 @@ from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.new_probe import new
 from bob.cli.options import Known
 from bob.cli.output import deliver
-from bob.config import configuration, file_systems
 from bob.errors import Exit, UsageError
+from bob.subject import configuration, file_systems
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
@@ -87,8 +87,8 @@ def probe(
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     made = configuration(fs, mkfs_opts, mount_opts, device) if fs is not None else None
 
-    from bob import prober  # libvirt and paramiko take a while to load
-    from bob.prober import RUNS
+    from bob.run import prober  # libvirt and paramiko take a while to load
+    from bob.run.prober import RUNS
 
     asked["images"] = images = asked_images(asked, quiet=quiet)
     if made is not None and len(images) > 1:

@@ -19,7 +19,7 @@ from bob.report.counts import plural
 from bob.report.trimmed import Trimmed
 
 if TYPE_CHECKING:
-    from bob.replay import Replayed
+    from bob.run.replay import Replayed
 
 
 @click.command()
@@ -71,7 +71,7 @@ def replay(
       1   it does not show, or not every time
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.replay import replay as run_replay  # libvirt and paramiko take a while to load
+    from bob.run.replay import replay as run_replay  # libvirt and paramiko take a while to load
 
     if keep is not None:
         for written in _kept(witnesses, keep):
@@ -84,7 +84,7 @@ def replay(
             done.append(replayed)
             progress.step(f"{replayed.witness}: {_count(replayed)}")
     if json_file is not None:
-        documents = [{"schema": "bob.replay/1", **asdict(replayed)} for replayed in done]
+        documents = [{"schema": "bob.run.replay/1", **asdict(replayed)} for replayed in done]
         write_json(json_file, documents[0] if len(documents) == 1 else documents)
     if not is_stdout(json_file):
         _print(console(), done)
@@ -93,8 +93,8 @@ def replay(
 
 def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
     """The image and the script of one witness."""
-    from bob.keep import keep
-    from bob.witness import read
+    from bob.witness.document import read
+    from bob.witness.keep import keep
 
     if len(witnesses) != 1 or witnesses[0].is_dir():
         raise UsageError("--keep is for one witness", hint="name the file of one")

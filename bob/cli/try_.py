@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from bob.catalogue.probe_files import parse_finish
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
@@ -18,12 +19,11 @@ from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
-from bob.config import FileSystem, configuration, file_systems
 from bob.errors import Exit, PointedError, UsageError
 from bob.judge.tried import Trial, to_json
-from bob.probe_files import parse_finish
 from bob.report.answers import print_answers
 from bob.result import Verdict
+from bob.subject import FileSystem, configuration, file_systems
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History, RefusedError, simulate
 from bob.workload.lacking import LACKABLE
@@ -134,8 +134,8 @@ def try_(
     workloads, history = _asked("\n".join(setups), _text(operations), finishes, At(at), made.fs)
     expectations = tuple(_expectation(text, history) for text in expected)
 
-    from bob.prober import RUNS  # libvirt and paramiko take a while to load
-    from bob.trial import try_out
+    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
+    from bob.run.trial import try_out
 
     check_out(out, RUNS)
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)

@@ -15,13 +15,13 @@ from bob.cli.display import watching
 from bob.cli.options import Known, NewFile, connect_option, image_names, quiet_option
 from bob.cli.output import console, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
-from bob.keep import mount_words
 from bob.report.counts import plural
 from bob.trace.replay_log import CRASH
+from bob.witness.keep import mount_words
 
 if TYPE_CHECKING:
-    from bob.export import Exported
-    from bob.shrink.files import Shrunk
+    from bob.run.export import Exported
+    from bob.run.shrink import Shrunk
 
 
 @click.group(cls=Commands)
@@ -54,7 +54,7 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
     """
     from bob.report.drawing import svg
     from bob.report.story import print_story
-    from bob.witness import read
+    from bob.witness.document import read
 
     found = read(path)
     if picture is not None:
@@ -116,9 +116,9 @@ def shrink(
       1   the violation of a witness did not show when it was recorded again; that stays as it is
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.shrink.files import shrink as run_shrink
-    from bob.shrink.files import tell_results  # libvirt and paramiko take a while to load
-    from bob.witness import files_in, read
+    from bob.run.shrink import shrink as run_shrink
+    from bob.run.shrink import tell_results  # libvirt and paramiko take a while to load
+    from bob.witness.document import files_in, read
 
     if in_place == (output is not None):
         raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
@@ -202,7 +202,7 @@ def export(
       0   the log was written
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.export import export as run_export  # libvirt and paramiko take a while to load
+    from bob.run.export import export as run_export  # libvirt and paramiko take a while to load
     from bob.trace.log_writer import write_log
 
     named = {file.resolve() for file in (path, log_file, base_file) if file is not None}

@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from bob.config import Configuration
-from bob.config.file_system import MIB
 from bob.errors import UsageError
+from bob.subject import Configuration
+from bob.subject.file_system import MIB
 
 MIB_OF_A_GUEST = 1024
 """What a guest takes that looks at crash states of 300 MiB, QEMU's own share included; most take a third of it."""

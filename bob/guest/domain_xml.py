@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 from xml.sax.saxutils import escape
 
-from bob.guest.agent.port import PORT_NAME
+from bob.agent.inside.port import PORT_NAME
 from bob.guest.network import TAP
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
@@ -19,8 +19,8 @@ from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 #: that are others in each process: QEMU keeps what it translates by address, and would do all of e2fsck anew each time.
 CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
 
-#: MiB beside its memory that a guest has crash states on (bob/guest/agent/ram_disk.py): enough for what any file system
-#: has by default. Larger devices are files in a guest's memory, under loop devices, as are all recorded ones.
+#: MiB beside its memory that a guest has crash states on (bob/agent/inside/ram_disk.py): enough for what any file
+#: system has by default. Larger devices are files in a guest's memory, under loop devices, as all recorded ones are.
 _SCRATCH_MIB = 304
 #: MiB at the end that are left to the firmware's tables.
 _FIRMWARE_MIB = 16

@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bob.agent.loss import GuestLost
 from bob.errors import GuestError
 from bob.guest import reap
 from bob.guest.console import Console
 from bob.guest.domain_xml import Identity
 from bob.guest.driver import LibvirtError, monitor
-from bob.guest.loss import GuestLost, diagnose
+from bob.guest.loss import diagnose
 from bob.guest.network import Network
 from bob.guest.port import PortStream, open_stream
 from bob.guest.shell import Address, Shell

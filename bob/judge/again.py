@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from bob.columns import MatrixDirectory
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
-from bob.lock import writing
 from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
-from bob.store import RunDirectory, no_probe, workload_from_json
+from bob.store.lock import writing
+from bob.store.matrix_directory import MatrixDirectory
+from bob.store.run_directory import RunDirectory, no_probe, workload_from_json
 from bob.workload.operations import Workload
 
 

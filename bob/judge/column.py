@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bob import witness
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
@@ -19,7 +18,6 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
 from bob.claim.recovery import Idempotent
 from bob.claim.soundness import Sound
-from bob.config import Configuration
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
@@ -27,7 +25,9 @@ from bob.crash.state import departure
 from bob.observe.observation import Observation, shape
 from bob.observe.observed import Observed, Seen, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
-from bob.witness import Showing
+from bob.subject import Configuration
+from bob.witness import document as witness
+from bob.witness.document import Showing
 from bob.workload.operations import Workload
 
 Keep = Callable[[str, Mapping[str, Any]], str]

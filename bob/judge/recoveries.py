@@ -9,7 +9,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered
-from bob.store import RunDirectory
+from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Finish, Workload
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
-from bob.config import Configuration
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
 from bob.judge.answers import Answer, Way
@@ -25,7 +24,8 @@ from bob.result import (
     states_from_json,
     unmountable_from_json,
 )
-from bob.store import finish_from_json, finish_to_json, workload_from_json, workload_to_json
+from bob.store.run_directory import finish_from_json, finish_to_json, workload_from_json, workload_to_json
+from bob.subject import Configuration
 from bob.workload.operations import At, Finish, Workload
 
 SCHEMA = "bob.try/1"

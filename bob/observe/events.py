@@ -1,4 +1,4 @@
-"""The events of a crash state's trace, from the kernel's own form of them (:mod:`bob.guest.agent.ring_buffer`)."""
+"""The events of a crash state's trace, from the kernel's own form of them (:mod:`bob.agent.inside.ring_buffer`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from bob.guest.agent.ring_buffer import kind_at, places
+from bob.agent.inside.ring_buffer import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
 _MOST_BLOCKS = 8

@@ -7,13 +7,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
+from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.loss import GuestLost
 from bob.blocks.log_area import log_area
-from bob.config import DEFAULT_AUDIT, Configuration
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import UsageError
-from bob.guest.agent_client import Agent, AgentBroken, what_happened
-from bob.guest.loss import GuestLost
 from bob.observe.examine import Examined, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
@@ -21,6 +20,7 @@ from bob.observe.observed import Observed, Seen
 from bob.observe.rounds import Mispredicted, Rounds
 from bob.observe.session import Session
 from bob.observe.sights import Sights
+from bob.subject import DEFAULT_AUDIT, Configuration
 from bob.trace.base import Base
 
 WINDOW = 200

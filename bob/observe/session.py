@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bob.config import Configuration
+from bob.agent.client import Agent, AgentBroken
 from bob.crash.image import Run
-from bob.guest.agent_client import Agent, AgentBroken
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
 from bob.observe.observation import Findings
 from bob.observe.sights import Gathering, Sight
 from bob.record.base import put_base
+from bob.subject import Configuration
 from bob.trace.base import Base
 
 NO_BLOCKS = [1, 0]

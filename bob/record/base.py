@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from weakref import WeakKeyDictionary
 
-from bob.config import Configuration
-from bob.guest.agent_client import Agent
+from bob.agent.client import Agent
 from bob.record.encode import encode
+from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.workload.history import simulate
 from bob.workload.language import write_one

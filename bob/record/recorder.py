@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bob.config import Configuration
-from bob.guest.agent_client import Agent
+from bob.agent.client import Agent
 from bob.record.encode import encode
+from bob.subject import Configuration
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.completion import Completion

@@ -1,12 +1,12 @@
-"""Results with hundreds of rows, as grids: what is down, and what is across (:mod:`bob.rows.places`)."""
+"""Results with hundreds of rows, as grids: what is down, and what is across (:mod:`bob.catalogue.places`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from bob.catalogue.places import Layout, place_of
 from bob.result import ConfigurationResult, PropertyResult, Verdict
-from bob.rows.places import Layout, place_of
 
 
 @dataclass(frozen=True, slots=True)

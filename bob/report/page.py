@@ -19,6 +19,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from bob import __version__
+from bob.catalogue.places import place_of
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
 from bob.report.counts import examined, explored, looked_at, plural
@@ -31,8 +32,7 @@ from bob.report.rows import by_family, cells
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Verdict, WorkloadResult
-from bob.rows.places import place_of
-from bob.witness import Witness, read
+from bob.witness.document import Witness, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from bob.report.counts import plural, size
 from bob.report.trimmed import Trimmed
 from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
-from bob.witness import Witness
+from bob.witness.document import Witness
 from bob.workload.language import write_one
 
 MARKS = {Fate.DURABLE: "■ durable", Fate.KEPT: "▣ kept", Fate.TORN: "◪ torn", Fate.LOST: "□ lost"}

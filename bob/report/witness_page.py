@@ -18,7 +18,7 @@ from bob.report.drawing import mark, svg
 from bob.report.table import device
 from bob.report.templating import html
 from bob.story.timeline import Fate
-from bob.witness import Witness
+from bob.witness.document import Witness
 from bob.workload.language import GRAMMAR, write_one
 from bob.workload.operations import Operation
 

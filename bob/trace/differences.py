@@ -1,4 +1,4 @@
-"""Images as the sectors in which they differ from what both ends have (the form is bob.guest.agent.images')."""
+"""Images as the sectors in which they differ from what both ends have (the form is bob.agent.inside.images')."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from bob.workload.operations import How, Operation
 
 UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
-"""Names at the top of a file system that are its own or bob's (bob.guest.agent.look leaves them out)."""
+"""Names at the top of a file system that are its own or bob's (bob.agent.inside.look leaves them out)."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
 _PIECE = re.compile(

@@ -2,7 +2,7 @@
 
 Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds
 of the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program
-would; :mod:`bob.guest.agent` is the only place that performs them.
+would; :mod:`bob.agent.inside` is the only place that performs them.
 """
 
 from __future__ import annotations

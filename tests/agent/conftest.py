@@ -10,11 +10,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from bob.guest.agent_client import Agent, agent_stream
+from bob.agent.client import Agent
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
+from bob.run.agents import agent_stream
 
 
 class Inhabited:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, "/tmp/bob-agent.pyz")
 
-from bob.guest.agent.late_disk import clear_late_disks
-from bob.guest.agent.recorder import LOG_BYTES, TIMELINE_KIB, Recorded
+from bob.agent.inside.late_disk import clear_late_disks
+from bob.agent.inside.recorder import LOG_BYTES, TIMELINE_KIB, Recorded
 
 IO_SETUP, IO_GETEVENTS, IO_SUBMIT = 206, 208, 209
 PWRITE = 1

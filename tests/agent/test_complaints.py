@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bob.guest.agent import complaints
-from bob.guest.agent.complaints import Complaints, remove_all, run_checker
+from bob.agent.inside import complaints
+from bob.agent.inside.complaints import Complaints, remove_all, run_checker
 
 DEVICE = re.compile(r"\b(?:loop|dm-)\d+")
 ERROR = "EXT4-fs error (device dm-0): ext4_lookup:1827: inode #12: comm python3: deleted inode referenced: 15"

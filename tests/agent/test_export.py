@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from strict_replay import replay
 
-from bob import witness
 from bob.claim.mounting import Mountable
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
-from bob.export import ATTEMPTS, exported, record_again
+from bob.run.export import ATTEMPTS, exported, record_again
 from bob.trace import differences
 from bob.trace.log_writer import write_log
+from bob.witness import document as witness
 
 from .conftest import Inhabited
 from .workloads import FSYNC, Taken, take, workload

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.guest.agent import medium
-from bob.guest.agent.frames import Refused
-from bob.guest.agent.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, outside, pack, unpack
+from bob.agent.inside import medium
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, outside, pack, unpack
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import configuration
 from bob.crash.device import DeviceModel
 from bob.crash.legal import durable_since
 from bob.record.base import make_base
+from bob.subject import configuration
 from bob.trace.completion import Completion
 from bob.trace.join import join
 from bob.trace.log import LogReader

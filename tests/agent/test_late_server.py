@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bob.guest.agent.late_server import (
+from bob.agent.inside.late_server import (
     FLUSH,
     READ,
     REPLY,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bob.guest.agent import look
-from bob.guest.agent.devices import EPOCH
-from bob.guest.agent.look import Look, describe
+from bob.agent.inside import look
+from bob.agent.inside.devices import EPOCH
+from bob.agent.inside.look import Look, describe
 
 
 def found(looking: Look) -> dict[str, dict[str, Any]]:

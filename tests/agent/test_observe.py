@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
+from bob.agent.client import AgentBroken
+from bob.agent.inside.devices import BASE_EPOCH
+from bob.agent.inside.medium import WHOLE_EVERY
+from bob.agent.inside.mounts import ROOT
 from bob.crash.image import Run
 from bob.errors import UsageError
-from bob.guest.agent.devices import BASE_EPOCH
-from bob.guest.agent.medium import WHOLE_EVERY
-from bob.guest.agent.mounts import ROOT
-from bob.guest.agent_client import AgentBroken
 from bob.guest.spec import Clock
 from bob.observe.observation import Observation
 from bob.observe.session import Session

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import bob.guest.agent
+import bob.agent.inside
 
 OLDEST = (3, 9)
-MODULES = sorted(Path(bob.guest.agent.__path__[0]).glob("*.py"))
+MODULES = sorted(Path(bob.agent.inside.__path__[0]).glob("*.py"))
 LATER_ARGUMENTS = {"zip": "strict", "dataclass": "slots", "field": "kw_only"}
 LATER_NAMES = {"pairwise", "TypeAlias", "ParamSpec", "bit_count", "aiter", "anext", "StrEnum", "Self", "batched", "UTC"}
 LATER_MODULES = {"tomllib", "wsgiref.types", "asyncio.taskgroups"}

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bob.guest.agent.block_log import read_log
-from bob.guest.agent.frames import PREFIX, Refused, Reply, encode, serve
-from bob.guest.agent_client import agent_file
+from bob.agent.client import agent_file
+from bob.agent.inside.block_log import read_log
+from bob.agent.inside.frames import PREFIX, Refused, Reply, encode, serve
 from bob.trace.log import LogReader
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
 
 IMPORT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import bob.guest.agent.main as m; print(m.__file__, m.__cached__)"
+    "import sys; sys.path.insert(0, sys.argv[1]); import bob.agent.inside.main as m; print(m.__file__, m.__cached__)"
 )
 
 
@@ -30,7 +30,7 @@ def test_the_packed_agent_runs_on_the_standard_library_alone(tmp_path: Path) -> 
         [sys.executable, "-S", "-I", "-c", IMPORT, packed], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == f"{packed}/bob/guest/agent/main.pyc"
+    assert done.stdout.split()[0] == f"{packed}/bob/agent/inside/main.pyc"
 
 
 def test_another_python_takes_the_sources(tmp_path: Path) -> None:
@@ -43,15 +43,15 @@ def test_another_python_takes_the_sources(tmp_path: Path) -> None:
         [sys.executable, "-S", "-I", "-c", IMPORT, packed], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == f"{packed}/bob/guest/agent/main.py"
+    assert done.stdout.split()[0] == f"{packed}/bob/agent/inside/main.py"
 
 
 def test_packing_twice_gives_the_same_file_names() -> None:
     with zipfile.ZipFile(io.BytesIO(agent_file())) as archive:
         names = archive.namelist()
     assert len(names) == len(set(names))
-    assert "bob/guest/agent/observer.py" in names
-    assert "bob/guest/agent/observer.pyc" in names
+    assert "bob/agent/inside/observer.py" in names
+    assert "bob/agent/inside/observer.pyc" in names
 
 
 def answers(*requests: bytes) -> list[tuple[dict[str, object], bytes]]:

@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from bob.config import configuration
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import settled, view
 from bob.crash.plan import Plan
@@ -24,6 +23,7 @@ from bob.observe.events import Bio, Event
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed
+from bob.subject import configuration
 from bob.workload.language import parse
 
 from .conftest import Guests, Inhabited

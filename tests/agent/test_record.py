@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from bob.config import configuration
 from bob.errors import RecordingError
 from bob.guest.spec import Clock
 from bob.record.base import make_base
+from bob.subject import configuration
 from bob.trace.completion import Completion
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES

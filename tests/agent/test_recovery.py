@@ -11,8 +11,8 @@ from bob.judge.recoveries import recovery_of
 from bob.observe.explore import explore
 from bob.record.base import put_base
 from bob.record.recorder import record_recovery
-from bob.recovery.stage import after_crash
 from bob.result import Verdict
+from bob.run.recoveries import after_crash
 from bob.trace.check import checked
 from bob.workload.language import parse
 from bob.workload.operations import Finish

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bob.config import Configuration
+from bob.agent.client import AgentBroken
+from bob.agent.inside.mounts import ROOT
 from bob.errors import BobError, UsageError
-from bob.guest.agent.mounts import ROOT
-from bob.guest.agent_client import AgentBroken
 from bob.record.base import base_name, drop_base, make_base, put_base
 from bob.record.encode import encode
+from bob.subject import Configuration
 from bob.workload.history import simulate
 from bob.workload.language import parse
 

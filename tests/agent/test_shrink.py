@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
-from bob.config import configuration
 from bob.crash.device import DeviceModel
 from bob.crash.plan import writes_of_operations
-from bob.probe_files import shipped_probes
 from bob.progress import Silent
-from bob.shrink.shrinker import Shrinker
+from bob.run.shrinker import Shrinker
+from bob.subject import configuration
 from bob.workload.language import parse
 from bob.workload.operations import Finish
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.guest.agent import scratch
-from bob.guest.agent.ring_buffer import PAGE_BYTES, Pipe, drained
-from bob.guest.agent.scratch import MOST_EMPTY_READS, Counts, counts
+from bob.agent.inside import scratch
+from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained
+from bob.agent.inside.scratch import MOST_EMPTY_READS, Counts, counts
 
 END = None
 """What stands for EAGAIN: the kernel has nothing more to give."""

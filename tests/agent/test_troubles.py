@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bob.config import configuration
 from bob.observe.session import Complaint, Mounted, Session
+from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from bob.config import Configuration, configuration
+from bob.agent.client import Agent
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.guest.agent_client import Agent
 from bob.observe.observation import Observation
 from bob.observe.session import Session
 from bob.record.base import make_base
 from bob.record.recorder import record
+from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.completion import Completion

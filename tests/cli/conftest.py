@@ -19,12 +19,12 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """The stand-in; ``asked`` stays empty for as long as nothing is started."""
     work = Work()
 
-    _replace(monkeypatch, "bob.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
-    _replace(monkeypatch, "bob.matrix", matrix=work.matrix, resume=work.resume)
-    _replace(monkeypatch, "bob.trial", try_out=work.try_out)
+    _replace(monkeypatch, "bob.run.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
+    _replace(monkeypatch, "bob.run.matrix", matrix=work.matrix, resume=work.resume)
+    _replace(monkeypatch, "bob.run.trial", try_out=work.try_out)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
-    _replace(monkeypatch, "bob.replay", replay=work.replay)
-    _replace(monkeypatch, "bob.export", export=work.export)
+    _replace(monkeypatch, "bob.run.replay", replay=work.replay)
+    _replace(monkeypatch, "bob.run.export", export=work.export)
     return work
 
 
@@ -49,4 +49,4 @@ def _replace(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> Non
     module = ModuleType(name)
     vars(module).update(contents)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(name, module, raising=False)  # ``from bob import prober`` looks there first
+    monkeypatch.setattr(name, module, raising=False)  # ``from bob.run import prober`` looks there first

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bob.cli.main import run as bob
-from bob.store import RunDirectory
+from bob.store.run_directory import RunDirectory
 
 
 def test_states_are_listed_as_trees(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,11 +38,11 @@ def of_kernel(image: str) -> Result:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch, work: Work) -> Work:
-    import bob.prober
+    import bob.run.prober
 
     kernels = Kernels()
-    monkeypatch.setattr(bob.prober, "probe", kernels.probe)
-    monkeypatch.setattr(bob.prober, "new_identity", lambda: "new", raising=False)
+    monkeypatch.setattr(bob.run.prober, "probe", kernels.probe)
+    monkeypatch.setattr(bob.run.prober, "new_identity", lambda: "new", raising=False)
     monkeypatch.setattr("bob.image.ensure", lambda name, _step: name)
     monkeypatch.setattr("bob.image.check_kernel", lambda _image: None)
     monkeypatch.setattr("bob.image.check_file_system", lambda *_: None)

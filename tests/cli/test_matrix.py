@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import load_set
 from bob.request import Host, ProbeRequest
+from bob.subject import load_set
 
 from .stand_in import Bob, Work
 

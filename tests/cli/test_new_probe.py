@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import configuration
+from bob.catalogue.probe_files import load, probe_names
 from bob.errors import UsageError
-from bob.probe_files import load, probe_names
 from bob.request import ProbeRequest, request_from_json, request_to_json
+from bob.subject import configuration
 
 from .stand_in import Bob, Work
 

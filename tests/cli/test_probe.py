@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import configuration
+from bob.catalogue.sets import Rows, probes_of
 from bob.crash.device import DeviceModel, WriteCache
 from bob.errors import GuestError, MissingProgramError
 from bob.request import Host, ProbeRequest
 from bob.result import from_json
-from bob.rows.sets import Rows, probes_of
+from bob.subject import configuration
 from bob.trace.completion import Completion
 
 from .stand_in import Bob, Work, result

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from bob.claim.expectation.language import parse as expectation
-from bob.config import configuration
 from bob.crash.device import WriteCache
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
+from bob.subject import configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload

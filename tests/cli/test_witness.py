@@ -10,7 +10,7 @@ from report.witnesses import documents
 
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
-from bob.witness import read
+from bob.witness.document import read
 
 from .stand_in import Bob, Ended
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from own_probes import own
 
-import bob.config.file_system
-from bob.config import configuration, file_systems
-from bob.prober import probe
+import bob.subject.file_system
 from bob.progress import Silent
 from bob.request import ProbeRequest
 from bob.result import Verdict
+from bob.run.prober import probe
+from bob.subject import configuration, file_systems
 
 pytestmark = pytest.mark.vm
 
@@ -49,7 +49,7 @@ def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     folder = tmp_path / "file-systems"
     shutil.copytree(DOCS.parent / "bob" / "config" / "file-systems", folder)
     (folder / "minix.toml").write_text(minix)
-    monkeypatch.setattr(bob.config.file_system, "_FOLDER", folder)
+    monkeypatch.setattr(bob.subject.file_system, "_FOLDER", folder)
     file_systems.cache_clear()
     try:
         asked = ProbeRequest(configuration("minix"), budget=5, probes=own("single-sector-append"))

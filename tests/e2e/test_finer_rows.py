@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from bob.catalogue.sets import Rows
 from bob.claim.property.of_property import OfProperty
-from bob.config import configuration
 from bob.judge.again import judge_again
-from bob.prober import probe
 from bob.progress import Silent
-from bob.replay import replay
 from bob.report.grids import grids
 from bob.request import ProbeRequest
 from bob.result import PropertyResult, Verdict
-from bob.rows.sets import Rows
-from bob.shrink.files import shrink
-from bob.witness import read
+from bob.run.prober import probe
+from bob.run.replay import replay
+from bob.run.shrink import shrink
+from bob.subject import configuration
+from bob.witness.document import read
 
 pytestmark = pytest.mark.vm
 

@@ -11,11 +11,11 @@ from own_probes import own
 from bob.apm.clauses import clause_of
 from bob.apm.model import Status, load, save
 from bob.cli.main import run as bob
-from bob.config import configuration
-from bob.prober import probe
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import ProbeRequest
+from bob.run.prober import probe
+from bob.run.replay import replay
+from bob.subject import configuration
 
 pytestmark = pytest.mark.vm
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import configuration
+from bob.catalogue.probe_files import load
 from bob.errors import Exit
 from bob.judge.again import judge_again
-from bob.probe_files import load
-from bob.prober import resume, start
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import ANYWHERE, ProbeRequest
 from bob.result import Verdict
+from bob.run.prober import resume, start
+from bob.run.replay import replay
+from bob.subject import configuration
 
 pytestmark = pytest.mark.vm
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from own_probes import own
 
-from bob.config import configuration
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.judge.again import judge_again
-from bob.prober import probe
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import PropertyResult, Result, Verdict
+from bob.run.prober import probe
+from bob.run.replay import replay
 from bob.story.timeline import Fate
-from bob.witness import read
+from bob.subject import configuration
+from bob.witness.document import read
 
 pytestmark = pytest.mark.vm
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from bob.catalogue.probe_files import load
 from bob.claim.soundness import Sound
-from bob.config import configuration
 from bob.errors import Exit
-from bob.probe_files import load
-from bob.prober import probe
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import ProbeRequest
 from bob.result import TroubleKind
-from bob.witness import read
+from bob.run.prober import probe
+from bob.run.replay import replay
+from bob.subject import configuration
+from bob.witness.document import read
 
 pytestmark = pytest.mark.vm
 

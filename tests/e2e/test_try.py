@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from bob.catalogue.probe_files import parse_finish
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.subjects import BLOCK_BYTES
-from bob.config import configuration
 from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.judge.tried import Trial, Tried, from_json, to_json
-from bob.probe_files import parse_finish
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import DEFAULT_MODEL, ProbeRequest
 from bob.result import Verdict
+from bob.run.replay import replay
+from bob.run.trial import try_out
 from bob.story.timeline import Fate
+from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
-from bob.trial import try_out
-from bob.witness import read
+from bob.witness.document import read
 from bob.workload.finishes import default_finishes
 from bob.workload.history import simulate
 from bob.workload.language import parse

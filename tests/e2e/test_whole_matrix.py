@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from own_probes import own
 
-from bob.columns import MatrixDirectory
-from bob.config import ConfigurationSet, configuration
-from bob.matrix import matrix, resume
 from bob.progress import Silent
-from bob.replay import replay
 from bob.request import Host, ProbeRequest
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+from bob.run.matrix import matrix, resume
+from bob.run.replay import replay
+from bob.store.matrix_directory import MatrixDirectory
+from bob.subject import ConfigurationSet, configuration
 
 pytestmark = pytest.mark.vm
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bob.config import configuration
-from bob.config.file_system import MIB, file_systems
 from bob.errors import UsageError
 from bob.guest import capacity
+from bob.subject import configuration
+from bob.subject.file_system import MIB, file_systems
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bob.agent.inside.port import PORT_NAME
 from bob.errors import UsageError
-from bob.guest.agent.port import PORT_NAME
 from bob.guest.domain_xml import Identity, domain_xml
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 from bob.image import Image

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from bob.agent.loss import Cause, GuestLost
 from bob.errors import GuestError
 from bob.guest import loss
 from bob.guest.console import Console
-from bob.guest.loss import Cause, GuestLost, diagnose
+from bob.guest.loss import diagnose
 from bob.guest.shell import Shell
 from bob.guest.stream import ConnectionLost, Stream, connection_lost
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from bob.agent.loss import Cause, GuestLost
 from bob.guest import reap
 from bob.guest.hypervisor import Hypervisor
-from bob.guest.loss import Cause, GuestLost
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.guest.agent_client import Agent, agent_stream
-from bob.guest.loss import Cause, GuestLost
+from bob.agent.client import Agent
+from bob.agent.loss import Cause, GuestLost
 from bob.guest.machine import Guest
 from bob.guest.port import PortStream
 from bob.guest.stream import ConnectionLost, Stream, connection_lost
+from bob.run.agents import agent_stream
 
 WORD = b"abab-word"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bob.agent.loss import Cause, GuestLost
 from bob.errors import GuestError
 from bob.guest.hypervisor import Hypervisor
-from bob.guest.loss import Cause, GuestLost
 from bob.guest.machine import Guest
 from bob.guest.shell import Shell
 from bob.guest.spec import GuestSpec

@@ -15,8 +15,8 @@ from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.result import Verdict, from_json, to_json
-from bob.store import RunDirectory, workload_to_json
-from bob.witness import read
+from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.witness.document import read
 from bob.workload.operations import Workload
 
 WORKLOADS = [replace(samples.WORKLOAD, name=name) for name in ("one", "two")]

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Seen
-from bob.probe_files import shipped_probes
 from bob.result import States, Verdict
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
 from bob.crash.state import CrashState, departure
 from bob.observe.observation import Observation
 from bob.observe.observed import Seen
-from bob.probe_files import shipped_probes
 from bob.result import States, Verdict, WorkloadResult
 from bob.workload.history import simulate
 from bob.workload.language import parse

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.guest.agent.ring_buffer import PAGE_BYTES, layout, used
+from bob.agent.inside.ring_buffer import PAGE_BYTES, layout, used
 from bob.observe.events import Bio, Decoder, Event, Jread, Lookup, ReadAhead
 
 from .traces import FORMATS, LAYOUTS, data, entry, page, pages

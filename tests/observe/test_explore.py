@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import samples_of_runs as samples
 
-from bob.config import DEFAULT_AUDIT, Configuration
+from bob.agent.client import AgentBroken
+from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
-from bob.guest.agent_client import AgentBroken
-from bob.guest.loss import Cause, GuestLost, Loss
 from bob.observe import examine, left_behind, observation, rounds
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
@@ -28,6 +27,7 @@ from bob.observe.observed import Observed, Seen
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.result import States
+from bob.subject import DEFAULT_AUDIT, Configuration
 from bob.trace.model import SECTOR_BYTES
 
 from .traces import LAYOUTS, pages

@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Sequence
 
-from bob.guest.agent.ring_buffer import PAGE_BYTES
+from bob.agent.inside.ring_buffer import PAGE_BYTES
 from bob.observe.events import Bio, Event, Jread, Lookup, ReadAhead
 
 _EVENT = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bob.catalogue.sets import Rows, probes_of
 from bob.report.rows import FAMILIES
 from bob.result import (
     ConfigurationResult,
@@ -16,7 +17,6 @@ from bob.result import (
     Verdict,
     WorkloadResult,
 )
-from bob.rows.sets import Rows, probes_of
 
 EVIDENCE = (
     "operation 2 (overwrite /a at 0, 4096 bytes) is partial: sectors 0-3 have its data, sectors 4-7 have that of "

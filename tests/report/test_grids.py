@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bob.catalogue.places import place_of
+from bob.catalogue.sets import Rows, probes_of
 from bob.cli.output import THEME
 from bob.report.columns import columns_of
 from bob.report.grids import finishes, grids, listed
 from bob.report.page import to_html
 from bob.report.table import print_result
 from bob.result import PropertyResult, Result, States, Verdict, WorkloadResult
-from bob.rows.places import place_of
-from bob.rows.sets import Rows, probes_of
 
 from .samples import finer, result
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bob.probe_files import probe_names
+from bob.catalogue.probe_files import probe_names
 from bob.report.counts import compact, explored, plural, share, size, torn_states, whole_states
 from bob.report.matrix import matrix
 from bob.report.overview import print_overview

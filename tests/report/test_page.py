@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.probe_files import shipped_probes
+from bob.catalogue.probe_files import shipped_probes
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS

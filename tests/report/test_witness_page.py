@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from claims import question_of
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.expected import Expected
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.crash.device import DeviceModel, WriteCache
-from bob.probe_files import shipped_probes
 from bob.report.meanings import meanings
 from bob.report.witness_page import to_html
 from bob.story.timeline import Fate, Timeline, Written
-from bob.witness import Witness
+from bob.witness.document import Witness
 from bob.workload.language import parse as operations
 from bob.workload.operations import Finish, Workload
 

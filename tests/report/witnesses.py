@@ -10,12 +10,12 @@ from typing import Any
 
 import samples_of_runs as samples
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
-from bob.probe_files import shipped_probes
 from bob.result import Result
-from bob.witness import Witness, read
+from bob.witness.document import Witness, read
 
 
 @cache

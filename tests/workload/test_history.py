@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
+from bob.agent.inside.operations import Operations
 from bob.errors import UsageError
-from bob.guest.agent.operations import Operations
 from bob.record.encode import encode
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Performed, simulate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bob.probe_files import shipped_probes
+from bob.catalogue.probe_files import shipped_probes
 from bob.workload.lacking import LACKABLE, without
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Finish, Fsync, Operation, Workload

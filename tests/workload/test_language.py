@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.agent.inside import look
 from bob.errors import PointedError, UsageError
-from bob.guest.agent import look
 from bob.workload import language
 from bob.workload import operations as ops
 from bob.workload.language import GRAMMAR, parse, parse_one, write_one

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.recipes import from_recipe, to_recipe
+from bob.witness.recipes import from_recipe, to_recipe
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
 
 SECTOR = st.one_of(

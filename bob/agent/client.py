@@ -1,0 +1,104 @@
+"""The host's end of the agent: packs it, and asks it things."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import marshal
+import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Protocol
+
+from bob.agent.inside.frames import PREFIX, encode
+from bob.errors import BobError, UsageError
+
+_PACKAGE = Path(__file__).with_name("inside")
+
+# PEP 552: magic number, flags (a hash is used, but not checked), and the hash of the source.
+_UNCHECKED_PYC = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+
+
+class Stream(Protocol):
+    """A duplex byte stream to a process in the guest."""
+
+    def read_exactly(self, length: int, timeout: float) -> bytes:
+        """``length`` bytes; raises GuestLost when the stream ends, or after ``timeout`` seconds."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of ``data``."""
+
+    def close(self) -> None:
+        """End the process."""
+
+
+class AgentBroken(BobError):
+    """The agent itself failed: a mistake of bob's, not of the guest's file system. The message says so."""
+
+
+def what_happened(failure: BobError, when: str = "") -> str:
+    """In words, why a guest has no answer: it was lost, or its agent failed, or refused what was asked.
+
+    ``when`` the guest was lost, if it is to be said: " while recording".
+    """
+    match failure:
+        case AgentBroken():
+            return str(failure)
+        case UsageError():
+            return f"the guest refused it: {failure}"
+    return f"the guest was lost{when}: {failure}"
+
+
+def agent_file() -> bytes:
+    """The agent as one file that ``python3`` runs (a zipapp).
+
+    It has the sources and, beside them, what this Python compiled them to, which saves half the agent's start in a
+    guest with the same one; any other Python passes over that.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
+        for package in ("bob", "bob/agent"):
+            archive.writestr(f"{package}/__init__.py", "")
+        for module in sorted(_PACKAGE.glob("*.py")):
+            name = f"bob/agent/inside/{module.name}"
+            archive.write(module, name)
+            code = compile(module.read_bytes(), name, "exec", dont_inherit=True)
+            archive.writestr(f"{name}c", _UNCHECKED_PYC + marshal.dumps(code))
+    return buffer.getvalue()
+
+
+class Agent:
+    """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time.
+
+    While it is asked, its guest is ``awake``.
+    """
+
+    def __init__(self, stream: Stream, awake: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._stream = stream
+        self._awake = awake
+        self.about = self.ask("hello", timeout=60)[0]
+
+    def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """Have the agent ``do`` something; its answer's header and blob.
+
+        Raises UsageError with the machine's own words where it refused, AgentBroken where the agent failed, and
+        whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
+        """
+        with self._awake():
+            self._stream.write(encode({"do": do, **arguments}, blob))
+            header_length, blob_length = PREFIX.unpack(self._stream.read_exactly(PREFIX.size, timeout))
+            encoded = self._stream.read_exactly(header_length, timeout)
+            payload = self._stream.read_exactly(blob_length, timeout) if blob_length else b""
+        header = json.loads(encoded)
+        if not header.pop("ok"):
+            if header.get("broken"):
+                raise AgentBroken(f"the agent failed at {do}: {header['error']}")
+            raise UsageError(header["error"])
+        return header, payload
+
+    def close(self) -> None:
+        """End the agent."""
+        self._stream.close()

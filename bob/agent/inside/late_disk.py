@@ -1,0 +1,135 @@
+"""A block device that completes writes late: the kernel's driver of network block devices, and a process that serves.
+
+What a device-mapper target that delays (dm-delay) cannot do: it delays each write by the same time, so a write that
+nothing waits for is still done before a later one that the file system waits for, and looks as if it had waited for
+both. A process of our own chooses which write is done next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import ClassVar, NoReturn
+
+from bob.agent.inside.devices import SECTOR, forget_file_systems, read_text, run_anyhow, write_text
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.late_server import LateServer
+
+NAME = "nbd0"
+# The commands of include/uapi/linux/nbd.h
+NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
+NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
+HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
+READY_SECONDS = 20.0
+"""How long the driver may take to make the device (seconds of the guest's clock)."""
+STANDARD_FDS = 3
+
+
+class LateDisk:
+    """A block device over the file ``work``, on which a write is done as late as can be: of several, the ``youngest``
+    first, or else the oldest. :meth:`close` takes it away."""
+
+    attached: ClassVar[list[LateDisk]] = []
+    """All there are: the one that the next recording may use again, and what to clear away after a failure."""
+
+    def __init__(self, work: str, length: int, *, youngest: bool) -> None:
+        self.name, self.path = NAME, f"/dev/{NAME}"
+        self._made_of = work, length, youngest
+        if not os.path.exists(f"/sys/block/{NAME}"):
+            run_anyhow(["modprobe", "--quiet", "nbd", "nbds_max=1", "max_part=0"], "")
+        if not os.path.exists(f"/sys/block/{NAME}"):
+            raise Refused("the guest's kernel has no network block devices (module nbd): record with prompt completion")
+        control, self._control = os.pipe()
+        self._server = os.fork()
+        if not self._server:
+            _serve(work, length, control, youngest=youngest)
+        os.close(control)
+        self.attached.append(self)
+        self._wait_until_ready(length // SECTOR)
+        queue = f"/sys/block/{NAME}/queue"
+        write_text(f"{queue}/scheduler", "none")
+        write_text(f"{queue}/nomerges", "2")  # two writes that became one request are done at the same moment
+        write_text(f"{queue}/max_sectors_kb", read_text(f"{queue}/max_hw_sectors_kb"))
+        write_text(f"{queue}/rotational", "0")  # as the loop device: ext4 and btrfs write otherwise on one that rotates
+        forget_file_systems()
+
+    def serves(self, work: str, length: int, *, youngest: bool) -> bool:
+        """Whether it is this disk, and still served."""
+        return self._made_of == (work, length, youngest) and os.waitpid(self._server, os.WNOHANG) == (0, 0)
+
+    def close(self) -> None:
+        """Take the device away; what was held is lost, so nothing may be under way."""
+        self.attached.remove(self)
+        os.close(self._control)
+        with suppress(ChildProcessError):  # it ended by itself
+            os.waitpid(self._server, 0)
+
+    def _wait_until_ready(self, sectors: int) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not os.path.exists(f"/sys/block/{NAME}/pid") or read_text(f"/sys/block/{NAME}/size") != f"{sectors}\n":
+            if time.monotonic() > deadline:
+                raise Refused(f"the kernel made no device of {sectors} sectors of {NAME}")
+            time.sleep(0.001)
+
+
+def late_disk(work: str, length: int, *, youngest: bool) -> LateDisk:
+    """The disk over ``work``: that of the recording before this one, if it is the same. To make one takes as long as a
+    third of a recording. Nothing is kept on the way to ``work``: the device's mapper passes bios on, and all else that
+    the kernel keeps belongs to the recorded device."""
+    for disk in tuple(LateDisk.attached):
+        if disk.serves(work, length, youngest=youngest):
+            return disk
+        disk.close()
+    return LateDisk(work, length, youngest=youngest)
+
+
+def clear_late_disks() -> None:
+    """Take away what recordings left; the devices over it are gone by then."""
+    for disk in tuple(LateDisk.attached):
+        disk.close()
+
+
+def _serve(work: str, length: int, control: int, *, youngest: bool) -> NoReturn:
+    """Be the process that serves, until ``control`` is closed at its other end, be it that the agent has died."""
+    try:
+        _keep_open_only(control)
+        # It runs when nothing else does: what is awake may still send requests.
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        device = os.open(f"/dev/{NAME}", os.O_RDWR)
+        ours, kernels = socket.socketpair()
+        fcntl.ioctl(device, NBD_SET_SOCK, kernels.fileno())
+        fcntl.ioctl(device, NBD_SET_BLKSIZE, SECTOR)
+        fcntl.ioctl(device, NBD_SET_SIZE_BLOCKS, length // SECTOR)
+        fcntl.ioctl(device, NBD_SET_FLAGS, HAS_FLAGS | SEND_FLUSH | SEND_FUA)
+        driver = threading.Thread(target=_drive, args=(device,), daemon=True)
+        driver.start()
+        LateServer(ours, control, work, youngest=youngest).serve()
+        with suppress(OSError):
+            fcntl.ioctl(device, NBD_DISCONNECT)
+        ours.close()
+        driver.join()
+    finally:
+        os._exit(0)
+
+
+def _drive(device: int) -> None:
+    """Have the driver send requests, until it is disconnected."""
+    with suppress(OSError):
+        fcntl.ioctl(device, NBD_DO_IT)
+    with suppress(OSError):
+        fcntl.ioctl(device, NBD_CLEAR_SOCK)
+
+
+def _keep_open_only(control: int) -> None:
+    """Close every descriptor that came from the agent: its port, its lock, the other end of ``control``."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in range(STANDARD_FDS):
+        os.dup2(nothing, fd)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd >= STANDARD_FDS and fd != control:
+            with suppress(OSError):
+                os.close(fd)

@@ -1,0 +1,195 @@
+"""What is in a mounted file system: the whole tree, each file's content by chunks.
+
+This runs once for every crash state, and emulation makes each line of it dear. So what is found is kept as tuples,
+which hash at the speed of C, until it turns out to be new; a file that says what it said last time is not hashed
+again; and paths are short, since the kernel walks all of a path for each call: the agent goes into the tree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Any, Optional
+
+from bob.agent.inside.devices import EPOCH
+
+CHUNK = 4096
+PIECE = 1024 * 1024
+LONGEST = 256 * 1024 * 1024
+"""How much of a file is read (bytes): a damaged size may be anything."""
+HIDDEN_PREFIX = ".bob-"
+HIDDEN_NAMES = {"lost+found", ".nilfs"}
+HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")
+"""So fsck.fat names what it found in clusters of no file, as e2fsck puts it into lost+found."""
+RECORDED_NS = EPOCH * 1_000_000_000
+"""A time that was set by a recording, by recovery or while it was looked at is not before this (ns)."""
+
+Xattrs = tuple[tuple[str, int], ...]
+Status = tuple[int, int, int, int]
+"""Permission bits, owner, group, time of modification (ns; 0 if it was not set when the base image was made)."""
+Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[Status], Optional[str]]
+"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, what else
+stat says (None where it says nothing), fault."""
+UNKNOWN: Entry = ("directory", 0, 1, 0, (), "", (), None, None)
+"""A directory of which nothing is known."""
+Tree = tuple[tuple[str, Entry], ...]
+"""(path, entry), by path."""
+
+
+class Look:
+    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet.
+
+    Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
+    """
+
+    def __init__(self, root: str, *, lasting_inodes: bool = True) -> None:
+        self.root = root
+        self.lasting_inodes = lasting_inodes
+        self.new_chunks: list[bytes] = []
+        self._chunks: dict[bytes, int] = {}
+        self._last: dict[str, tuple[bytes, tuple[int, ...]]] = {}
+
+    def tree(self) -> Tree:
+        """Every name below the root."""
+        outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
+        try:
+            os.chdir(self.root)
+        except OSError as error:
+            return (("/", _with_fault(UNKNOWN, f"cannot be listed: {error.strerror}")),)
+        else:
+            found = self._found()
+        finally:  # who stays inside keeps it from being unmounted
+            os.fchdir(outside)
+            os.close(outside)
+        return tuple(sorted(found.items()))
+
+    def _found(self) -> dict[str, Entry]:
+        """Every name below the working directory."""
+        found: dict[str, Entry] = {}
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                names = os.listdir(folder[1:] or ".")
+            except OSError as error:
+                path = folder or "/"
+                found[path] = _with_fault(found.get(path, UNKNOWN), f"cannot be listed: {error.strerror}")
+                continue
+            for name in names:
+                if not folder and is_hidden(name):
+                    continue
+                path = f"{folder}/{name}"
+                found[path] = entry = self._entry(path[1:])
+                if entry[0] == "directory":
+                    folders.append(path)
+        return found
+
+    def _entry(self, path: str) -> Entry:
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
+        mode, links, size = status.st_mode, status.st_nlink, status.st_size
+        inode = status.st_ino if self.lasting_inodes else 0
+        more = what_else(status)
+        content: tuple[int, ...] = ()
+        fault: str | None = None
+        if stat.S_ISREG(mode):
+            content, fault = self._content(path, size)
+            xattrs, other_fault = self._xattrs(path)
+            return ("file", inode, links, size, content, "", xattrs, more, fault or other_fault)
+        if stat.S_ISDIR(mode):
+            xattrs, fault = self._xattrs(path)
+            return ("directory", inode, links, 0, (), "", xattrs, more, fault)
+        if not stat.S_ISLNK(mode):
+            return ("other", inode, links, 0, (), "", (), more, None)
+        try:
+            return ("symlink", inode, links, 0, (), os.readlink(path), (), more, None)
+        except OSError as error:
+            return ("symlink", inode, links, 0, (), "", (), more, error.strerror)
+
+    def _content(self, path: str, size: int) -> tuple[tuple[int, ...], str | None]:
+        """What can be read of a file, and what went wrong with the rest."""
+        pieces: list[bytes] = []
+        read = 0
+        fault = None
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            return (), error.strerror
+        try:
+            while read < size and (piece := os.read(fd, min(size - read, PIECE))):
+                pieces.append(piece)
+                read += len(piece)
+                if read >= LONGEST:
+                    fault = f"longer than the {LONGEST} bytes that are looked at"
+                    break
+        except OSError as error:
+            fault = error.strerror
+        finally:
+            os.close(fd)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        last = self._last.get(path)
+        if last is not None and last[0] == data:
+            return last[1], fault
+        numbers = tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
+        self._last[path] = data, numbers
+        return numbers, fault
+
+    def _xattrs(self, path: str) -> tuple[Xattrs, str | None]:
+        try:
+            names = os.listxattr(path)
+            return tuple([(name, self._number(os.getxattr(path, name))) for name in sorted(names)]), None
+        except OSError as error:
+            return (), error.strerror
+
+    def _number(self, chunk: bytes) -> int:
+        number = self._chunks.get(chunk)
+        if number is None:
+            number = self._chunks[chunk] = len(self._chunks)
+            self.new_chunks.append(chunk)
+        return number
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name at the top is the file system's, its recovery's or bob's own."""
+    return name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX) or HIDDEN_SAVED.fullmatch(name) is not None
+
+
+def what_else(status: os.stat_result) -> Status:
+    """What is told of a name's status beside its kind, inode number, links and size."""
+    modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
+    return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
+
+
+def _with_fault(entry: Entry, fault: str) -> Entry:
+    return (*entry[:-1], fault)
+
+
+def describe(tree: Tree) -> dict[str, dict[str, Any]]:
+    """A tree as it travels: of each entry what there is to be said."""
+    return {path: _describe_entry(*entry) for path, entry in tree}
+
+
+def _describe_entry(
+    kind: str,
+    inode: int,
+    links: int,
+    size: int,
+    content: tuple[int, ...],
+    target: str,
+    xattrs: Xattrs,
+    more: Status | None,
+    fault: str | None,
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"kind": kind, "inode": inode, "links": links, "size": size, "content": content}
+    if target:
+        entry["target"] = target
+    if xattrs:
+        entry["xattrs"] = dict(xattrs)
+    if more:
+        entry.update(zip(("mode", "uid", "gid", "mtime"), more))
+    if fault:
+        entry["fault"] = fault
+    return entry

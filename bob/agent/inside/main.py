@@ -1,0 +1,132 @@
+"""The agent's entry: requests on standard input, replies on standard output."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import gc
+import os
+import sys
+from contextlib import suppress
+from typing import BinaryIO
+
+from bob.agent.inside import medium, observer, recorder
+from bob.agent.inside.devices import WORK, clear_devices, write_text
+from bob.agent.inside.frames import Handler, Reply, serve
+from bob.agent.inside.late_disk import clear_late_disks
+from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
+from bob.agent.inside.observer import end_scratch
+from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
+from bob.agent.inside.tracing import clear_instances
+
+LOCK = "/tmp/bob-agent.lock"
+CONSOLE_LEVEL = "3"
+"""Critical messages and worse go to the console. A file system that refuses a crash state says so as an error, and to
+an emulated serial port each letter of that takes as long as a system call; the kernel's log has it all the same."""
+
+
+def hello(blob: bytes) -> Reply:
+    """Who is there: the kernel's release and the agent's Python."""
+    return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
+
+
+def start_afresh() -> None:
+    """Take away what an agent before this one left, and make the place to work in."""
+    with suppress(OSError):
+        write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
+    with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
+        write_text("/proc/sys/vm/compaction_proactiveness", "0")
+    clear_mounts()
+    clear_devices()
+    clear_late_disks()
+    clear_instances()
+    while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
+        pass
+    os.makedirs(WORK, exist_ok=True)
+    # Huge pages, where the kernel has them: a device image is some dozens of page faults then, not thousands.
+    for options in (b"mode=700,size=100%,huge=always", b"mode=700,size=100%"):
+        if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
+            os.mkdir(ROOT)
+            return
+    raise OSError(errno.EIO, f"no tmpfs at {WORK}")
+
+
+class Remains:
+    """What a failed request left behind; ``there`` says that some of it may not be gone yet."""
+
+    there = False
+
+    def clear(self) -> None:
+        """Let all of it go, so that the next request starts from nothing. Raises if something stays."""
+        self.there = True
+        with suppress(Exception):
+            end_scratch()
+        medium.drop()
+        clear_mounts()
+        clear_devices()
+        clear_late_disks()
+        self.there = False
+
+
+remains = Remains()
+
+
+def at_work(function: Handler, *, observes: bool = False) -> Handler:
+    """``function`` with nothing in its way, and nothing left of it if it fails. The first cause is what is told.
+
+    What is being observed is in the way of all that does not itself observe.
+    """
+
+    @functools.wraps(function)
+    def handler(**arguments: object) -> Reply:
+        if remains.there:  # what was in use when it failed may be free by now
+            remains.clear()
+        try:
+            if not observes:
+                end_scratch()
+            return function(**arguments)
+        except BaseException:
+            with suppress(Exception):
+                remains.clear()
+            raise
+
+    return handler
+
+
+HANDLERS: dict[str, Handler] = {
+    "hello": hello,
+    "make_base": at_work(recorder.make_base),
+    "put_base": at_work(recorder.put_base, observes=True),
+    "has_base": recorder.has_base,
+    "drop_base": recorder.drop_base,
+    "record": at_work(recorder.record),
+    "record_recovery": at_work(recorder.record_recovery),
+    "observe_prepare": at_work(observer.observe_prepare, observes=True),
+    "observe": at_work(observer.observe, observes=True),
+    "examine": at_work(observer.examine, observes=True),
+    "state_image": at_work(observer.state_image, observes=True),
+    "tamper": observer.tamper,
+}
+
+
+def main() -> None:
+    """Serve until the host closes the stream: by the port, where there is a word to begin with and a port."""
+    requests: BinaryIO = sys.stdin.buffer
+    replies: BinaryIO = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints must not get between the frames
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
+    start_afresh()
+    gc.freeze()
+    gc.set_threshold(100_000)  # what a crash state leaves behind is no cycle
+    if len(sys.argv) > 1:
+        port = open_port()
+        replies.write(USES_PORT if port else NO_PORT)
+        replies.flush()
+        if port:
+            requests, replies = port
+            replies.write(sys.argv[1].encode())
+            replies.flush()
+    with suppress(BrokenPipeError):
+        serve(requests, replies, HANDLERS)

@@ -1,0 +1,153 @@
+"""The probed device's contents: base images, and the two copies of the device that all work is done on.
+
+A guest keeps bases packed, and one *medium*: two images of the same device, ``pristine`` and ``work``. To load a base
+is to write its sectors into both; to record or to observe is to change ``work``, and to put back what was changed from
+``pristine``. So nothing ever costs the time or the memory of a copied image.
+
+After a failure nobody knows what is in ``work``: the medium is thrown away (:func:`drop`) and the next one made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bob.agent.inside.devices import WORK
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.images import SECTOR, Image, Pattern, Runs, differing, unpack
+from bob.agent.inside.ram_disk import address_of, map_memory
+
+WHOLE_EVERY = 10
+"""Every so many comparisons of the two images are of all that is in them, in 1.4 ms for each MiB; the others are of
+what was written, where that is known."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base image, packed as its difference from a device of ``length`` bytes that is full of ``cell``."""
+
+    length: int
+    cell: bytes
+    packed: bytes
+
+
+class Medium:
+    """``pristine`` and ``work``, equal whenever nobody is at work; filled with ``cell`` where no base is loaded.
+
+    ``work`` is a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`.
+    """
+
+    def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
+        self.length = length
+        self.cell = cell
+        self.address = address
+        self.stale = Pattern(cell)
+        self.work_path = f"{WORK}/work-{serial}"
+        if address is None:
+            self.work = Image(length, self.work_path)
+        else:
+            self.work = Image(length, memory=map_memory(address, length))
+        self.pristine = Image(length, beside=self.work)
+        self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nobody, but it is not stale yet
+        self._loaded: str | None = None
+        self._comparisons = 0
+        self.unload()
+
+    def is_a(self, length: int, cell: bytes, address: int | None) -> bool:
+        """Whether it is a medium of this kind, whatever is on it."""
+        return (self.length, self.cell, self.address) == (length, cell, address)
+
+    def unload(self) -> None:
+        """Be a device that nobody has written."""
+        for image in (self.pristine, self.work):
+            self.stale.fill(image, self._written)
+        self._loaded, self._written = None, []
+
+    def load(self, name: str, base: Base) -> None:
+        """Be ``base``, which is called ``name``."""
+        if self._loaded == name:
+            return
+        self.unload()
+        for sector, data in unpack(base.packed):
+            self._written.append((sector, len(data) // SECTOR))
+            self.pristine.put(sector, data)
+            self.work.put(sector, data)
+        self._loaded = name
+
+    def adopt(self, name: str) -> Runs:
+        """Let what was made in ``work`` of an unloaded medium be the base ``name``; where it was written."""
+        runs = differing(self.work, self.stale.address)
+        self.pristine.copy(self.work, runs)
+        self._loaded, self._written = name, runs
+        return runs
+
+    def forget(self, name: str) -> None:
+        """The base ``name`` may be another one from now on."""
+        if self._loaded == name:
+            self._loaded = None
+
+    def changed(self, written: Runs | None = None) -> Runs:
+        """Where ``work`` is not what ``pristine`` is.
+
+        Where all that was ``written`` is known, in any order, only that is compared; but once in a while all is, should
+        somebody have written what nobody knows of.
+        """
+        self._comparisons += 1
+        if self._comparisons % WHOLE_EVERY == 1:
+            written = None
+        return differing(self.work, self.pristine.address, written)
+
+    def put_back(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Make the sectors ``runs`` of ``work`` what they are in ``pristine``."""
+        self.work.copy(self.pristine, runs)
+
+    def close(self) -> None:
+        """Forget both images."""
+        self.pristine.close()
+        self.work.close()
+
+
+bases: dict[str, Base] = {}
+_medium: Medium | None = None
+_serial = 0
+
+
+def medium_of(length: int, cell: bytes, address: int | None = None) -> Medium:
+    """The medium, as a device of ``length`` bytes that nobody has written; in memory from ``address`` on, or a file."""
+    global _medium, _serial
+    if _medium is not None and not _medium.is_a(length, cell, address):
+        drop()
+    if _medium is None:
+        _serial += 1  # a failure may have left the files of the one before in use
+        _medium = Medium(length, cell, _serial, address)
+    else:
+        _medium.unload()
+    return _medium
+
+
+def medium_with(name: str, *, in_memory: bool = False) -> Medium:
+    """The medium, with the base ``name`` loaded; ``in_memory`` where there is enough of it, or else a file."""
+    base = bases.get(name)
+    if base is None:
+        raise Refused(f"the guest has no base image {name}")
+    address = address_of(base.length) if in_memory else None
+    if _medium is None or not _medium.is_a(base.length, base.cell, address):
+        medium_of(base.length, base.cell, address)
+    assert _medium is not None
+    _medium.load(name, base)
+    return _medium
+
+
+def forget(name: str) -> None:
+    """Forget the base ``name``; the next one of that name may be another."""
+    bases.pop(name, None)
+    if _medium is not None:
+        _medium.forget(name)
+
+
+def drop() -> None:
+    """Throw the medium away: what is in it is not known, or of no use."""
+    global _medium
+    if _medium is not None:
+        _medium.close()
+        _medium = None

@@ -1,0 +1,127 @@
+"""mount(2) and umount(2), and what the kernel says when it refuses."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from contextlib import suppress
+
+from bob.agent.inside.devices import WORK, read_text
+from bob.agent.inside.frames import Refused
+
+ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
+"""Where the probed file system is mounted. When the first file is opened, ext4 notes in a transaction of its own where
+that is, if it is shorter than 64 bytes (ext4_sample_last_mounted): a commit in each crash state, a tenth of its time;
+and in a recording, a write that no operation asked for."""
+
+MOUNT_FLAGS = {
+    "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
+    "dirsync": 128, "atime": 0, "noatime": 1024, "diratime": 0, "nodiratime": 2048, "relatime": 1 << 21,
+    "strictatime": 1 << 24, "lazytime": 1 << 25, "defaults": 0,
+}  # fmt: skip
+MNT_DETACH = 2
+WARNING = 4
+"""A level of the kernel's log; worse ones are lower."""
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class KernelLog:
+    """What the kernel says from now on, without reading what it said before."""
+
+    def __init__(self) -> None:
+        self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        self.skip()
+
+    def skip(self) -> None:
+        """Forget what was said up to now."""
+        os.lseek(self.fd, 0, os.SEEK_END)
+
+    def warnings(self) -> list[str]:
+        """The warnings, or worse, that came since the last call."""
+        lines: list[str] = []
+        while True:
+            try:
+                record = os.read(self.fd, 8192)
+            except BrokenPipeError:  # the ring buffer overtook us: go on with the oldest line that is left
+                continue
+            except BlockingIOError:
+                return lines
+            # "priority,number,time,flags;text" (Documentation/ABI/testing/dev-kmsg)
+            head, _, text = record.partition(b";")
+            if int(head.partition(b",")[0]) & 7 <= WARNING:
+                lines.append(text.partition(b"\n")[0].decode(errors="replace"))
+
+    def reason(self) -> str:
+        """The last two warnings or worse that came since the last call; empty if there were none."""
+        return "; ".join(self.warnings()[-2:])
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+class Mount:
+    """A mount(2) to be made at ``ROOT``, perhaps many times. ``more`` are flags on top of those in ``options``."""
+
+    def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
+        words = [word for word in options.split(",") if word]
+        self._source, self._fs = source.encode(), fs.encode()
+        flags = 0
+        for word in (*words, *more):
+            flags |= MOUNT_FLAGS.get(word, 0)
+        self._flags = ctypes.c_ulong(flags)
+        self._data = ",".join(word for word in words if word not in MOUNT_FLAGS).encode() or None
+        # Has the kernel load the file system: what that says to the log must not pass for a reason not to mount.
+        if libc.mount(b"none", ROOT.encode(), self._fs, 0, None) == 0:
+            libc.umount2(ROOT.encode(), 0)
+
+    def __call__(self) -> int:
+        """Mount; 0 or the errno."""
+        if libc.mount(self._source, ROOT.encode(), self._fs, self._flags, self._data) == 0:
+            return 0
+        return ctypes.get_errno()
+
+
+def mount_or_refuse(source: str, fs: str, options: str) -> None:
+    """Mount ``source``, or refuse in the kernel's words."""
+    mount = Mount(source, fs, options)
+    log = KernelLog()
+    try:
+        number = mount()
+        reason = log.reason()
+    finally:
+        log.close()
+    if number == errno.ENODEV:
+        reason = f"the kernel {os.uname().release} has no file system {fs!r}"
+    if number:
+        raise Refused(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
+
+
+def unmount() -> None:
+    """Unmount what is at ``ROOT``, waiting for up to 10 s while it is busy."""
+    for _ in range(200):
+        if libc.umount2(ROOT.encode(), 0) == 0:
+            return
+        if ctypes.get_errno() != errno.EBUSY:
+            break
+        time.sleep(0.05)
+    raise OSError(ctypes.get_errno(), f"umount {ROOT}")
+
+
+def clear_mounts() -> None:
+    """Unmount whatever is at ``ROOT``, in use or not."""
+    with suppress(OSError):
+        unmount()
+    while libc.umount2(ROOT.encode(), MNT_DETACH) == 0:
+        pass
+
+
+def effective_options() -> str:
+    """The mount options of the probed file system as the kernel lists them."""
+    for line in reversed(read_text("/proc/mounts").splitlines()):
+        _source, target, _fs, options, *_ = line.split()
+        if target == ROOT:
+            return options
+    raise Refused("the probed file system is not in /proc/mounts")

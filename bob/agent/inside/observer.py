@@ -1,0 +1,369 @@
+"""Builds crash states on a scratch image, recovers them as a boot would, and looks at what is there.
+
+The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at,
+unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
+not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
+device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
+and the image is compared with the base whenever the host asks for this audit: where it was written, and every tenth
+time everywhere, which takes as long as some mounts. If one fails, nothing since the last good audit counts.
+
+Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
+It goes to the host as the kernel has it, with what the device has counted: emulation makes text and Python dear, so the
+host decodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable
+from typing import Any, Optional
+
+from bob.agent.inside import medium
+from bob.agent.inside.complaints import (
+    CHECKER,
+    KERNEL_MESSAGE,
+    REMOVAL,
+    Complaints,
+    remove_all,
+    run_checker,
+)
+from bob.agent.inside.devices import forget_file_systems, run_anyhow
+from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.images import SECTOR, Runs, differing, merged, outside, pack
+from bob.agent.inside.look import Look, Tree, describe
+from bob.agent.inside.mounts import ROOT, Mount, unmount
+from bob.agent.inside.scratch import Scratch
+
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
+"""As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
+
+Outcome = tuple[Optional[str], bool, Optional[Tree]]
+"""The error with which it did not mount, whether it was repaired, what was found."""
+
+
+class Session:
+    """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
+
+    Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
+    ``sectors_read`` how many sectors the device says it read for it. Unless ``exempt`` is None, ``left`` says how each
+    state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of the ``exempt`` sectors. (Both
+    are flat lists of first sector and sectors.) All of this is of the states that the host was not told of yet.
+    """
+
+    def __init__(
+        self,
+        scratch: Scratch,
+        recovery: dict[str, Any],
+        payload: bytes,
+        floor: list[int],
+        stretches: list[int],
+        exempt: list[int] | None,
+    ) -> None:
+        self.scratch, self.medium = scratch, scratch.medium
+        self.payload = memoryview(payload)
+        self.check: list[str] = recovery["check"]
+        self.repair: list[str] = recovery["repair"]
+        self.checker: list[str] = recovery["checker"]
+        self.clean: list[int] = recovery["clean"]
+        self.complaints = Complaints(recovery["expected"], DEVICE_NAME)
+        self.complained: list[int] = []
+        """Numbers of what the kernel complained of in the states that the host was not told of yet."""
+        self.is_writable = "ro" not in recovery["options"].split(",")
+        self.repaired: set[str] = set()
+        """The refusals after which a repair was tried."""
+        self.said: dict[str, str] = {}
+        """What the kernel said of the first state with each refusal, in words. Words make no outcome: how much the
+        kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
+        self.outcomes: dict[Outcome, int] = {}
+        self.new_outcomes: list[str] = []
+        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"])
+        self.traces: list[bytes] = []
+        self.sectors_read: list[int] = []
+        self.stretches = list(zip(stretches[::2], stretches[1::2]))
+        self.left: list[list[tuple[int, int]]] = []
+        self.elsewhere: list[list[tuple[int, int, str]]] = []
+        self.tells_left = exempt is not None
+        self.known_places = sorted([*self.stretches, *zip((exempt or [])[::2], (exempt or [])[1::2])])
+        self.places_elsewhere: dict[tuple[int, int], Runs] = {}
+        self.before_floor = [
+            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
+        ]
+        self.write(floor)
+        self.medium.pristine.copy(self.medium.work, targets(floor))
+        self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
+        scratch.look_out([])
+        forget_file_systems()
+        # Looking must not write: without noatime each state's unmount would have time stamps to write back.
+        self.mount = Mount(scratch.disk.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        scratch.accessed()
+
+    def close(self) -> None:
+        """Give the medium back as the base without the floor."""
+        for sector, data in self.before_floor:
+            self.medium.pristine.put(sector, data)
+            self.medium.work.put(sector, data)
+
+    def write(self, runs: list[int]) -> None:
+        """Write a state, or the floor, into the scratch image."""
+        put, payload = self.medium.work.put, self.payload
+        for target, source, count in triples(runs):
+            data = payload[source * SECTOR : (source + count) * SECTOR]
+            if len(data) != count * SECTOR:
+                raise ValueError(f"the payload ends before sector {source + count}")
+            put(target, data)
+
+    def outcome(self, runs: list[int]) -> int:
+        """Build, recover and observe one state; the number of its outcome."""
+        if self.scratch.count()[1] != self.scratch.counted[1]:
+            raise RuntimeError("something wrote to the scratch device after it was unmounted")
+        self.write(runs)
+        found = self.recover_and_look()
+        trace, sectors_read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        if self.tells_left:
+            self.left.append(self.left_behind())
+            self.elsewhere.append(self.written_elsewhere(written))
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        if self.scratch.reads:
+            self.traces.append(trace)
+            self.sectors_read.append(sectors_read)
+        number = self.outcomes.get(found)
+        if number is None:
+            number = self.outcomes[found] = len(self.outcomes)
+            self.new_outcomes.append(encode(found, self.said))
+        return number
+
+    def left_behind(self) -> list[tuple[int, int]]:
+        """The stretches that are not as in the base, by number, each with the number of its content.
+
+        There are few contents, and to compare them takes less than to hash one.
+        """
+        work, pristine, left = self.medium.work, self.medium.pristine, []
+        for number, run in enumerate(self.stretches):
+            if not work.is_same(pristine, *run):
+                content, before = work.get(*run), self.left_contents[number]
+                if content not in before:
+                    before.append(content)
+                left.append((number, before.index(content)))
+        return left
+
+    def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
+        """What was written outside of the stretches and of what is exempt: first sector, sectors, and a digest of what
+        is there in the end."""
+        work, known, found = self.medium.work, self.places_elsewhere, []
+        for run in set(written):
+            if run not in known:
+                known[run] = outside(run, self.known_places)
+            for sector, count in known[run]:
+                digest = hashlib.blake2b(work.get(sector, count), digest_size=16).hexdigest()
+                found.append((sector, count, digest))
+        return found
+
+    def recover_and_look(self) -> Outcome:
+        """What a boot would do, and what it finds; takes note of what the kernel says."""
+        if self.check:
+            run_anyhow(self.check, self.scratch.disk.path)
+        kernel = self.scratch.kernel
+        kernel.skip()
+        error, repaired = None, False
+        if number := self.mount():
+            error = os.strerror(number)
+            lines = kernel.warnings()
+            self.complained.append(self.complaints.number(lines, read_only=False, mounted=False))
+            if lines:
+                self.said.setdefault(error, DEVICE_NAME.sub("loop", "; ".join(lines[-2:])))
+            # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
+            if not self.repair or error in self.repaired:
+                return error, False, None
+            self.repaired.add(error)
+            run_anyhow(self.repair, self.scratch.disk.path)
+            repaired = True
+            if self.mount():
+                return error, True, None
+        tree = self.looker.tree()
+        read_only = self.is_writable and not os.access(ROOT, os.W_OK)
+        unmount()
+        if not repaired:
+            self.complained.append(self.complaints.number(kernel.warnings(), read_only=read_only, mounted=True))
+        return error, repaired, tree
+
+    def examine(self, runs: list[int]) -> list[tuple[str, str]]:
+        """Build and recover one state, have the file system's checker look at it, and remove all that is in it; what
+        is wrong, as (kind, words)."""
+        self.write(runs)
+        wrong: list[tuple[str, str]] = []
+        if self.check:
+            run_anyhow(self.check, self.scratch.disk.path)
+        if not self.mount():
+            unmount()
+            if self.checker:
+                code, printed = run_checker(self.checker, self.scratch.disk.path)
+                if code not in self.clean:
+                    wrong.append((CHECKER, f"{self.checker[0]} ends with {code}: {printed}"))
+            self.scratch.kernel.skip()
+            if number := self.mount():
+                wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
+            else:
+                if fault := remove_all(ROOT):
+                    wrong.append((REMOVAL, f"cannot be removed: {fault}"))
+                unmount()
+                if said := self.complaints.unexpected(self.scratch.kernel.warnings()):
+                    wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
+        _trace, _read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        return wrong
+
+    def audit(self) -> None:
+        """See that the scratch image is the base again, and that no event was lost."""
+        if not self.scratch.came_back():
+            raise RuntimeError("the scratch image did not come back to its base")
+
+
+def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
+    """(sector, payload sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[1::3], runs[2::3])
+
+
+def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
+    """(sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[2::3])
+
+
+def encode(outcome: Outcome, said: dict[str, str]) -> str:
+    """An outcome as it travels, its refusal with what was ``said`` of it."""
+    error, repaired, tree = outcome
+    if error in said:
+        error = f"{error}: {said[error]}"
+    document = {"error": error, "repaired": repaired, "tree": None if tree is None else describe(tree)}
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+session: Session | None = None
+scratch: Scratch | None = None
+
+
+def end_session() -> None:
+    """Leave the medium to another session."""
+    global session
+    ended, session = session, None
+    if ended is not None:
+        ended.close()
+
+
+def end_scratch() -> None:
+    """Leave the medium to others."""
+    global scratch
+    end_session()
+    ended, scratch = scratch, None
+    if ended is not None:
+        ended.close()
+
+
+def observe_prepare(
+    base: str,
+    recovery: dict[str, Any],
+    floor: list[int],
+    reads: bool,
+    stretches: list[int],
+    exempt: list[int] | None,
+    blob: bytes,
+) -> Reply:
+    """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
+
+    ``blob`` is the payload. ``reads`` says that the host wants to know what is read. Where ``exempt`` is not None, it
+    wants to know how each of the ``stretches`` was left, and what was written outside of these and of what is
+    ``exempt`` (flat lists).
+    """
+    global session, scratch
+    end_session()
+    over = medium.medium_with(base, in_memory=True)
+    if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
+        end_scratch()
+    scratch = scratch or Scratch(over, reads)
+    session = Session(scratch, recovery, blob, floor, stretches, exempt)
+    return {"events": scratch.layouts}, b""
+
+
+def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
+    """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
+
+    Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
+    and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each state, if the
+    host wants to know what is read; of those the reply has the lengths too, and how many sectors the device has counted
+    as read. ``complaints`` has a number for each state, 0 where the kernel had nothing to complain of, and
+    ``new_complaints`` the kind and the words of those that are new. Where the host asked for it, ``left`` has the
+    numbers of the stretches that each state changed, with numbers of their contents, and ``elsewhere`` what it wrote
+    outside of them, with digests. Without ``audit`` all of this is to be believed after the next good audit only.
+    Lookups are traced of the blocks ``lookups`` (first and last; none if that is before the first), of all if there
+    are none.
+    """
+    under_way = _extended(blob)
+    under_way.scratch.look_out(lookups)
+    under_way.looker.new_chunks, under_way.new_outcomes = [], []
+    under_way.traces, under_way.sectors_read, under_way.left, under_way.elsewhere = [], [], [], []
+    under_way.complained, under_way.complaints.new = [], []
+    started = time.monotonic()
+    numbers = [under_way.outcome(runs) for runs in states]
+    if audit:
+        under_way.audit()
+    header = {
+        "outcomes": numbers,
+        "new_outcomes": under_way.new_outcomes,
+        "chunks": [len(chunk) for chunk in under_way.looker.new_chunks],
+        "traces": [len(trace) for trace in under_way.traces],
+        "sectors_read": under_way.sectors_read,
+        "left": under_way.left,
+        "elsewhere": under_way.elsewhere,
+        "complaints": under_way.complained,
+        "new_complaints": under_way.complaints.new,
+        "seconds": time.monotonic() - started,
+    }
+    return header, b"".join([*under_way.looker.new_chunks, *under_way.traces])
+
+
+def examine(states: list[list[int]], blob: bytes) -> Reply:
+    """What the file system's checker, and the removal of all that is there, find wrong with each of ``states``, as
+    :func:`observe` has them: ``wrong`` has pairs of kind and words. Nothing that this reads counts for anything."""
+    under_way = _extended(blob)
+    started = time.monotonic()
+    under_way.scratch.look_out([1, 0])
+    under_way.scratch.trace_reads(False)
+    wrong = [under_way.examine(runs) for runs in states]
+    under_way.audit()
+    under_way.scratch.trace_reads(True)
+    return {"wrong": wrong, "seconds": time.monotonic() - started}, b""
+
+
+def state_image(runs: list[int], blob: bytes) -> Reply:
+    """The image of one state as it is mounted: as blob, its differences from a device that nobody has written."""
+    under_way = _extended(blob)
+    under_way.write(runs)
+    work = under_way.medium.work
+    packed = pack(work, differing(work, under_way.medium.stale.address))
+    under_way.medium.put_back(targets(runs))
+    under_way.scratch.put_back += targets(runs)
+    under_way.audit()
+    return {}, packed
+
+
+def tamper(sector: int, blob: bytes) -> Reply:
+    """For the tests: change a sector of the scratch image behind the observer's back, as a forgotten undo would."""
+    image = _extended(blob).medium.work
+    image.put(sector, bytes(byte ^ 0xFF for byte in image.get(sector, 1)))
+    return {}, b""
+
+
+def _extended(blob: bytes) -> Session:
+    """The session, its payload extended by ``blob``."""
+    if session is None:
+        raise Refused("nothing was prepared to be observed")
+    if blob:
+        session.payload = memoryview(bytes(session.payload) + blob)
+    return session

@@ -1,0 +1,146 @@
+"""Performs logical operations by plain system calls, as a program would: open, act, close."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.mounts import libc
+
+OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
+
+
+class Operations:
+    """Performs logical operations by plain system calls below ``root``."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def at(self, path: str) -> str:
+        return self.root + path
+
+    def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
+        getattr(self, "do_" + verb)(*arguments, **({"data": data} if data else {}))
+
+    def do_create(self, path: str) -> None:
+        os.close(os.open(self.at(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+
+    def do_write(self, path: str, offset: int, how: str, append: bool, data: bytes) -> None:
+        if how == "mmap":
+            return self._write_mapped(path, offset, data)
+        flags = os.O_WRONLY | os.O_CREAT | OPEN_FLAGS[how] | (os.O_APPEND if append else 0)
+        buffer: Any = data
+        if how == "direct":
+            buffer = mmap.mmap(-1, len(data))  # O_DIRECT wants aligned memory
+            buffer[:] = data
+        fd = os.open(self.at(path), flags, 0o644)
+        try:
+            written = 0
+            while written < len(data):
+                piece = memoryview(buffer)[written:]
+                written += os.write(fd, piece) if append else os.pwrite(fd, piece, offset + written)
+        finally:
+            os.close(fd)
+        return None
+
+    def _write_mapped(self, path: str, offset: int, data: bytes) -> None:
+        first = offset - offset % mmap.ALLOCATIONGRANULARITY
+        fd = os.open(self.at(path), os.O_RDWR)
+        try:
+            with mmap.mmap(fd, offset - first + len(data), offset=first) as mapped:
+                mapped[offset - first :] = data
+        finally:
+            os.close(fd)
+
+    def do_truncate(self, path: str, size: int) -> None:
+        os.truncate(self.at(path), size)
+
+    def do_fallocate(self, path: str, offset: int, length: int) -> None:
+        with self._opened(path, os.O_WRONLY) as fd:
+            os.posix_fallocate(fd, offset, length)
+
+    def do_rename(self, old: str, new: str) -> None:
+        os.rename(self.at(old), self.at(new))
+
+    def do_link(self, old: str, new: str) -> None:
+        os.link(self.at(old), self.at(new))
+
+    def do_symlink(self, target: str, path: str) -> None:
+        os.symlink(target, self.at(path))
+
+    def do_unlink(self, path: str) -> None:
+        os.unlink(self.at(path))
+
+    def do_mkdir(self, path: str) -> None:
+        os.mkdir(self.at(path), 0o755)
+
+    def do_rmdir(self, path: str) -> None:
+        os.rmdir(self.at(path))
+
+    def do_setxattr(self, path: str, name: str, data: bytes) -> None:
+        os.setxattr(self.at(path), name, data)
+
+    def do_fsync(self, path: str) -> None:
+        with self._opened(path) as fd:
+            os.fsync(fd)
+
+    def do_fdatasync(self, path: str) -> None:
+        with self._opened(path) as fd:
+            os.fdatasync(fd)
+
+    def do_sync_file_range(self, path: str, offset: int, length: int) -> None:
+        with self._opened(path, os.O_WRONLY) as fd:
+            if libc.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(length), 7):
+                raise OSError(ctypes.get_errno(), "sync_file_range")
+
+    def do_msync(self, path: str) -> None:
+        with self._opened(path, os.O_RDWR) as fd, mmap.mmap(fd, 0) as mapped:
+            mapped.flush()  # msync(2) with MS_SYNC
+
+    def do_sync(self) -> None:
+        os.sync()
+
+    def do_syncfs(self) -> None:
+        with self._opened("/") as fd:
+            if libc.syncfs(fd):
+                raise OSError(ctypes.get_errno(), "syncfs")
+
+    def do_sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def do_acknowledge(self, _text: str) -> None:
+        """The marks around each operation say it already."""
+
+    def _opened(self, path: str, flags: int = os.O_RDONLY) -> Descriptor:
+        return Descriptor(os.open(self.at(path), flags))
+
+
+class Descriptor:
+    """A file descriptor that ``with`` closes."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __enter__(self) -> int:
+        return self.fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
+def perform_all(operations: list[list[Any]], blob: bytes, root: str, mark: Callable[[str], None]) -> None:
+    """Perform ``[number, verb, arguments, data offset, data length]`` one after the other, marking each."""
+    performer = Operations(root)
+    for number, verb, arguments, start, length in operations:
+        mark(f"op {number} begin")
+        try:
+            performer.perform(verb, *arguments, data=blob[start : start + length])
+        except OSError as error:
+            words = " ".join(map(str, [verb, *arguments]))
+            raise Refused(f"operation {number} ({words}) failed: {error.strerror}") from None
+        mark(f"op {number} end")

@@ -1,0 +1,73 @@
+"""The guest's end of the port by which bob talks to its agent (bob/guest/port.py): a virtio-serial device."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import select
+import time
+from typing import Any, BinaryIO
+
+from bob.agent.inside.devices import read_text
+
+PORT_NAME = "bob.agent"
+USES_PORT, NO_PORT = b"+", b"-"
+"""What the agent says by standard output before it says anything by its port, and where there is none."""
+HOST_SECONDS = 10.0
+"""How long the host may take to be at the other end: it was there before the agent, but its word of that may not be."""
+PART = 64 * 1024
+
+
+class Port(io.RawIOBase):
+    """The device, for as long as standard input is open. The device itself would not tell that another host's end has
+    taken the place of the one that this agent was started by; and who writes while there is none would wait for it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._poll = select.poll()
+        self._poll.register(0, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return os.readv(self._fd, [buffer]) if self._is_ready(select.POLLIN) else 0
+
+    def write(self, data: Any) -> int:
+        if not self._is_ready(select.POLLOUT):
+            raise BrokenPipeError("nobody is at the other end of the port")
+        return os.write(self._fd, data)
+
+    def has_host(self) -> bool:
+        """Whether there is another end."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return not any(events & select.POLLHUP for _fd, events in poll.poll(0))
+
+    def _is_ready(self, event: int) -> bool:
+        """Wait for ``event``; False if it will not come."""
+        self._poll.register(self._fd, event)
+        events = dict(self._poll.poll())
+        return 0 not in events and bool(events[self._fd] & event)
+
+
+def open_port() -> tuple[BinaryIO, BinaryIO] | None:
+    """The port to read from and to write to; None where the guest has none, or nobody is at its other end."""
+    for folder in glob.glob("/sys/class/virtio-ports/*"):
+        if read_text(f"{folder}/name").strip() != PORT_NAME:
+            continue
+        try:
+            port = Port(os.open(f"/dev/{os.path.basename(folder)}", os.O_RDWR))
+        except OSError:
+            return None
+        deadline = time.monotonic() + HOST_SECONDS
+        while not port.has_host():
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.01)
+        return io.BufferedReader(port, PART), io.BufferedWriter(port, PART)
+    return None

@@ -1,0 +1,308 @@
+"""Makes base images, and records workloads over a dm-log-writes target with the bio timeline beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from typing import Any
+
+from bob.agent.inside import medium
+from bob.agent.inside.block_log import read_log, writes
+from bob.agent.inside.devices import (
+    BASE_EPOCH,
+    EPOCH,
+    SECTORS_WRITTEN,
+    WORK,
+    Loop,
+    make_log_writes,
+    read_text,
+    remove_log_writes,
+    run,
+    run_anyhow,
+    write_text,
+)
+from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.images import SECTOR, Runs, pack
+from bob.agent.inside.late_disk import LateDisk, clear_late_disks, late_disk
+from bob.agent.inside.look import what_else
+from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
+from bob.agent.inside.operations import perform_all
+from bob.agent.inside.tracing import Instance, kernel_device
+
+CLOCK_FILE = "/.bob-clock"
+LOG = f"{WORK}/log"
+LOG_BYTES = 512 * 1024 * 1024
+TIMELINE_KIB = 8 * 1024
+QUIET_POLLS = 3
+"""How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
+LITTLE_KIB = 256
+"""So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
+ALIGNMENT_SECONDS = 20
+PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
+"""Values of Completion (bob/trace/completion.py)."""
+
+
+def set_clock(seconds: int = EPOCH) -> None:
+    """Set the wall clock, to the epoch of recordings unless another one is given."""
+    time.clock_settime(time.CLOCK_REALTIME, seconds)
+
+
+def make_base(
+    base: str, length: int, cell: str, mkfs: list[str], fs: str, options: str, setup: list[list[Any]], blob: bytes
+) -> Reply:
+    """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted.
+
+    Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
+    device full of ``cell``.
+    """
+    clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
+    device = medium.medium_of(length, cell.encode())
+    with Loop(device.work_path) as loop:
+        set_clock(BASE_EPOCH)
+        printed = run(*[loop.path if word == "DEVICE" else word for word in mkfs])
+        mount_or_refuse(loop.path, fs, options)
+        effective = effective_options()
+        os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
+        perform_all(setup, blob, ROOT, lambda _text: None)
+        os.sync()
+        unmount()
+    set_clock()
+    runs = device.adopt(base)
+    packed = pack(device.pristine, runs)
+    medium.bases[base] = medium.Base(length, cell.encode(), packed)
+    return {"mkfs": printed, "effective_options": effective}, packed
+
+
+def put_base(base: str, length: int, cell: str, blob: bytes) -> Reply:
+    """Take a base image that was made in another guest."""
+    medium.bases[base] = medium.Base(length, cell.encode(), blob)
+    return {}, b""
+
+
+def has_base(base: str, blob: bytes) -> Reply:
+    """Whether the base image is in this guest."""
+    return {"has": base in medium.bases}, b""
+
+
+def drop_base(base: str, blob: bytes) -> Reply:
+    """Forget a base image."""
+    medium.forget(base)
+    return {}, b""
+
+
+class Recorded:
+    """The recorded device: dm-log-writes over the working copy of a base image, with the log beside it.
+
+    The disk below completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
+    """
+
+    def __init__(self, work: str, length: int, log_bytes: int, completion: str = PROMPT) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(LOG)
+        fd = os.open(LOG, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(fd, log_bytes)
+        os.close(fd)
+        self.data: Loop | LateDisk
+        if completion == PROMPT:
+            self.data = Loop(work)
+        else:
+            self.data = late_disk(work, length, youngest=completion == YOUNGEST_FIRST)
+        self.log = Loop(LOG)
+        self._counted = self._count()
+        self.name = make_log_writes(self.data.path, self.log.path, length // SECTOR)
+        self.path = f"/dev/{self.name}"
+        self.device = os.stat(self.path).st_rdev
+        cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
+        if cache != "write back":
+            raise Refused(f"the recorded device has no volatile write cache ({cache})")
+        # A device without write history has a background threshold of nothing, and the flusher would write dirty data
+        # after 5 s rather than 30 s, which hides ordering violations: give it the share of one with a history.
+        write_text(f"/sys/class/bdi/{os.major(self.device)}:{os.minor(self.device)}/min_ratio", "50")
+
+    def timeline(self, kib: int) -> Instance:
+        """The trace of this device's bios, ready to be entered."""
+        device = kernel_device(self.device)
+        events = {
+            "block/block_bio_queue": f"dev == {device}",
+            "block/block_bio_complete": f"dev == {device}",
+            "block/block_bio_remap": f"old_dev == {device}",
+        }
+        return Instance("bob-record", events, kib)
+
+    def written(self) -> str:
+        """Changes with every write that the device completes or has in flight."""
+        fields = read_text(f"/sys/block/{self.name}/stat").split()
+        return " ".join([*fields[4:9], *fields[15:17]])
+
+    def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
+        """Return when nothing is dirty and no write was seen for ``quiet`` seconds, or when ``enough`` (if it is not 0)
+        have passed and no more is dirty than a file system leaves that commits all the time; refuse after ``deadline``.
+        """
+        started = since = time.monotonic()
+        before = self.written()
+        while time.monotonic() - since < quiet:
+            time.sleep(quiet / QUIET_POLLS)
+            now = self.written()
+            if now != before or dirty_kib():
+                before, since = now, time.monotonic()
+            waited = time.monotonic() - started
+            if enough and waited >= enough and dirty_kib() <= LITTLE_KIB:
+                return
+            if waited > deadline:
+                raise Refused(f"the file system was still writing after {deadline:g} s")
+
+    def remove(self) -> tuple[bytes, Runs | None]:
+        """End the log and take the device away; the log, and where the device was written, or None where the log does
+        not say that: the device below has counted other than as many sectors."""
+        remove_log_writes()
+        written = self._count() - self._counted
+        self.log.close()
+        if isinstance(self.data, Loop):  # the next recording may use the other one again
+            self.data.close()
+        log = read_log(LOG)
+        os.unlink(LOG)
+        logged = [(sector, sectors) for sector, sectors, _position in writes(log)]
+        return log, logged if sum(sectors for _sector, sectors in logged) == written else None
+
+    def _count(self) -> int:
+        """How many sectors the device below has counted that were written."""
+        return int(read_text(f"/sys/block/{self.data.name}/stat").split()[SECTORS_WRITTEN])
+
+
+def dirty_kib() -> int:
+    """How much is dirty or under writeback in the guest (KiB)."""
+    # Up to a dozen pages are in counts of the processor's own, which are added up once a second, but not for that does
+    # an idle guest wake (vmstat_shepherd in mm/vmstat.c). Who reads this file has them added up.
+    read_text("/proc/sys/vm/stat_refresh")
+    return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
+
+
+class Recording:
+    """A recorded device over a copy of ``base``, and its timeline; ``with`` ends the tracing."""
+
+    def __init__(self, base: str, log_bytes: int, timeline_kib: int, virtual: bool, completion: str) -> None:
+        self.medium = medium.medium_with(base)
+        self.device = Recorded(self.medium.work_path, self.medium.length, log_bytes, completion)
+        self.timeline = self.device.timeline(timeline_kib)
+        self.effective = ""
+        self._virtual = virtual
+
+    def __enter__(self) -> Recording:
+        self.timeline.__enter__()
+        self.timeline.mark(f"kernel {os.uname().release}")
+        if self._virtual:  # when the request came in is not deterministic: start at a time of our own
+            time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
+        set_clock()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self.timeline.__exit__(*failure)
+
+    def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
+        """Take the device away, with nothing mounted on it: what was recorded, with what stat said by path."""
+        log, written = self.device.remove()
+        self.timeline.stop()
+        text = self.timeline.text().encode()
+        runs = self.medium.changed(written)
+        pieces = [log, text, *(self.medium.work.get(*run) for run in runs)]
+        self.medium.put_back(runs)
+        header = {
+            "effective_options": self.effective,
+            "device": [os.major(self.device.device), os.minor(self.device.device)],
+            "before": before,
+            "after": after,
+            "lengths": [len(log), len(text)],
+            "changed": runs,
+        }
+        return header, b"".join(pieces)
+
+
+def status_of(paths: list[str]) -> dict[str, list[int]]:
+    """Path -> inode number, and what :class:`bob.trace.recording.Status` has, for those that are there (lstat only:
+    listing a directory would dirty its atime)."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            status = os.lstat(ROOT + path)
+            found[path] = [status.st_ino, *what_else(status), status.st_nlink]
+    return found
+
+
+def record(
+    base: str,
+    fs: str,
+    options: str,
+    paths: list[str],
+    operations: list[list[Any]],
+    finish: list[list[Any]],
+    natural: bool,
+    phase: float,
+    quiet: float,
+    enough: float,
+    deadline: float,
+    virtual: bool,
+    blob: bytes,
+    completion: str = PROMPT,
+    sync_when_quiet: bool = False,
+    log_bytes: int = LOG_BYTES,
+    timeline_kib: int = TIMELINE_KIB,
+) -> Reply:
+    """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
+
+    The disk completes writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
+
+    Replies with the effective mount options, the device's major and minor, what stat says of ``paths`` before and
+    after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
+    what the device then holds where it is not as the base, in the sectors ``changed``.
+    """
+    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
+        device, mark = recording.device, recording.timeline.mark
+        mount_or_refuse(device.path, fs, options)
+        recording.effective = effective_options()
+        before = status_of(paths)
+        os.sync()
+        device.wait_until_quiet(quiet, enough, deadline)
+        if phase:
+            os.utime(ROOT + CLOCK_FILE)
+            time.sleep(phase)
+        mark("start")
+        perform_all(operations, blob, ROOT, mark)
+        after = status_of(paths)
+        perform_all(finish, b"", ROOT, mark)
+        if natural:
+            device.wait_until_quiet(quiet, enough, deadline)
+            if sync_when_quiet:
+                os.sync()
+                device.wait_until_quiet(quiet, enough, deadline)
+        mark("end")
+        unmount()
+        return recording.reply(before, after)
+
+
+def record_recovery(
+    base: str,
+    fs: str,
+    options: str,
+    check: list[str],
+    virtual: bool,
+    blob: bytes,
+    completion: str = PROMPT,
+    log_bytes: int = LOG_BYTES,
+    timeline_kib: int = TIMELINE_KIB,
+) -> Reply:
+    """Record what a boot does to a copy of ``base``, a disk after a crash: the ``check``, then the mount, which begins
+    with the mark ``start`` and is done at ``end``.
+
+    Replies as :func:`record` does, with no inode numbers.
+    """
+    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
+        recording.timeline.mark("start")
+        if check:
+            run_anyhow(check, recording.device.path)
+        mount_or_refuse(recording.device.path, fs, options)
+        recording.timeline.mark("end")
+        recording.effective = effective_options()
+        unmount()
+        return recording.reply({}, {})

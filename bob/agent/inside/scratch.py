@@ -1,0 +1,196 @@
+"""The device that crash states are mounted from, and what watches it."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
+from bob.agent.inside.images import SECTOR, Runs
+from bob.agent.inside.medium import Medium
+from bob.agent.inside.mounts import KernelLog
+from bob.agent.inside.ram_disk import RamDisk
+from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained, places
+from bob.agent.inside.tracing import Instance, kernel_device, make_probes
+
+NAME = "bob-observe"
+TRACE_KIB = 4096
+U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
+QUEUE = "block_bio_queue"
+AHEAD = "bob/ahead"
+LOOKUP = "bob/lookup"
+JREAD, JREAD_END = "bob/jread", "bob/jread_end"
+JBD2_PROBES = (f"p:{JREAD} jbd2:jread", f"r:{JREAD_END} jbd2:jread")
+PROBES = (
+    f"p:{AHEAD} __bh_read_batch n=$arg1:u32 wait=$arg4:u8 size=+32(+0($arg2)):u32 "
+    + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
+    f"p:{LOOKUP} __find_get_block b=$arg2:u64",
+)
+"""What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
+struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+NO_FILTER = "0"
+ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
+"""Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
+since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
+is no __bh_read_batch.) Then all that is read counts as used."""
+
+MOST_EMPTY_READS = 1000
+"""So often in a row the kernel may give nothing of its trace though there is something."""
+UNDER_WAY_SECONDS = 30.0
+"""So long may requests take that a mount which failed has left behind."""
+POLL_SECONDS = 0.001
+
+
+class Counts(NamedTuple):
+    """How many sectors a device has counted."""
+
+    read: int
+    written: int
+
+
+def counts(stat: Callable[[], bytes]) -> Counts:
+    """What a device has counted, by its file ``stat``, when nothing of it is under way any more.
+
+    An unmount waits for all requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then.
+    """
+    deadline = time.monotonic() + UNDER_WAY_SECONDS
+    while True:
+        fields = stat().split()
+        if fields[IN_FLIGHT] == b"0":
+            return Counts(int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN]))
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{int(fields[IN_FLIGHT])} requests of the scratch device are still under way")
+        time.sleep(POLL_SECONDS)
+
+
+def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
+    """``read``, a read of ``trace_pipe_raw``, again where it gives nothing; ``more`` says whether there are events.
+
+    Nothing is no end: the kernel finds no page, then looks whether the buffer is empty, and an event may have come in
+    between (tracing_buffers_read in kernel/trace/trace.c). Nor is a buffer empty in which there is only what was thrown
+    away (rb_per_cpu_empty in kernel/trace/ring_buffer.c).
+    """
+
+    def read_on() -> bytes:
+        for _ in range(MOST_EMPTY_READS):
+            if page := read():
+                return page
+            if not more():
+                raise BlockingIOError
+            time.sleep(POLL_SECONDS)
+        raise RuntimeError("the kernel's trace cannot be read to its end")
+
+    return read_on
+
+
+class Watched:
+    """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages. ``with`` turns them off again."""
+
+    def __init__(self, name: str, events: dict[str, str]) -> None:
+        self.trace = Instance(name, events, TRACE_KIB)
+
+    def __enter__(self) -> Watched:
+        with ExitStack() as stack:
+            stack.enter_context(self.trace)
+            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
+            pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+
+class Scratch:
+    """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
+    counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
+
+    def __init__(self, over: Medium, reads: bool) -> None:
+        self.medium, self.reads = over, reads
+        self.looking_out: list[int] = []
+        self.put_back: Runs = []
+        with ExitStack() as stack:
+            self.disk: Loop | RamDisk
+            if over.address is None:
+                self.disk = loop = stack.enter_context(Loop(over.work_path, volatile=False))
+                loop.release_holder()
+            else:
+                self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
+            condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
+            # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
+            # write zeroes, for one, has no letter of its own.
+            self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
+            # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
+            self.written = stack.enter_context(Watched(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
+            self.everything: Watched | None = None
+            if reads:
+                events = {f"block/{QUEUE}": self.of_all}
+                if not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
+                    events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
+                    if make_probes(JBD2_PROBES):
+                        events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
+                self.everything = stack.enter_context(Watched(NAME, events))
+            self.layouts = (self.everything or self.written).trace.layouts()
+            self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
+            self.kernel = KernelLog()
+            stack.callback(self.kernel.close)
+            self.resources = stack.pop_all()
+        self.counted = self.count()
+
+    def close(self) -> None:
+        """Take the device away."""
+        self.resources.close()
+
+    def look_out(self, blocks: list[int]) -> None:
+        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, of none if these
+        are the wrong way round; of all lookups, if there are no ``blocks``.
+
+        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
+        """
+        if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
+            condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
+            self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
+            self.looking_out = blocks
+
+    def trace_reads(self, traced: bool) -> None:
+        """Have the trace tell of reads, where it can; a checker reads more than there is room for."""
+        if self.everything is not None:
+            condition = self.of_all if traced else self.of_writes
+            self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
+
+    def accessed(self) -> tuple[bytes, int, Runs]:
+        """What was done to the device since the last call: the pages of all that was traced (none where reads are not),
+        how many sectors were read by the device's own count, and what was written: as many sectors as the device has
+        counted."""
+        read, written = self.counted
+        self.counted = self.count()  # first: it waits for what is under way
+        trace = b"" if self.everything is None else drained(self.everything.pipe)
+        runs = self._runs(drained(self.written.pipe))
+        if sum([count for _sector, count in runs]) != self.counted[1] - written:
+            raise RuntimeError("the trace of what recovery wrote is not complete")
+        return trace, self.counted[0] - read, runs
+
+    def _runs(self, writes: bytes) -> Runs:
+        """The sectors of these bios."""
+        fields = self.layouts[QUEUE]["fields"]
+        sector, sectors = fields["sector"][0], fields["nr_sector"][0]
+        return [
+            (U64.unpack_from(writes, place + sector)[0], U32.unpack_from(writes, place + sectors)[0])
+            for place in places(writes)
+        ]
+
+    def came_back(self) -> bool:
+        """Whether the image is its base again, byte for byte where it was written and now and then everywhere
+        (:meth:`Medium.changed`), and no event was lost."""
+        written, self.put_back = self.put_back, []
+        traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
+        return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
+
+    def count(self) -> Counts:
+        """How many sectors were read and written, as the device itself has counted, with nothing under way."""
+        return counts(lambda: os.pread(self.stat, 4096, 0))

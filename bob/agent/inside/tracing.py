@@ -1,0 +1,115 @@
+"""The kernel's block tracepoints, through a tracefs instance of bob's own.
+
+The guest has one CPU, so the order of lines in the buffer is the order of events.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import Any
+
+from bob.agent.inside.devices import read_text, write_text
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.ring_buffer import layout
+
+TRACING = "/sys/kernel/tracing"
+
+
+def kernel_device(device: int) -> int:
+    """``st_rdev`` as the kernel's filters count it (MAJOR << 20 | MINOR, include/linux/kdev_t.h)."""
+    return os.major(device) << 20 | os.minor(device)
+
+
+class Instance:
+    """One trace buffer of ``kib`` KiB with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again."""
+
+    def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
+        self.path = f"{TRACING}/instances/{name}"
+        self.events = events
+        if not os.path.isdir(f"{TRACING}/events"):
+            raise Refused("tracefs is not mounted at /sys/kernel/tracing in the guest")
+        os.makedirs(self.path, exist_ok=True)
+        self.write("tracing_on", "0")
+        self.write("trace_clock", "mono")
+        # Of a new instance's buffer the kernel says, for example, "7 (expanded: 1408)".
+        if re.split(r"\D", read_text(f"{self.path}/buffer_size_kb").strip())[0] != str(kib):
+            self.write("buffer_size_kb", str(kib))
+        self._marker = os.open(f"{self.path}/trace_marker", os.O_WRONLY)
+
+    def write(self, file: str, text: str) -> None:
+        write_text(f"{self.path}/{file}", text)
+
+    def __enter__(self) -> Instance:
+        self.write("trace", "")
+        for event, condition in self.events.items():
+            self.write(f"events/{event}/filter", condition)
+            self.write(f"events/{event}/enable", "1")
+        self.write("tracing_on", "1")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._marker)
+        self.stop()
+
+    def stop(self) -> None:
+        """Record no more events; what was recorded stays readable."""
+        self.write("tracing_on", "0")
+        for event in self.events:
+            self.write(f"events/{event}/enable", "0")
+
+    def layouts(self) -> dict[str, Any]:
+        """Of each event, by its NAME, how it lies in the buffer (:func:`bob.agent.inside.ring_buffer.layout`)."""
+        formats = {event: read_text(f"{self.path}/events/{event}/format") for event in self.events}
+        return {os.path.basename(event): layout(text) for event, text in formats.items()}
+
+    def mark(self, text: str) -> None:
+        """Put ``bob: TEXT`` into the buffer at this moment."""
+        os.write(self._marker, f"bob: {text}".encode())
+
+    def text(self) -> str:
+        """The whole buffer as text; refused when the buffer was too small for the events."""
+        if self.lost():
+            raise Refused("the guest's trace buffer overflowed: events are lost")
+        return read_text(f"{self.path}/trace")
+
+    def lost(self) -> int:
+        """How many events were overwritten, or found no place."""
+        return self._total("overrun", "commit overrun", "dropped events")
+
+    def has_more(self) -> bool:
+        """Whether there are events that were not read yet."""
+        return self._total("entries") > 0
+
+    def _total(self, *what: str) -> int:
+        """The sum of these statistics of the buffer."""
+        processors = f"{self.path}/per_cpu"
+        statistics = "".join(read_text(f"{processors}/{name}/stats") for name in os.listdir(processors))
+        return sum(int(n) for n in re.findall(rf"^(?:{'|'.join(what)}): (\d+)", statistics, re.M))
+
+
+def make_probes(probes: tuple[str, ...]) -> bool:
+    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), unless they are there; False where the
+    kernel has no such functions, or no such events."""
+    try:
+        for probe in probes:
+            name = probe.partition(" ")[0].partition(":")[2]
+            if not os.path.isdir(f"{TRACING}/events/{name}"):
+                # By os.open: what Python opens to append it seeks in, and this file does not let anybody.
+                fd = os.open(f"{TRACING}/kprobe_events", os.O_WRONLY | os.O_APPEND)
+                try:
+                    os.write(fd, probe.encode())
+                finally:
+                    os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def clear_instances() -> None:
+    """Remove the trace buffers of an agent before this one."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(f"{TRACING}/instances"):
+            if name.startswith("bob-"):
+                os.rmdir(f"{TRACING}/instances/{name}")

@@ -1,0 +1,71 @@
+"""Where a row of a finer matrix stands in a grid: what is down, and what is across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bob.catalogue.durability import What
+from bob.catalogue.units import Unit
+from bob.claim.property.calls import Call
+from bob.workload.kinds import ChangeKind, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A grid: its name, what it asks, and the names of its rows and columns in their order.
+
+    ``asks`` speaks of what is down first, and of what is across after that.
+    """
+
+    name: str
+    asks: str
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row stands: ``layout`` is the grid."""
+
+    layout: Layout
+    down: str
+    across: str
+
+
+def _layout(name: str, asks: str, down: type[StrEnum], across: type[StrEnum]) -> Layout:
+    return Layout(name, asks, tuple(map(str, down)), tuple(map(str, across)))
+
+
+_PAIRS = {
+    relation: _layout(
+        f"ordering, {words}",
+        "is the kind of change on the left persisted before a later one of the kind above?",
+        ChangeKind,
+        ChangeKind,
+    )
+    for relation, words in {
+        Relation.SAME_FILE: "on the same file",
+        Relation.SAME_DIRECTORY: "in the same directory",
+        Relation.OTHER_DIRECTORY: "in another directory",
+    }.items()
+}
+_DURABILITY = _layout("durability", "when the call on the left has returned, is what stands above durable?", Call, What)
+_UNITS = _layout("units", "is the kind of change on the left whole, up to the unit above?", ChangeKind, Unit)
+
+
+def place_of(name: str) -> Place | None:
+    """Where the row of this name stands; None for one that is in no grid, such as those of Table 1."""
+    one, _dot, other = name.partition(".")
+    first, _then, later = one.partition("-then-")
+    if other in _PAIRS:
+        layout, down, across = _PAIRS[Relation(other)], first, later
+    else:
+        layout, down, across = (_DURABILITY if one in _DURABILITY.down else _UNITS), one, other
+    return Place(layout, down, across) if down in layout.down and across in layout.across else None
+
+
+def is_in_grid(names: Sequence[str]) -> bool:
+    """Whether some of these rows stand in a grid."""
+    return any(place_of(name) for name in names)

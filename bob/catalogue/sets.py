@@ -1,0 +1,68 @@
+"""The sets of rows, and the probes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from itertools import groupby
+
+from bob.catalogue import durability, pairs, units
+from bob.catalogue.probe_files import Probe, load_workloads, named, shipped_probes
+from bob.claim.property.rules import Property, questions
+from bob.resources import shipped
+from bob.workload.history import simulate
+from bob.workload.operations import Workload
+
+
+class Rows(StrEnum):
+    """The rows of a matrix."""
+
+    TABLE1 = "table1"
+    PAIRS = "pairs"
+    DURABILITY = "durability"
+    UNITS = "units"
+
+
+_PROPERTIES: Mapping[Rows, Callable[[], Iterator[Property]]] = {
+    Rows.PAIRS: pairs.properties,
+    Rows.DURABILITY: durability.properties,
+    Rows.UNITS: units.properties,
+}
+
+
+@cache
+def probes_of(rows: Rows) -> tuple[Probe, ...]:
+    """The probes of a set, in the order of its table: each property that some workload asks for."""
+    if rows is Rows.TABLE1:
+        return shipped_probes()
+    properties = tuple(_PROPERTIES[rows]())
+    asking: dict[str, list[Workload]] = {prop.name: [] for prop in properties}
+    for _done, alike in groupby(_workloads(rows), key=_what_is_done):
+        several = tuple(alike)
+        history = simulate(several[0])[0]
+        for prop in properties:
+            if questions(prop, history):
+                asking[prop.name] += several
+    asked = [prop for prop in properties if asking[prop.name]]
+    return tuple(Probe(row, prop, tuple(asking[prop.name])) for row, prop in enumerate(asked, start=1))
+
+
+def _workloads(rows: Rows) -> tuple[Workload, ...]:
+    own = load_workloads(shipped("probes") / "rows" / f"{rows.value}.toml")
+    if rows is not Rows.UNITS:
+        return own
+    atomic = (probe for probe in shipped_probes() if probe.property.family == units.FAMILY)
+    return (*(workload for probe in atomic for workload in probe.workloads), *own)
+
+
+def _what_is_done(workload: Workload) -> object:
+    """What a workload does before it finishes, which is all that it can be asked about."""
+    return workload.setup, workload.operations, workload.at
+
+
+def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: Rows = Rows.TABLE1) -> tuple[Probe, ...]:
+    """The shipped probes of these names among ``rows``, then ``own``; all of ``rows`` where neither names nor own are
+    given."""
+    chosen = named(probes_of(rows), names) if names or not own else ()
+    return (*chosen, *sorted(own, key=lambda probe: probe.row))

@@ -1,0 +1,12 @@
+"""Everything that starts guests: the only room, beside the command line, that knows how they are had.
+
+agents         a guest with bob's agent in it
+tasks          what is to be done, and what came of it; pipeline: guests side by side do it
+prober         a probe from end to end; matrix: a set of configurations, one after the other
+trial          a quick question from end to end
+recoveries     crashes during recovery
+replay         a witness shown again; export: its log, for xfstests' replay-log
+shrinker       makes a witness smaller; shrink: witnesses in files
+witness_image  which guest image a witness needs
+breaking       what to do where bob itself breaks at one workload
+"""

@@ -1,0 +1,118 @@
+"""Gives the writes of a witness's workload away: as a log, to be stepped through with xfstests' ``replay-log``.
+
+A witness has the base and the crash state, but not all that the disk was sent. So its workload is recorded again, on
+its own base. In virtual time the same writes come in the same order nearly always, with other time stamps in them;
+where the crash state of the witness is one of this recording, its moment is marked in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bob.agent.client import Agent
+from bob.crash.case import Case
+from bob.crash.state import check_state
+from bob.errors import MalformedError, UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.progress import Progress
+from bob.record.base import drop_base, put_base
+from bob.record.recorder import record
+from bob.run.agents import agent_in
+from bob.run.witness_image import by_image
+from bob.story.timeline import alike
+from bob.trace.differences import by_sector
+from bob.trace.replay_log import CRASH, Step, steps
+from bob.witness.document import Witness, read, told
+
+ATTEMPTS = 5
+"""So often is the workload recorded at most, for a recording that has the crash of the witness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Where the crash is in a log: the ``entry`` that is its mark, from 0.
+
+    Of the writes before that its state lacks those of the entries ``lost``, and has only a part of those of ``torn``.
+    The state is what the first ``prefix`` entries make; None: no stretch of the log does. So many sectors of it are
+    ``other`` than in the witness, as time stamps are.
+    """
+
+    entry: int
+    lost: tuple[int, ...]
+    torn: tuple[int, ...]
+    other: int
+    prefix: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The log of a ``witness``'s workload, and where its crash is; None: the recording came out otherwise this time."""
+
+    witness: Witness
+    steps: tuple[Step, ...]
+    crash: Crash | None
+
+
+def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> Exported:
+    """Record the workload of the witness in ``path`` again, for its log.
+
+    Raises, before anything is started, MalformedError for what is no witness, and UsageError for the witness of a crash
+    during recovery, and where the image's kernel is not the witness's, unless ``any_kernel`` will do; RecordingError
+    where the recording is refused.
+    """
+    found = read(path)
+    if (refusal := found.claim.no_export) is not None:
+        raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
+    [(built, _witnesses)] = by_image([(path, found)], image, progress, any_kernel=any_kernel)
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.VIRTUAL) as agent:
+        for number in range(ATTEMPTS):
+            progress.step("recording the workload again" + " and again" * bool(number))
+            done = exported(found, record_again(agent, found))
+            if done.crash is not None:
+                break
+    return done
+
+
+def record_again(agent: Agent, witness: Witness) -> Case:
+    """Record the workload of ``witness`` on its own base, in virtual time, and check it."""
+    drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
+    put_base(agent, witness.base)
+    made, completion = witness.configuration, witness.model.completion
+    recording = record(agent, made, witness.base, witness.workload, virtual=True, completion=completion)
+    return Case.of(witness.workload, witness.base, recording, witness.model)
+
+
+def exported(witness: Witness, case: Case) -> Exported:
+    """The log of ``case``, with the crash of ``witness`` in it if it is there."""
+    plan, state = case.plan, witness.state
+    if not _has(case, witness):
+        return Exported(witness, steps(plan.trace), None)
+    point = plan.points[state.point]
+    log = steps(plan.trace, point.time)
+    entry = next(number for number, step in enumerate(log) if step.entry.mark == CRASH)
+    part = {index for index, _units in state.torn}
+    gone = {*point.pending} - {*state.kept} - part
+    lost = tuple(number for number, step in enumerate(log) if step.write in gone)
+    first = min(lost, default=entry)
+    after = {step.write for step in log[first:entry]} - {None}
+    here, there = by_sector(plan.runs(state)), by_sector(witness.runs)
+    crash = Crash(
+        entry=entry,
+        lost=lost,
+        torn=tuple(number for number, step in enumerate(log) if step.write in part),
+        other=sum(here.get(sector) != there.get(sector) for sector in here.keys() | there.keys()),
+        prefix=first if after <= gone and not part else None,
+    )
+    return Exported(witness, log, crash)
+
+
+def _has(case: Case, witness: Witness) -> bool:
+    """Whether the crash state of ``witness`` is one of ``case``, and came about in the same way."""
+    try:
+        check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
+    except MalformedError:
+        return False
+    line = told(witness.configuration.fs.driver, case, witness.state, witness.timeline.causes)
+    return alike(line, witness.timeline)

@@ -1,0 +1,354 @@
+"""A probe from end to end: record -> enumerate -> observe -> judge -> report, each phase kept before the next."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import bob
+from bob.catalogue.sets import Rows, probes_of
+from bob.claim.property.rules import questions
+from bob.errors import StoreError, UsageError
+from bob.guest.capacity import check_jobs, guests_that_fit
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock, GuestSpec
+from bob.image import Image, check_file_system, check_kernel, check_name, ensure
+from bob.judge.again import add_kept
+from bob.judge.column import Column
+from bob.judge.recoveries import add_recoveries
+from bob.memory import give_back_now
+from bob.progress import Progress
+from bob.report.counts import plural
+from bob.request import Host, ProbeRequest, request_of, request_to_json
+from bob.result import (
+    ConfigurationResult,
+    Environment,
+    PropertyResult,
+    Result,
+    Run,
+    States,
+    Verdict,
+    from_json,
+    to_json,
+)
+from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
+from bob.run.recoveries import Recoveries
+from bob.run.tasks import Explored, Task
+from bob.store.lock import writing
+from bob.store.matrix_directory import MatrixDirectory
+from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
+from bob.workload.history import simulate
+from bob.workload.lacking import without
+from bob.workload.operations import Workload
+
+RUNS = Path("bob-runs")
+
+
+def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+    """Probe ``request.configuration``; the result, and the run directory that holds everything behind it.
+
+    The run directory is ``out``, or a new one below ./bob-runs. Raises UsageError before anything is started for what
+    cannot be asked, such as a file system that the image's kernel does not have, and in the machine's own words when
+    mkfs or the kernel refuse the configuration.
+    """
+    request.check()
+    check_jobs(request.host.jobs)
+    image = ensure(request.image, progress.step)
+    check_kernel(image)
+    if refusal := _refusal(image, request):
+        raise refusal
+    identity = new_identity()
+    path = out if out is not None else RUNS / identity
+    was_there = path.exists()
+    run = start(request, path, identity)
+    progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
+    with writing([path]):
+        try:
+            return _probe_one(run, request, progress)
+        except UsageError:  # a typing error in a mount option, say: the corrected command has the same --out
+            if not run.workloads():
+                run.discard()
+            raise
+        finally:
+            if not was_there and not (path / "run.json").exists():
+                rmtree(path)
+
+
+def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
+    """Go on with the probe in the run directory ``path``, which was stopped or lost something; what is finished is not
+    done again.
+
+    Raises StoreError for what is no run directory, or is being written.
+    """
+    if MatrixDirectory.is_one(path):
+        raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
+    run = RunDirectory(path)
+    check_jobs(host.jobs)
+    with writing([path]):
+        return _probe_one(run, request_of(run, host), progress)
+
+
+def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
+    with prober([(run, request)], progress) as machine:
+        return machine.result(0), run.path
+
+
+def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
+    """A new run directory for ``request``, with everything in it that is known before a guest runs."""
+    check_name(request.image)
+    workloads = asked_workloads(request)
+    about = {
+        "id": identity,
+        "started": now(),
+        "bob": bob.__version__,
+        "request": request_to_json(request),
+        "workloads": [workload_to_json(workload) for workload in workloads],
+    }
+    return RunDirectory.create(path, about)
+
+
+def asked_workloads(request: ProbeRequest) -> list[Workload]:
+    """What is recorded for ``request``: all that its own probes bring, and of the set of rows all that ask for one of
+    the properties; whichever probe brings them, as otherwise a property that is asked alone would be judged on less."""
+    lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
+    shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
+    brought = (workload for probe in request.probes for workload in probe.workloads)
+    return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
+
+
+@cache  # the columns of a matrix ask the same
+def _asking(rows: Rows, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
+    """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
+    operations."""
+    probes = probes_of(rows)
+    properties = [probe.property for probe in probes if probe.property.name in names]
+    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
+    if len(properties) == len(probes):
+        return tuple(every)
+    histories = ((workload, simulate(workload)[0]) for workload in every)
+    asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
+    # Those of the properties' own probes first: of witnesses that are alike the first is kept.
+    own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
+    return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
+
+
+def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
+    """``workloads``, as they are where a file system ``lacks`` operations."""
+    without_these = (without(workload, lacks) for workload in workloads)
+    return (workload for workload in without_these if workload is not None)
+
+
+def _named(request: ProbeRequest) -> str:
+    """The properties that are asked for, in a word or two."""
+    names = [probe.property.name for probe in request.asked]
+    return names[0] if len(names) == 1 else f"{len(names)} properties"
+
+
+def unfinished(run: RunDirectory) -> int:
+    """How many workloads of a run are still to be done: none of one that is finished, or was skipped."""
+    planned = map(workload_from_json, [] if run.is_finished() else run.about()["workloads"])
+    return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
+
+
+class Prober:
+    """What is being probed, on one machine; ask for the results in their order."""
+
+    def __init__(
+        self,
+        columns: Sequence[tuple[RunDirectory, ProbeRequest]],
+        environments: Sequence[Environment],
+        refusals: Sequence[UsageError | None],
+        pipeline: Pipeline,
+        progress: Progress,
+        crash_recoveries: Callable[[RunDirectory, ProbeRequest, Sequence[Workload]], None],
+    ) -> None:
+        self._crash_recoveries = crash_recoveries
+        self._columns = columns
+        self._environments = environments
+        self._refusals = refusals
+        self._pipeline = pipeline
+        self._progress = progress
+        # Those of which nothing was done before begin when their turn comes.
+        self._fresh = [not run.workloads() for run, _request in columns]
+
+    def result(self, place: int) -> Result:
+        """The result of the column at ``place``, kept in its run directory.
+
+        Raises UsageError when the image has not got the file system, and in the machine's own words when mkfs or the
+        kernel refuse the configuration.
+        """
+        run, request = self._columns[place]
+        about, environment = run.about(), self._environments[place]
+        if run.is_finished():
+            return from_json(run.result())
+        if refusal := self._refusals[place]:
+            raise refusal
+        if self._fresh[place]:
+            run.note(started=now())
+        properties = [probe.property for probe in request.asked]
+        column = Column(
+            request.configuration, request.model, properties, asdict(environment), run.save_witness, self._broke(run)
+        )
+        workloads = [workload_from_json(one) for one in about["workloads"]]
+        for number, workload in enumerate(workloads):
+            if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
+                give_back_now()
+        if request.recovery_crashes:
+            self._crash_recoveries(run, request, workloads)
+            add_recoveries(column, run, workloads, request.model)
+        cells = column.cells()
+        for cell in cells:
+            self._progress.judged(cell)
+        return self._keep(place, column.result(cells))
+
+    def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
+        """Add workload ``number`` to ``column`` when it is done; how long its log is that was just recorded (bytes)."""
+        run, request = self._columns[place]
+        if (item := self._pipeline.result(place, number)) is None:
+            add_kept(column, run, number, workload, request.model)
+        elif isinstance(item, Explored):
+            column.add(item.recorded.case, item.observed)
+            return len(item.recorded.case.recording.log)
+        else:
+            column.refuse(item.workload, item.reason)
+        return 0
+
+    def _broke(self, run: RunDirectory) -> Callable[[Workload, str], None]:
+        """What is done where judging broke at a workload of ``run``, with the traceback."""
+
+        def kept(workload: Workload, trace: str) -> None:
+            path = run.save_traceback(workload, trace)
+            self._progress.step(f"unknown: {workload.title}: bob's own judgement broke ({path})")
+
+        return kept
+
+    def skipped(self, place: int, reason: str) -> Result:
+        """The result of a column that could not be tested, kept like any other."""
+        _run, request = self._columns[place]
+        made = request.configuration
+        properties = [probe.property for probe in request.asked]
+        cells = [
+            PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
+            for one in properties
+        ]
+        column = ConfigurationResult(
+            name=made.name,
+            fs=made.fs.name,
+            mkfs_options=made.mkfs_options,
+            mount_options=made.mount_options,
+            effective_mount_options="",
+            properties=tuple(cells),
+            mkfs_version=self._environments[place].mkfs_version,
+        )
+        self._columns[place][0].note(skipped=reason)
+        return self._keep(place, column)
+
+    def _keep(self, place: int, column: ConfigurationResult) -> Result:
+        run, request = self._columns[place]
+        about, finished = run.about(), now()
+        result = Result(
+            run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
+            environment=self._environments[place],
+            **request.model.to_json(),
+            configurations=(column,),
+        )
+        run.save_result(to_json(result))
+        run.note(finished=finished)
+        if losses := run.losses():
+            self._progress.step(f"{plural(losses, 'workload')} of {column.name} lost on the way: --resume tries again")
+        return result
+
+
+@contextmanager
+def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress) -> Iterator[Prober]:
+    """Probes what is left to do of ``columns``, all with the image and on the host of the first, while it is open.
+
+    Raises StoreError where a run was begun on another machine or image, UsageError for a kernel that cannot do it.
+    """
+    first = columns[0][1]
+    image = ensure(first.image, progress.step)
+    check_kernel(image)
+    refusals = [_refusal(image, request) for _run, request in columns]
+    with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
+        environments = [environment_of(hypervisor, image, request) for _run, request in columns]
+        for (run, _request), environment in zip(columns, environments, strict=True):
+            if run.about().get("environment", asdict(environment)) != asdict(environment):
+                raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
+        tasks = [
+            _begun(run, request, asdict(one), refused=refusal is not None)
+            for (run, request), one, refusal in zip(columns, environments, refusals, strict=True)
+        ]
+        left = [unfinished(run) for run, _request in columns]
+        states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
+        progress.planned(sum(left), states)
+        pipeline = Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit())
+
+        def crash_recoveries(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> None:
+            Recoveries(hypervisor, image, run, request, progress).crash(workloads)
+
+        machine = Prober(columns, environments, refusals, pipeline, progress, crash_recoveries)
+        with pipeline:
+            yield machine
+
+
+def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
+    """Why ``image`` cannot do what is requested, if it cannot."""
+    fs = request.configuration.fs
+    try:
+        check_file_system(image, fs.module, fs.package)
+    except UsageError as refusal:
+        return refusal
+    return None
+
+
+def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any], *, refused: bool) -> Task:
+    run.note(environment=environment)
+    about = run.about()
+    workloads = tuple(map(workload_from_json, [] if refused or run.is_finished() else about["workloads"]))
+    return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
+
+
+def environment_of(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:
+    """What ``request`` is measured on."""
+    accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator
+    package = request.configuration.fs.package
+    return Environment(
+        kernel=image.kernel_release,
+        image=f"{image.name} ({image.key})",
+        accelerator=accelerator.value,
+        clock=Clock.VIRTUAL.value,
+        qemu=hypervisor.versions.qemu,
+        libvirt=hypervisor.versions.libvirt,
+        mkfs_version=f"{package} {image.tools.get(package, '(unknown version)')}",
+    )
+
+
+def distinct(workloads: Iterable[Workload]) -> list[Workload]:
+    """``workloads`` without those that are the same but for their names, in order."""
+    seen: dict[object, Workload] = {}
+    for workload in workloads:
+        seen.setdefault(recorded_as(workload), workload)
+    return list(seen.values())
+
+
+def recorded_as(workload: Workload) -> object:
+    """All of a workload that its recording depends on, which is all but its names."""
+    finish = workload.finish
+    return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at
+
+
+def now() -> str:
+    """The time, ISO 8601, UTC."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def new_identity() -> str:
+    """A name for a new run that no other has."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"

@@ -1,0 +1,111 @@
+"""Shows a violation again from its witness alone: builds the crash state, mounts it, and judges what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from bob.agent.client import Agent
+from bob.crash.image import Run
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image
+from bob.observe.observation import Observation
+from bob.observe.observed import Words
+from bob.observe.session import Session
+from bob.progress import Progress
+from bob.record.base import drop_base
+from bob.run.agents import agent_in
+from bob.run.witness_image import by_image
+from bob.trace.model import SECTOR_BYTES
+from bob.witness.document import Witness, files_in, read
+from bob.workload.pattern import describe
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How often a witness showed its violation on ``kernel``: ``confirmed`` of ``times``; and what was found, a line
+    each."""
+
+    witness: str
+    kernel: str
+    confirmed: int
+    times: int
+    observation_lines: tuple[str, ...]
+    evidence: str
+
+
+def replay(
+    paths: Sequence[Path],
+    *,
+    image: str | None,
+    any_kernel: bool = False,
+    connect: str | None,
+    times: int,
+    progress: Progress,
+) -> Iterator[Replayed]:
+    """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
+
+    A path may be a run directory: all witnesses in it. One guest serves for all of one image. Raises, before anything
+    is started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
+    ``any_kernel`` will do, and StoreError for a directory without witnesses.
+    """
+    witnesses = [(path, read(path)) for path in files_in(paths)]
+    groups = by_image(witnesses, image, progress, any_kernel=any_kernel)
+    return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)
+
+
+def _replayed(
+    witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, times: int, progress: Progress
+) -> Iterator[Replayed]:
+    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.REAL) as agent:
+        for path, witness in witnesses:
+            yield _replay(agent, image.kernel_release, path, witness, times)
+
+
+def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:
+    payload = b"".join(data for _sector, data in witness.runs)
+    delta, position = [], 0
+    for sector, data in witness.runs:
+        count = len(data) // SECTOR_BYTES
+        delta.append((sector, position, count))
+        position += count
+    drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
+    session = Session(agent, witness.configuration, witness.base, [], payload)
+    # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
+    views = [_View(session, delta, payload) for _ in range(times)]
+    shown = [witness.claim.broken(view, witness.context) for view in views]
+    confirmed = sum(evidence is not None for evidence in shown)
+    evidence = next((found for found in shown if found is not None), "the violation does not show")
+    return Replayed(str(path), kernel, confirmed, times, lines(views[0].observation), evidence)
+
+
+class _View:
+    """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
+
+    def __init__(self, session: Session, delta: Sequence[Run], payload: bytes) -> None:
+        self._session, self._delta, self._payload = session, delta, payload
+        [self._mounted] = session.mount([delta], payload)
+        self.observation = session.findings.observation(self._mounted.outcome)
+
+    def complaints(self) -> Sequence[Words]:
+        of_the_mount = [] if self._mounted.complaint is None else [self._mounted.complaint]
+        return [*of_the_mount, *self._session.examine([self._delta], self._payload)[0]]
+
+    def undisturbed(self) -> Observation:
+        return self._session.findings.observation(self._session.observe([[]], self._payload)[0])
+
+
+def lines(observation: Observation) -> tuple[str, ...]:
+    """An observation as people read it: the summary, then a line for each name."""
+    found = [observation.summary]
+    for name, node in sorted((observation.tree or {}).items()):
+        if node.fault:
+            found.append(f"{name}: {node.kind}, {node.fault}")
+        elif node.kind == "file":
+            found.append(f"{name}: file, {node.size:,} B: {describe(node.content)}")
+        else:
+            found.append(f"{name}: {node.kind}" + (f" -> {node.target}" if node.target else ""))
+    return tuple(found)

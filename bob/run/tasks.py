@@ -1,0 +1,110 @@
+"""What the pipeline works on: the workloads of configurations, and what comes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bob.crash.case import Case
+from bob.crash.device import DeviceModel
+from bob.errors import UsageError
+from bob.observe.observed import Observed
+from bob.observe.sights import Sights
+from bob.store.run_directory import RunDirectory
+from bob.subject import Configuration
+from bob.trace.base import Base
+from bob.workload.operations import Operation, Workload
+
+HELD_BYTES = 8 * 1024 * 1024
+"""Recordings with so much log wait in memory to be observed, at most, and as many to be judged; others are read back
+from the run directory, which takes 10 to 50 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A configuration's workloads, in the order of its run directory.
+
+    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
+    the disks that were mounted for it."""
+
+    configuration: Configuration
+    model: DeviceModel
+    budget: int
+    seed: int
+    audit: float
+    run: RunDirectory
+    workloads: tuple[Workload, ...]
+    sights: Sights = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recording that passed its check; ``number`` is its workload's in the run."""
+
+    task: Task
+    number: int
+    folder: Path
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A workload of which nothing is known, as it could not be recorded or observed, and why."""
+
+    workload: Workload
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """A recording with what was seen of its crash states."""
+
+    recorded: Recorded
+    observed: Observed
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot.
+
+    ``lost`` are the workloads whose guest was lost while it recorded; ``is_unstarted`` says that one was lost before.
+    """
+
+    task: Task
+    left: dict[int, Workload]
+    results: dict[int, Explored | Refused | None] = field(default_factory=dict)
+    bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
+    refusal: UsageError | None = None
+    lost: set[int] = field(default_factory=set)
+    is_unstarted: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A recording that is to be observed: ``recorded``, or in the run directory. ``loss`` says how the guest was lost
+    that tried before."""
+
+    work: Work
+    number: int
+    recorded: Recorded | None
+    loss: str | None = None
+
+
+def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
+    """Whether a recording may wait in memory beside ``others``, which do."""
+    return sum(len(one.case.recording.log) for one in (recorded, *others)) <= HELD_BYTES
+
+
+def read_back(task: Task, number: int) -> Recorded:
+    """A recording that the run directory has."""
+    folder = task.run.folder(number, task.workloads[number])
+    return Recorded(task, number, folder, task.run.case(folder, task.model))
+
+
+def left_of(task: Task) -> dict[int, Workload]:
+    """What is to be done of a task, by its number in the run."""
+    numbered = enumerate(task.workloads)
+    return {
+        number: workload for number, workload in numbered if not task.run.is_done(task.run.folder(number, workload))
+    }

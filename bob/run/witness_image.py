@@ -1,0 +1,45 @@
+"""The guest images for witnesses: what they show, they show on the kernel that they were found on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bob.errors import UsageError
+from bob.image import Image, ensure, image_names
+from bob.progress import Progress
+from bob.request import DEFAULT_IMAGE
+from bob.witness.document import Witness
+
+Found = tuple[Path, Witness]
+"""A witness and the file that it is in."""
+
+
+def by_image(
+    witnesses: Sequence[Found], name: str | None, progress: Progress, *, any_kernel: bool | None = None
+) -> list[tuple[Image, list[Found]]]:
+    """The image ``name`` with all of ``witnesses``; without a name, the images that they were found with, each with its
+    own. Images are built if they have to be.
+
+    Raises UsageError where the kernel of an image is not that of a witness, unless ``any_kernel`` will do; None says
+    that there is no such option.
+    """
+    groups: dict[str, list[Found]] = {}
+    for found in witnesses:
+        groups.setdefault(name or _named(found[1]), []).append(found)
+    images = [(ensure(each, progress.step), group) for each, group in groups.items()]
+    for image, group in images:
+        for path, witness in group:
+            if image.kernel_release != witness.kernel and not any_kernel:
+                hint = "name an image with that kernel by --image"
+                raise UsageError(
+                    f"the witness {path.name} is of kernel {witness.kernel}, the image has {image.kernel_release}",
+                    hint=hint if any_kernel is None else f"{hint}, or try it on this one with --any-kernel",
+                )
+    return images
+
+
+def _named(witness: Witness) -> str:
+    """The name of the image that ``witness`` was found with; the default one if there is none of that name here."""
+    name = witness.environment.get("image", "").partition(" ")[0]
+    return name if name in image_names() else DEFAULT_IMAGE

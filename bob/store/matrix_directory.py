@@ -1,0 +1,105 @@
+"""The run directory of a matrix: run.json, result.json, and one run directory for each configuration.
+
+::
+
+    RUN/run.json            the set's name, and the folders of its columns
+    RUN/result.json         bob.result/1, all columns that are done
+    RUN/ext4-ordered/       a run directory like that of a probe (bob/store/run_directory.py)
+
+So a matrix that was stopped goes on where it was, and a column is shown, judged and replayed like any probe.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bob.errors import StoreError
+from bob.result import ConfigurationResult, Result, Run, to_json
+from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
+
+
+class MatrixDirectory:
+    """The run directory of a matrix; made by :meth:`create`, opened again by the constructor."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not self.is_one(path):
+            raise StoreError(f"{path} is no run of a matrix", hint="bob matrix makes one")
+        self.about: Mapping[str, Any] = read_document(path / "run.json")
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Whether ``path`` is a matrix's run directory, not a probe's."""
+        return (path / "run.json").is_file() and "columns" in read_document(path / "run.json")
+
+    @classmethod
+    def create(cls, path: Path, about: Mapping[str, Any], names: Sequence[str]) -> MatrixDirectory:
+        """Make the directory ``path`` for columns of these names; StoreError if it holds something already."""
+        folders = [_slug(name) for name in names]
+        if len(set(folders)) < len(folders):
+            folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
+        with empty_folder(path):
+            write_whole(path / "run.json", json.dumps({**about, "columns": folders}, indent=1).encode())
+        return cls(path)
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the columns, in the order of the table."""
+        return [self.path / name for name in self.about["columns"]]
+
+    @property
+    def written(self) -> list[Path]:
+        """All directories that who goes on with the matrix writes."""
+        return [self.path, *self.folders]
+
+    def columns(self) -> list[RunDirectory]:
+        """The columns' run directories, in the order of the table."""
+        return [RunDirectory(folder) for folder in self.folders]
+
+    def save_result(self, results: Sequence[tuple[Path, Result]]) -> Result:
+        """Keep and return the results of columns (by their folders) as one. It is finished when all of them are."""
+        times = [result.run.finished for _folder, result in results]
+        finished = max(times) if len(times) == len(self.folders) and all(times) else ""
+        columns = [_within(folder.name, result.configurations[0]) for folder, result in results]
+        first = results[0][1]
+        tools = dict.fromkeys(result.environment.mkfs_version for _folder, result in results)
+        combined = replace(
+            first,
+            run=Run(
+                self.about["id"],
+                self.about["started"],
+                finished,
+                self.about["bob"],
+                first.run.seed,
+                first.run.budget,
+            ),
+            environment=replace(first.environment, mkfs_version=", ".join(tools)),
+            configurations=tuple(columns),
+        )
+        write_whole(self.path / "result.json", json.dumps(to_json(combined), indent=1).encode())
+        return combined
+
+
+def _within(folder: str, column: ConfigurationResult) -> ConfigurationResult:
+    """A column whose witnesses are found from the matrix's directory."""
+    cells = tuple(
+        replace(cell, witness=f"{folder}/{cell.witness}") if cell.witness else cell for cell in column.properties
+    )
+    unmountable = column.unmountable
+    if unmountable.witness:
+        unmountable = replace(unmountable, witness=f"{folder}/{unmountable.witness}")
+    troubles = tuple(
+        replace(trouble, witness=f"{folder}/{trouble.witness}") if trouble.witness else trouble
+        for trouble in column.troubles
+    )
+    return replace(column, properties=cells, unmountable=unmountable, troubles=troubles)
+
+
+def _slug(name: str) -> str:
+    """A configuration's name as a folder's."""
+    return re.sub(r"[^A-Za-z0-9.,=^_-]+", "-", name).strip("-.")[:60] or "column"

@@ -1,0 +1,22 @@
+"""File systems, configurations of them, and named sets of configurations: the declarations that everything else asks.
+
+A file system is one file in file-systems/, a set one in sets/ (or anywhere, by its path).
+"""
+
+from bob.subject.configuration import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
+from bob.subject.file_system import DEVICE, MIB, FileSystem, file_systems
+from bob.subject.sets import ConfigurationSet, load_set, set_names
+
+__all__ = [
+    "DEFAULT_AUDIT",
+    "DEFAULT_BUDGET",
+    "DEVICE",
+    "MIB",
+    "Configuration",
+    "ConfigurationSet",
+    "FileSystem",
+    "configuration",
+    "file_systems",
+    "load_set",
+    "set_names",
+]

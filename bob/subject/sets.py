@@ -1,0 +1,58 @@
+"""Named sets of configurations: one TOML file each, shipped in sets/ or anybody's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bob.errors import UsageError
+from bob.subject.configuration import Configuration, configuration
+from bob.subject.declarations import Table, read
+from bob.subject.file_system import MIB
+
+_FOLDER = Path(__file__).with_name("sets")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSet:
+    """Configurations that are probed together, in the order of the table's columns."""
+
+    name: str
+    about: str
+    configurations: tuple[Configuration, ...]
+
+
+def set_names() -> tuple[str, ...]:
+    """The names of the shipped sets."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def load_set(name: str) -> ConfigurationSet:
+    """The shipped set ``name``, or the set in the file of that path. Raises UsageError for a mistake in it."""
+    if name in set_names():
+        return read(_FOLDER / f"{name}.toml", _set)
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"there is no set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")
+    return read(path, _set)
+
+
+def _set(table: Table) -> ConfigurationSet:
+    about = table.text("about", "")
+    configurations = tuple(map(_configuration, table.tables("configurations")))
+    names = [one.name for one in configurations]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two configurations are called {twice!r}")
+    return ConfigurationSet(table.name, about, configurations)
+
+
+def _configuration(table: Table) -> Configuration:
+    made = configuration(
+        fs=table.text("fs"),
+        mkfs_options=table.text("mkfs_options", ""),
+        mount_options=table.text("mount_options", ""),
+        device=round(table.number("device_mib", 0)) * MIB,
+        name=table.text("name", ""),
+    )
+    table.done()
+    return made

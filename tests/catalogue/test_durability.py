@@ -1,0 +1,130 @@
+"""Durability: what a call covers must be there once it has returned, and nothing else has to."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from claim.worlds import World
+
+from bob.catalogue import durability
+from bob.catalogue.durability import What
+from bob.catalogue.sets import Rows, probes_of
+from bob.claim.property.calls import Call
+from bob.claim.property.rules import Question, is_broken, questions, violation
+from bob.workload.language import parse
+from bob.workload.operations import At, Workload
+
+PROBES = probes_of(Rows.DURABILITY)
+PROPERTIES = {prop.name: prop for prop in durability.properties()}
+SETUP = "mkdir /d; mkdir /e; write /d/a 0 8192; write /d/b 0 8192; link /d/b /e/b; write /e/c 0 8192"
+
+
+def world_of(operations: str, at: At = At.END) -> World:
+    return World.of(Workload("w", parse(SETUP), parse(operations), at=at))
+
+
+def covered(name: str, operations: str, at: At = At.END) -> str:
+    """The operations that the property asks for."""
+    found = questions(PROPERTIES[name], world_of(operations, at).history)
+    assert {question.returned for question in found} <= {len(parse(operations))}
+    return " ".join(str(*question.required) for question in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "numbers"),
+    [
+        ("fsync-file.data", "write /d/a 0 512; write /d/b 0 512; fsync /d/a", "1"),
+        ("fsync-file.data", "write /d/a 0 512; fsync /d/a; write /d/a 512 512", ""),
+        ("fsync-file.data", "write /d/a 0 512; fsync /d", ""),
+        ("fsync-file.data", "write /d/a 0 512; fdatasync /d/a", ""),
+        ("fsync-file.size", "write /d/a 0 512; append /d/a 10; truncate /d/a 100; fsync /d/a", "2 3"),
+        ("fsync-file.size", "rename /d/a /d/x; append /d/x 10; fsync /d/x", "2"),
+        ("fsync-file.size", "create /d/x; append /d/x 10; fsync /d/x", ""),
+        ("fsync-file.new-entry", "create /d/x; append /d/x 10; fsync /d/x", "1"),
+        ("fsync-file.new-entry", "write /d/x 0 10; create /d/y; fsync /d/x", ""),
+        ("fsync-directory.new-entry", "write /d/x 0 10; fsync /d", ""),
+        ("fsync-file.new-entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", ""),
+        ("fsync-file.parent-entry", "mkdir /e/t; mkdir /d/s; create /d/s/x; fsync /d/s/x", "2"),
+        ("fsync-file.other-names", "link /d/a /e/x; rename /d/b /d/y; unlink /e/b; fsync /d/a", "1"),
+        ("fsync-file.other-names", "rename /d/b /d/y; rename /d/y /e/c; unlink /e/b; fsync /e/c", "1 2 3"),
+        ("fsync-file.attribute", "setxattr /d/a user.x 4; setxattr /d/b user.x 4; fsync /d/a", "1"),
+        ("fsync-file.everything", "create /e/x; setxattr /d/a user.x 4; sync; fsync /d/a", "1 2"),
+        ("fsync-directory.new-entry", "create /d/x; mkdir /d/s; create /e/x; fsync /d", "1 2"),
+        ("fsync-directory.parent-entry", "mkdir /d/s; fsync /d/s", "1"),
+        ("fsync-directory.other-names", "rename /d/a /e/a; unlink /d/b; fsync /e", "1 2"),
+        ("fsync-directory.data", "write /d/a 0 512; write /e/c 0 512; fsync /d", "1"),
+        ("msync.data", "write /d/a 0 512 mmap; msync /d/a", "1"),
+        ("o-sync.data", "write /d/a 0 512 sync", "1"),
+        ("o-sync.data", "write /d/a 0 512 dsync", ""),
+        ("o-dsync.size", "append /d/a 10 dsync", "1"),
+        ("o-sync.new-entry", "append /d/x 10 sync", "1"),
+        ("sync.data", "write /d/a 0 512; sync", "1"),
+        ("sync.data", "write /d/a 0 512; syncfs", ""),
+        ("syncfs.everything", "write /d/a 0 512; mkdir /e/s; syncfs", "1 2"),
+        ("returned.data", "write /d/b 0 512; write /d/a 0 512", "2"),
+        ("returned.data", "write /d/a 0 512 sync", ""),
+        ("returned.size", "sync_file_range /d/a 0 512", ""),
+        ("returned.parent-entry", "mkdir /d/s", "1"),
+    ],
+)
+def test_what_a_call_covers(name: str, operations: str, numbers: str) -> None:
+    assert covered(name, operations) == numbers
+    assert covered(name, operations, At.ANY) == ""
+
+
+def test_the_properties_are_every_call_with_everything() -> None:
+    assert set(PROPERTIES) == {f"{call}.{what}" for call in Call for what in What} - {"returned.everything"}
+    assert list(PROPERTIES) == [probe.property.name for probe in PROBES]
+    assert len({prop.meaning for prop in PROPERTIES.values()}) == len(PROPERTIES)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.property.name)
+def test_a_loss_after_the_return_turns_it_red_and_nothing_else_does(probe) -> None:  # type: ignore[no-untyped-def]
+    prop, told = probe.property, 0
+    for workload in probe.workloads:
+        world = World.of(workload)
+        oracle = world.oracle()
+        asked = questions(prop, world.history)
+        whole = world.step(len(world.all))
+        assert not any(is_broken(prop, question, world.history, oracle.read(whole)) for question in asked)
+        for lost in world.all:
+            seen = world.crash(set(world.all) - {lost})
+            reading = oracle.read(seen)
+            wrong = [question for question in asked if is_broken(prop, question, world.history, reading)]
+            assert {question.required for question in wrong} <= {(lost,)}
+            for question in wrong:
+                found = violation(prop, question, world.history, oracle, reading, seen)
+                assert found is not None
+                assert " had returned, but nothing of " in found.evidence
+                told += 1
+    assert told
+
+
+def test_a_part_is_not_enough() -> None:
+    world = world_of("write /d/a 0 8192; fsync /d/a")
+    prop, oracle = PROPERTIES["fsync-file.data"], world.oracle()
+    seen = world.crash(world.all, {1: Random(1)})
+    [question] = questions(prop, world.history)
+    found = violation(prop, question, world.history, oracle, oracle.read(seen), seen)
+    assert found is not None
+    assert found.evidence.startswith(
+        "operation 2 (fsync /d/a) had returned, but only a part of operation 1 (write /d/a 0 8192) is there"
+    )
+
+
+def test_where_it_cannot_be_told_nobody_is_accused() -> None:
+    world = world_of("write /d/a 0 512; write /d/a 0 512; fsync /d/a")
+    prop = PROPERTIES["fsync-file.data"]
+    reading = world.oracle().read(world.crash({2, 3}))
+    assert [question for question in questions(prop, world.history) if question.required == (1,)]
+    assert not any(is_broken(prop, one, world.history, reading) for one in questions(prop, world.history))
+
+
+def test_what_an_operation_itself_had_done() -> None:
+    world = world_of("create /d/x")
+    prop, oracle = PROPERTIES["returned.new-entry"], world.oracle()
+    seen = world.crash(())
+    found = violation(prop, Question((1,), returned=1), world.history, oracle, oracle.read(seen), seen)
+    assert found is not None
+    assert found.evidence.startswith("operation 1 (create /d/x) had returned, but nothing of it is there")

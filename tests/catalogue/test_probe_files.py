@@ -1,0 +1,326 @@
+"""Probe files: those that are shipped ask what Table 1 asks, and a mistake in one is one line that names the file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bob.catalogue.probe_files import (
+    check_own,
+    load,
+    parse_finish,
+    probe_names,
+    shipped_probes,
+)
+from bob.catalogue.sets import asked_probes
+from bob.claim.idempotence import IDEMPOTENT
+from bob.claim.property.calls import Call
+from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.rules import Rule, questions
+from bob.errors import UsageError
+from bob.workload import operations as ops
+from bob.workload.history import simulate
+from bob.workload.kinds import ChangeKind
+from bob.workload.language import parse
+from bob.workload.operations import At
+
+TABLE_1 = (
+    "single-sector-overwrite",
+    "single-sector-append",
+    "single-block-overwrite",
+    "single-block-append",
+    "multi-block-append",
+    "multi-block-prefix-append",
+    "directory-op",
+    "overwrite-any",
+    "append-rename-any",
+    "trunc-append-any",
+    "append-append-same-file",
+    "append-any",
+    "directory-op-any",
+)
+PROBES = shipped_probes()
+NAMES = pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.property.name)
+
+
+def test_the_shipped_probes_are_the_rows_of_table_1_and_one_below_it() -> None:
+    assert probe_names() == (*TABLE_1, "collateral")
+    assert [probe.row for probe in PROBES] == list(range(1, 15))
+    assert [probe.property.family for probe in PROBES] == ["atomicity"] * 7 + ["ordering"] * 6 + ["collateral"]
+
+
+@NAMES
+def test_every_property_is_tried_with_every_kind_of_finish(probe) -> None:  # type: ignore[no-untyped-def]
+    finishes = [workload.finish for workload in probe.workloads]
+    assert any(finish.natural for finish in finishes)
+    for kind in (ops.Fsync, ops.Sync):
+        assert any(isinstance(operation, kind) for finish in finishes for operation in finish.operations), kind
+
+
+@NAMES
+def test_every_workload_asks_for_its_property(probe) -> None:  # type: ignore[no-untyped-def]
+    for workload in probe.workloads:
+        assert questions(probe.property, simulate(workload)[0]), workload.name
+
+
+@NAMES
+def test_rules_and_families_agree(probe) -> None:  # type: ignore[no-untyped-def]
+    assert (probe.property.rule is Rule.ORDERED) == (probe.property.family == "ordering")
+
+
+def test_names_are_chosen_in_the_order_of_the_table() -> None:
+    chosen = shipped_probes(("append-any", "directory-op"))
+    assert [probe.property.name for probe in chosen] == ["directory-op", "append-any"]
+    with pytest.raises(UsageError, match="unknown property 'append'"):
+        shipped_probes(("append",))
+
+
+GOOD = {
+    "name": "one",
+    "family": "atomicity",
+    "meaning": "it is so",
+    "judge": {"rule": "atomic", "subject": "append", "spans": ["sector"]},
+    "workloads": [{"name": "w", "tree": "small", "operations": ["append /d/s 60"], "finish": ["natural", "sync"]}],
+}
+
+
+def written(path: Path, document: dict[str, object]) -> Path:
+    """``document`` as TOML: its top level, then [judge], then [[workloads]]."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in document.items() if key not in ("judge", "workloads")]
+    if isinstance(judge := document.get("judge"), dict):
+        lines += ["[judge]", *(f"{key} = {json.dumps(value)}" for key, value in judge.items())]
+    elif "judge" in document:
+        lines.insert(0, f"judge = {json.dumps(judge)}")
+    if isinstance(workloads := document.get("workloads"), list):
+        for workload in workloads:
+            lines += ["[[workloads]]", *(f"{key} = {json.dumps(value)}" for key, value in workload.items())]
+    elif "workloads" in document:
+        lines.insert(0, f"workloads = {json.dumps(workloads)}")
+    file = path / "mine.toml"
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_a_good_probe(tmp_path: Path) -> None:
+    probe = load(written(tmp_path, GOOD))
+    assert probe.row == 1000
+    assert [workload.finish.name for workload in probe.workloads] == ["natural", "sync"]
+
+
+def without(key: str) -> dict[str, object]:
+    return {name: value for name, value in GOOD.items() if name != key}
+
+
+def judged(**more: object) -> dict[str, object]:
+    return {**GOOD, "judge": {**GOOD["judge"], **more}}  # type: ignore[dict-item]
+
+
+def working(**more: object) -> dict[str, object]:
+    workload = {**GOOD["workloads"][0], **more}  # type: ignore[index]
+    return {**GOOD, "workloads": [{name: value for name, value in workload.items() if value is not None}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        *((without(key), f"'{key}' is missing") for key in GOOD),
+        *((working(**{key: None}), f"'{key}' is missing") for key in ("name", "operations", "finish")),
+        ({**GOOD, "judge": {"rule": "atomic"}}, "'subject' is missing"),
+        ({**GOOD, "judge": {"subject": "append"}}, "'rule' is missing"),
+        ({**GOOD, "span": ["sector"]}, "unknown key 'span'"),
+        (judged(span=["sector"]), "unknown key 'span'"),
+        (working(finsh=["sync"]), "unknown key 'finsh'"),
+        (judged(rule="sometimes"), "'sometimes' is none of atomic, prefix, ordered"),
+        (judged(subject="appends"), "'appends' is none of overwrite, append, "),
+        (judged(subject=5), "5 is not an array of texts"),
+        (judged(spans=["page"]), "'page' is none of sector, block, blocks"),
+        (judged(spans="sector"), "'sector' is not an array"),
+        (judged(later="sometime"), "'sometime' is none of any, append-same-file"),
+        (judged(rule="prefix", subject="overwrite"), "the rule 'prefix' is about appends only"),
+        (judged(subject="directory"), "no workload has an operation that the property is about"),
+        ({**GOOD, "judge": "atomic"}, "'judge' is no table"),
+        ({**GOOD, "workloads": 5}, "'workloads' is no table"),
+        ({**GOOD, "workloads": []}, "'workloads' is missing"),
+        ({**GOOD, "row": "first"}, "'first' is not an integer"),
+        ({**GOOD, "name": ""}, "'' is not one line of text"),
+        ({**GOOD, "meaning": "one\ntwo"}, "is not one line of text"),
+        ({**GOOD, "name": "../one"}, "'../one' is no name of a property"),
+        ({**GOOD, "name": "unmountable"}, "'unmountable' means something else"),
+        (judged(then_renamed=True), "for the rule 'ordered' only"),
+        (judged(kinds=["appends"]), "'appends' is none of overwrite, append, truncate-down, "),
+        (judged(kinds="append"), "'append' is not an array"),
+        (judged(later_kinds=["append"]), "for the rule 'ordered' only"),
+        (judged(relations=["same-file"]), "for the rules 'ordered' and 'durable' only"),
+        (judged(rule="ordered", relations=["file"]), "'file' is none of same-file, "),
+        (judged(call="fsync-file"), "the rule 'durable' needs a 'call', and no other rule has one"),
+        (judged(rule="durable"), "the rule 'durable' needs a 'call'"),
+        (judged(rule="durable", call="fsync"), "'fsync' is none of fsync-file, "),
+        (judged(rule="durable", call="sync", kinds=["append"]), "has neither 'subject' nor 'spans'"),
+        ({**GOOD, "judge": {"rule": "durable", "call": "sync", "kinds": ["append"]}}, "no workload has an operation"),
+        (working(at="later"), "'later' is none of end, any"),
+        (working(first="mkdir /x"), "'mkdir /x' is not an array"),
+        (working(first=["mkdir"]), "'mkdir' does not have the form"),
+        (judged(rule="ordered", then_renamed="yes"), "'yes' is neither true nor false"),
+        (working(tree="tiny"), "unknown tree 'tiny'"),
+        (working(setup=["mkdir /d"]), "a tree or a setup, not both"),
+        (working(operations=["appendd /d/s 60"]), "no operation 'appendd' in 'appendd /d/s 60'"),
+        (working(operations=["append /d/s"]), "'append /d/s' does not have the form"),
+        (working(operations=["append /gone/s 60"]), "'append /gone/s 60': /gone does not exist"),
+        (working(operations="append /d/s 60"), "'append /d/s 60' is not an array"),
+        (working(operations=[5]), "5 is not one line of text"),
+        (working(later=["mkdir"]), "'mkdir' does not have the form"),
+        (working(finish="natural"), "'natural' is not an array"),
+        (working(finish=["naturally"]), "no operation 'naturally'"),
+        (working(finish=["natural soon"]), "'natural soon' is no way to finish"),
+        (working(finish=["natural -1"]), "'natural -1' is no way to finish"),
+        (working(finish=["natural inf"]), "'natural inf' is no way to finish"),
+        (working(finish=["fsync"]), "'fsync' does not have the form"),
+        (working(finish=["fsync /gone"]), "/gone does not exist"),
+        (working(finish=["mkdir /x"]), "'mkdir /x' is no way to finish"),
+        (working(finish=["fdatasync"]), "'fdatasync' does not have the form"),
+        (
+            working(operations=["append /d/s 60", "create /d/f{9..8}"]),
+            "counts from 9 to 8: write the smaller number first",
+        ),
+        (working(setup=["mkdir /d", "create /d/f{1..300}"], tree=None), "too many operations"),
+        (working(finish=[""]), "'' is not one line of text"),
+        (working(operations=["append /d/s 60", "sync"], finish=["fsync later"]), "'sync' leaves no file to sync"),
+    ],
+)
+def test_mistakes_name_the_file(tmp_path: Path, document: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(written(tmp_path, document))
+    assert caught.value.message.startswith("mine.toml: ")
+    assert says in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_durable_property_and_all_combinations(tmp_path: Path) -> None:
+    judge = {"rule": "durable", "call": "fsync-file", "kinds": ["append"], "relations": ["same-file"]}
+    workload = {
+        "name": "any",
+        "setup": ["mkdir /d", "create /d/f"],
+        "first": ["append /d/f 10", "append /d/f 20; mkdir /d/x"],
+        "operations": ["setxattr /d/f user.x 4"],
+        "later": ["fsync /d/f", "sync"],
+        "finish": ["natural", "natural 2.5"],
+        "at": "end",
+    }
+    made = load(written(tmp_path, {**GOOD, "judge": judge, "workloads": [workload]}))
+    assert (made.property.call, made.property.kinds) == (Call.FSYNC_FILE, (ChangeKind.APPEND,))
+    assert [workload.title for workload in made.workloads[3:5]] == [
+        "any: append /d/f 10: sync (natural 2.5)",
+        "any: append /d/f 20; mkdir /d/x: fsync /d/f (natural)",
+    ]
+    assert len(made.workloads) == 8
+    assert {workload.at for workload in made.workloads} == {At.END}
+    assert made.workloads[4].operations == parse("append /d/f 20; mkdir /d/x; setxattr /d/f user.x 4; fsync /d/f")
+
+
+@pytest.mark.parametrize(
+    ("finish", "operations", "synced"),
+    [
+        ("fsync later", "write /d/a 0 10", ops.Fsync("/d/a")),
+        ("fdatasync later", "mkdir /d/n; write /d/a 0 10", ops.Fsync("/d/a", data_only=True)),
+        ("fdatasync later", "rename /d/a /e/a", ops.Fsync("/e/a", data_only=True)),
+        ("fdatasync later", "unlink /d/a", ops.Fsync("/d", data_only=True)),
+        ("fdatasync directory", "write /d/e/a 0 10", ops.Fsync("/d/e", data_only=True)),
+        ("fdatasync /d/x", "write /d/a 0 10", ops.Fsync("/d/x", data_only=True)),
+    ],
+)
+def test_what_a_finish_syncs(finish: str, operations: str, synced: ops.Operation) -> None:
+    assert parse_finish(finish, parse(operations)).operations == (synced,)
+
+
+def test_a_range_is_an_operation_for_each_number(tmp_path: Path) -> None:
+    many = {"tree": None, "setup": ["mkdir /d", "write /d/f{08..11} 0 100"], "operations": ["append /d/f{08..09} 9"]}
+    made = load(written(tmp_path, working(**many))).workloads[0]
+    assert made.setup == parse("mkdir /d; " + "; ".join(f"write /d/f{one} 0 100" for one in ("08", "09", "10", "11")))
+    assert made.operations == parse("append /d/f08 9; append /d/f09 9")
+    braces = load(written(tmp_path, working(operations=["append /d/s 60", "create /d/{a}{1..}"])))
+    assert braces.workloads[0].operations == parse("append /d/s 60; create /d/{a}{1..}")
+
+
+@NAMES
+def test_a_declaration_says_all_of_a_property(probe) -> None:  # type: ignore[no-untyped-def]
+    assert declared(json.loads(json.dumps(declaration(probe.property)))) == probe.property
+
+
+def test_the_property_of_recoveries_is_nobodys_own(tmp_path: Path) -> None:
+    assert declared(declaration(IDEMPOTENT)) == IDEMPOTENT
+    with pytest.raises(UsageError, match="means something else to bob"):
+        load(written(tmp_path, {**GOOD, "name": IDEMPOTENT.name}))
+
+
+def test_own_probes_come_after_the_shipped_ones(tmp_path: Path) -> None:
+    mine = load(written(tmp_path, {**GOOD, "row": 5}))
+    other = load(written(tmp_path, {**GOOD, "name": "other", "row": 2}))
+    assert [probe.property.name for probe in asked_probes((), (mine, other))] == ["other", "one"]
+    assert asked_probes(("append-any",), (mine,)) == (*shipped_probes(("append-any",)), mine)
+    assert asked_probes((), ()) == PROBES
+
+
+def test_names_of_own_probes_are_their_own(tmp_path: Path) -> None:
+    mine = load(written(tmp_path, GOOD))
+    check_own((mine, replace(mine, property=replace(mine.property, name="two"))))
+    with pytest.raises(UsageError, match="two probe files are named 'one'"):
+        check_own((mine, mine))
+    with pytest.raises(UsageError, match="'append-any' is a shipped property") as caught:
+        check_own((load(written(tmp_path, {**GOOD, "name": "append-any"})),))
+    assert caught.value.hint == "name yours otherwise, e.g. 'my-append-any'"
+
+
+def test_a_mistake_of_syntax_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "one"\nfamily = atomicity\n')
+    with pytest.raises(UsageError, match=r"mine.toml: .*at line 2"):
+        load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", b"[judge\n"])
+def test_what_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert "mine.toml" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "natural", "phase", "syncs"),
+    [
+        ("natural", "create /a", True, 0.0, ""),
+        ("natural 2.5", "create /a", True, 2.5, ""),
+        ("sync", "create /a", False, 0.0, "sync"),
+        ("syncfs; fsync /a", "create /a", False, 0.0, "syncfs; fsync /a"),
+        ("fsync later", "create /d/a", False, 0.0, "fsync /d/a"),
+        ("fsync later", "rename /a /d/b", False, 0.0, "fsync /d/b"),
+        ("fsync later", "link /a /d/b", False, 0.0, "fsync /d/b"),
+        ("fsync later", "unlink /d/a", False, 0.0, "fsync /d"),
+        ("fsync later", "append /d/a 5", False, 0.0, "fsync /d/a"),
+        ("fsync directory", "create /d/a", False, 0.0, "fsync /d"),
+        ("fsync directory", "create /a", False, 0.0, "fsync /"),
+        ("fsync directory", "unlink /d/a", False, 0.0, "fsync /d"),
+        ("fsync /d", "create /d/a", False, 0.0, "fsync /d"),
+        ("fdatasync /d/a", "create /d/a", False, 0.0, "fdatasync /d/a"),
+    ],
+)
+def test_finishes(text: str, after: str, natural: bool, phase: float, syncs: str) -> None:
+    finish = parse_finish(text, parse(after))
+    assert (finish.natural, finish.phase, finish.operations) == (natural, phase, parse(syncs))
+    assert finish.name == (text if natural else syncs)
+
+
+@pytest.mark.parametrize("text", ["fsync later", "fsync directory"])
+def test_a_finish_of_nothing(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_finish(text, ())

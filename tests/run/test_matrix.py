@@ -1,0 +1,296 @@
+"""A matrix's control flow, with guests that are made up: order, what is skipped, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import samples_of_runs as samples
+
+from bob.claim.property.bench import Bench
+from bob.crash import case
+from bob.errors import GuestError, StoreError, UsageError
+from bob.guest.spec import Accelerator
+from bob.image.needs import GUEST_MODULES
+from bob.judge.again import judge_again
+from bob.progress import Silent
+from bob.report.saved import read_result
+from bob.request import Host, ProbeRequest
+from bob.result import Verdict, to_json
+from bob.run import matrix as module
+from bob.run import prober
+from bob.run.tasks import Explored, Recorded, Task
+from bob.store.matrix_directory import MatrixDirectory
+from bob.store.run_directory import RunDirectory
+from bob.subject import ConfigurationSet, configuration, load_set
+
+CHOSEN = ConfigurationSet(
+    "three", "", (configuration("ext2"), configuration("xfs"), configuration("ext4", "-O ^a/b", "data=ordered"))
+)
+NAMES = [made.name for made in CHOSEN.configurations]
+REQUEST = ProbeRequest(CHOSEN.configurations[0], ("trunc-append-any", "overwrite-any"))
+SEEN = samples.observed(
+    (samples.FIRST, 0),
+    (samples.LAST, 1),
+    (samples.CrashState(1), 2),
+    (samples.CrashState(0, (2,)), 3),
+    found=[samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE],
+)
+
+
+@dataclass
+class Machine(Silent):
+    """Stands in the place of all that takes a guest; it fails at the third workload of the configurations in ``fails``,
+    and watches what is told."""
+
+    fails: dict[str, BaseException] = field(default_factory=dict)
+    done: list[tuple[str, int]] = field(default_factory=list)
+    plan: list[tuple[int, int]] = field(default_factory=list)
+    tasks: Sequence[Task] = ()
+    asked: Sequence[Task] = ()
+
+    def pipeline(
+        self, _hypervisor: object, _image: object, tasks: Sequence[Task], _progress: object, _jobs: int
+    ) -> Machine:
+        self.tasks = self.asked = tasks
+        return self
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tasks = ()
+
+    def result(self, place: int, number: int) -> Explored | None:
+        task = self.tasks[place]
+        folder, name = task.run.folder(number, task.workloads[number]), task.configuration.name
+        if task.run.is_done(folder):
+            return None
+        if name in self.fails and (number == 2 or isinstance(self.fails[name], UsageError)):
+            raise self.fails.pop(name)
+        self.done.append((name, number))
+        recorded = Recorded(task, number, folder, samples.case())
+        task.run.save_base(samples.BASE)
+        task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
+        task.run.save_observed(folder, SEEN)
+        return Explored(recorded, SEEN)
+
+    def planned(self, workloads: int, states: int) -> None:
+        self.plan.append((workloads, states))
+
+    def skipped(self, workloads: int, states: int) -> None:
+        self.plan.append((-workloads, -states))
+
+    @property
+    def probed(self) -> list[str]:
+        """The configurations of which something was done, in order."""
+        return list(dict.fromkeys(name for name, _number in self.done))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+
+    class Hypervisor(SimpleNamespace):
+        @classmethod
+        @contextmanager
+        def open(cls, _connect: object, _step: object) -> Iterator[Hypervisor]:
+            versions = SimpleNamespace(qemu="7.2", libvirt="9.0")
+            yield cls(versions=versions, choice=lambda _spec: SimpleNamespace(accelerator=Accelerator.TCG))
+
+    image = SimpleNamespace(
+        name="debian-bookworm",
+        key="k",
+        kernel_release="6.1",
+        tools={"e2fsprogs": "1", "xfsprogs": "2"},
+        modules=frozenset({*GUEST_MODULES, "ext4", "xfs"}),
+    )
+    monkeypatch.setattr(prober, "ensure", lambda _name, _step: image)
+    monkeypatch.setattr(prober, "Hypervisor", Hypervisor)
+    monkeypatch.setattr(prober, "Pipeline", made.pipeline)
+    monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
+    monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
+    return made
+
+
+def test_columns_come_in_the_order_of_the_set(machine: Machine, tmp_path: Path) -> None:
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    assert [column.name for column in result.configurations] == NAMES
+    assert machine.probed == NAMES
+    assert [folder.name for folder in MatrixDirectory(run).folders] == ["ext2", "xfs", "ext4--O-^a-b-data=ordered"]
+    assert result.configurations[1].properties[0].witness == "xfs/witnesses/overwrite-any.json"
+    assert result.configurations[1].unmountable.witness == "xfs/witnesses/unmountable.json"
+    assert (run / "xfs/witnesses/overwrite-any.json").is_file()
+    assert result.environment.mkfs_version == "e2fsprogs 1, xfsprogs 2"
+    assert [column.mkfs_version for column in result.configurations] == ["e2fsprogs 1", "xfsprogs 2", "e2fsprogs 1"]
+    assert read_result(run) == result
+    assert result.run.finished
+    workloads, states = machine.plan[0]
+    assert workloads % 3 == 0 and workloads > 0
+    assert states == workloads * REQUEST.budget
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_refused_probe_leaves_its_directory_to_the_next_command(
+    machine: Machine, tmp_path: Path, was_there: bool
+) -> None:
+    out = tmp_path / "run"
+    if was_there:
+        out.mkdir()
+    machine.fails["ext2"] = UsageError("mount refused (EINVAL)")
+    with pytest.raises(UsageError, match="mount refused"):
+        prober.probe(REQUEST, out, machine)
+    assert out.exists() == was_there
+    result, _run = prober.probe(REQUEST, out, machine)
+    assert result.run.finished
+
+
+def test_a_run_that_lost_something_is_not_finished(machine: Machine, tmp_path: Path) -> None:
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    lost = RunDirectory(run / "xfs")
+    [folder, *_others] = lost.workloads()
+    lost.save_loss(folder, samples.WORKLOAD, "the guest was lost")
+    machine.done.clear()
+    again, _run = module.resume(run, Host(), machine)
+    assert machine.done == [("xfs", 0)]
+    assert [column.name for column in again.configurations] == [column.name for column in result.configurations]
+
+
+def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("zip() argument 2 is shorter")
+
+    monkeypatch.setattr(Bench, "judge", broken)
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    assert {cell.verdict for column in result.configurations for cell in column.properties} == {Verdict.UNKNOWN}
+    [told, *_others] = (run / "xfs").glob("judging-*.txt")
+    assert "Traceback (most recent call last)" in told.read_text()
+    assert "in broken" in told.read_text()
+    assert {cell.verdict for cell in judge_again(run / "xfs").configurations[0].properties} == {Verdict.UNKNOWN}
+
+
+def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
+    machine.fails["xfs"] = UsageError("mkfs.xfs failed (1): too small")
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    cells = result.configurations[1].properties
+    assert {(cell.verdict, cell.reason) for cell in cells} == {(Verdict.SKIPPED, "mkfs.xfs failed (1): too small")}
+    assert [cell.name for cell in cells] == ["overwrite-any", "trunc-append-any"]
+    assert machine.probed == [NAMES[0], NAMES[2]]
+    (planned, _), (given_up, _) = machine.plan
+    assert planned == -3 * given_up
+    judged = judge_again(run)
+    assert judged == result, "what was skipped is skipped, not unknown"
+    machine.plan.clear()
+    again, _ = module.resume(run, Host(), machine)
+    assert machine.plan == [(0, 0)]
+    assert not any(task.workloads for task in machine.asked), "nor is it tried again"
+    assert again == result
+    assert to_json(again)["configurations"] == to_json(result)["configurations"]
+    assert machine.probed == [NAMES[0], NAMES[2]]
+
+
+def test_what_the_kernel_does_not_have_is_skipped(machine: Machine, tmp_path: Path) -> None:
+    chosen = ConfigurationSet("two", "", (configuration("ext2"), configuration("f2fs")))
+    result, run = module.matrix(chosen, REQUEST, tmp_path / "run", machine)
+    reasons = {cell.reason for cell in result.configurations[1].properties}
+    assert reasons == {"the kernel 6.1 of debian-bookworm has no module f2fs (CONFIG_F2FS_FS)"}
+    assert machine.probed == ["ext2"]
+    assert module.resume(run, Host(), machine)[0] == result
+
+
+def test_a_probe_of_what_the_kernel_does_not_have_makes_no_run(machine: Machine, tmp_path: Path) -> None:
+    request = replace(REQUEST, configuration=configuration("f2fs"))
+    with pytest.raises(UsageError, match="CONFIG_F2FS_FS"):
+        prober.probe(request, tmp_path / "run", machine)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), GuestError("no guest boots")])
+def test_a_matrix_that_was_stopped_goes_on(machine: Machine, tmp_path: Path, stop: BaseException) -> None:
+    whole, _ = module.matrix(CHOSEN, REQUEST, tmp_path / "whole", Silent())
+    once = list(machine.done)
+    machine.done.clear()
+    machine.fails["xfs"] = stop
+    with pytest.raises(type(stop)):
+        module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    partly = read_result(tmp_path / "run")
+    assert [column.name for column in partly.configurations] == NAMES[:1]
+    assert partly.run.finished == ""
+    result, _ = module.resume(tmp_path / "run", Host(), machine)
+    assert result.configurations == whole.configurations
+    assert machine.done == once, "nothing is done twice"
+    assert machine.plan[1][0] == machine.plan[0][0] * 2 // 3 - 2
+
+
+def test_a_matrix_that_was_stopped_can_be_judged(machine: Machine, tmp_path: Path) -> None:
+    machine.fails["xfs"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
+    result = judge_again(tmp_path / "run")
+    assert [column.name for column in result.configurations] == NAMES
+    assert [column.properties[0].verdict for column in result.configurations] == [
+        Verdict.FAILS,
+        Verdict.FAILS,
+        Verdict.UNKNOWN,
+    ]
+    assert result.configurations[2].properties[0].reason == "the run was stopped before this workload was observed"
+
+
+def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def ensure(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prober, "ensure", ensure)
+    with pytest.raises(KeyboardInterrupt):
+        module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
+    with pytest.raises(StoreError, match="was never run") as caught:
+        judge_again(tmp_path / "run")
+    assert "--resume" in (caught.value.hint or "")
+
+
+def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> None:
+    result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
+    column = MatrixDirectory(run).columns()[1]
+    column.note(environment={**column.about()["environment"], "kernel": "6.12"})
+    with pytest.raises(StoreError, match="xfs was begun on another machine or image"):
+        module.resume(run, Host(), Silent())
+    assert result.environment.kernel == "6.1"
+
+
+def test_what_cannot_be_asked_starts_nothing(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown property"):
+        module.matrix(CHOSEN, replace(REQUEST, properties=("xyzzy",)), tmp_path / "run", Silent())
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(StoreError, match="is not empty"):
+        module.matrix(CHOSEN, REQUEST, tmp_path / "full", Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is the run of a matrix"):
+        prober.resume(MatrixDirectory.create(tmp_path / "matrix", {}, ["ext4"]).path, Host(), Silent())
+    run = RunDirectory.create(tmp_path / "probe", {"id": "x"})
+    for path in (run.path, tmp_path / "gone"):
+        with pytest.raises(StoreError, match="is no run of a matrix"):
+            module.resume(path, Host(), Silent())
+
+
+def test_folders_of_names_that_look_alike(tmp_path: Path) -> None:
+    names = ["a/b", "a b", "a-b-2", "..", "../x", "ext4"]
+    folders = MatrixDirectory.create(tmp_path / "run", {}, names).folders
+    assert len(set(folders)) == len(names)
+    assert all(folder.parent == tmp_path / "run" and folder.name.strip(".") for folder in folders)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["columns"][-1] == "ext4-6"
+
+
+def test_the_published_set_fits(tmp_path: Path) -> None:
+    names = [one.name for one in load_set("osdi14").configurations]
+    assert [folder.name for folder in MatrixDirectory.create(tmp_path / "run", {}, names).folders] == names

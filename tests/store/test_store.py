@@ -1,0 +1,187 @@
+"""The run directory: what is kept reads back the same, whole or not at all, and damage is told in one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+import samples_of_runs as samples
+from workload.generators import random_workload
+
+from bob.crash.state import CrashState
+from bob.errors import StoreError
+from bob.observe.observed import Troubled
+from bob.store.run_directory import RunDirectory, base_from_json, base_to_json, workload_from_json, workload_to_json
+from bob.trace.completion import Completion
+from bob.workload.language import parse
+from bob.workload.operations import At, Finish, Workload
+
+STATES = (
+    (samples.FIRST, 0),
+    (CrashState(1, (3,), ((4, ((0, 1), (2, 3))),)), 2),
+    (CrashState(1), None),
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "run", {"id": "x"})
+
+
+def kept(run: RunDirectory, number: int = 0) -> Path:
+    folder = run.folder(number, samples.WORKLOAD)
+    run.save_base(samples.BASE)
+    run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
+    return folder
+
+
+def test_a_run_directory_is_made_once(tmp_path: Path) -> None:
+    made = RunDirectory.create(tmp_path / "a" / "run", {"id": "x"})
+    made.note(finished="now")
+    assert RunDirectory(made.path).about() == {"id": "x", "finished": "now"}
+    with pytest.raises(StoreError, match="is not empty"):
+        RunDirectory.create(made.path, {})
+    with pytest.raises(StoreError, match="is no run directory"):
+        RunDirectory(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        RunDirectory.create(tmp_path / "file" / "run", {})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_workloads_read_back_the_same(seed: int) -> None:
+    workload = random_workload(Random(seed))
+    for finish in (
+        Finish("natural 2.5", natural=True, phase=2.5),
+        Finish("x", parse("fsync /d; sync_file_range /a 0 7; msync /a; syncfs; fdatasync /a")),
+    ):
+        for at in At:
+            workload = Workload(f"a name; {seed}", workload.setup, workload.operations, finish, at)
+            assert workload_from_json(json.loads(json.dumps(workload_to_json(workload)))) == workload
+
+
+def test_a_recording_that_is_older_than_the_choice_of_completion_was_prompt(run: RunDirectory) -> None:
+    folder = kept(run)
+    document = json.loads((folder / "recorded.json").read_text())
+    del document["completion"]
+    (folder / "recorded.json").write_text(json.dumps(document))
+    assert run.recording(folder)[2].completion is Completion.PROMPT
+
+
+def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:
+    folder = kept(run)
+    workload, base, recording = run.recording(folder)
+    assert (workload, base, recording) == (samples.WORKLOAD, samples.BASE.name, samples.RECORDING)
+    late = replace(samples.RECORDING, completion=Completion.YOUNGEST_FIRST)
+    run.save_recording(folder, samples.WORKLOAD, samples.BASE, late)
+    assert run.recording(folder)[2] == late
+    again = run.base(base)
+    assert again.image() == samples.BASE.image()
+    assert base_to_json(again) == base_to_json(samples.BASE)
+    assert base_from_json(base_to_json(again)).image() == samples.BASE.image()
+    assert not run.is_observed(folder)
+    assert run.refusal(folder) is None
+
+
+def test_observations_read_back_the_same(run: RunDirectory) -> None:
+    folder = kept(run)
+    seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
+    troubles = (Troubled(1, "checker", "e2fsck ends with 4"), Troubled(0, "read-only", "EXT4-fs error"))
+    seen = replace(
+        seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), passing=("once",), examined=(0, 2)
+    )
+    seen = replace(seen, states=(seen.states[0]._replace(whole=1), *seen.states[1:]))
+    run.save_observed(folder, seen)
+    again = run.observed(folder)
+    assert run.is_observed(folder)
+    assert (again.states, again.coverage, again.lost) == (seen.states, seen.coverage, seen.lost)
+    assert again.predicted == {1, 2}
+    assert (again.troubles, again.normal, again.passing) == (seen.troubles, seen.normal, seen.passing)
+    assert again.examined == seen.examined
+    document = json.loads((folder / "observed.json").read_text())
+    older = {name: value for name, value in document.items() if name not in ("troubles", "normal", "examined_outcomes")}
+    (folder / "observed.json").write_text(json.dumps(older))
+    again = run.observed(folder)
+    assert (again.troubles, again.normal, again.examined) == ((), (), ())
+    assert again.coverage.legal_sectors == 2**70
+    assert list(again.findings.observations()) == list(seen.findings.observations())
+
+
+def test_refusals_read_back_the_same(run: RunDirectory) -> None:
+    folder = run.folder(7, samples.WORKLOAD)
+    run.save_refusal(folder, samples.WORKLOAD, "the guest was lost")
+    assert run.refusal(folder) == (samples.WORKLOAD, "the guest was lost")
+
+
+def test_folders_are_apart_and_in_order(run: RunDirectory) -> None:
+    folders = [run.folder(number, Workload("über / name!" * 20, (), ())) for number in (0, 1, 10, 100)]
+    assert [folder.name[:3] for folder in folders] == ["000", "001", "010", "100"]
+    assert all(len(folder.name) < 80 and folder.parent == run.path / "workloads" for folder in folders)
+
+
+def test_nothing_half_written_is_left(run: RunDirectory) -> None:
+    folder = kept(run)
+    run.save_observed(folder, samples.observed(*STATES, found=[samples.NOTHING]))
+    run.save_witness("append-any", {"schema": "x"})
+    run.save_result({"schema": "y"})
+    assert run.result() == {"schema": "y"}
+    assert not list(run.path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("name", ["recorded.json", "log", "timeline"])
+def test_what_is_missing(run: RunDirectory, name: str) -> None:
+    folder = kept(run)
+    (folder / name).unlink()
+    with pytest.raises(StoreError, match=f"cannot read .*{name}"):
+        run.recording(folder)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda _text: "[]",
+        lambda _text: "{}",
+        lambda text: text.replace("zlib", "zlob").replace('"states"', '"estates"'),
+        lambda text: text.replace('"point"', '"pint"'),
+        lambda text: text.replace('"chunks": [4096', '"chunks": [4095'),
+        lambda text: text.replace('"contents": "eJ', '"contents": "eK'),
+        lambda text: text.replace('"explored": "6"', '"explored": "six"'),
+        lambda _text: "\udcff",
+    ],
+)
+def test_damaged_observations(run: RunDirectory, damage) -> None:  # type: ignore[no-untyped-def]
+    folder = kept(run)
+    run.save_observed(folder, samples.observed(*STATES, found=[samples.NOTHING]))
+    file = folder / "observed.json"
+    file.write_text(damage(file.read_text()), errors="surrogateescape")
+    with pytest.raises(StoreError) as caught:
+        run.observed(folder)
+    assert "observed.json is damaged" in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace("write /a 0 512", "wrote /a 0 512"),
+        lambda text: text.replace('"device": [254, 0]', '"device": [254]'),
+        lambda text: text.replace('"setup"', '"upset"'),
+        lambda text: text.replace('"workload"', '"work"'),
+    ],
+)
+def test_damaged_recordings(run: RunDirectory, damage) -> None:  # type: ignore[no-untyped-def]
+    folder = kept(run)
+    file = folder / "recorded.json"
+    file.write_text(damage(file.read_text()))
+    with pytest.raises(StoreError, match=r"recorded\.json is damaged"):
+        run.recording(folder)
+
+
+def test_a_disk_that_takes_nothing(run: RunDirectory) -> None:
+    (run.path / "witnesses").rmdir()
+    with pytest.raises(StoreError, match="cannot write"):
+        run.save_witness("x", {})

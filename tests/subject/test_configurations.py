@@ -1,0 +1,143 @@
+"""Declarations: what is shipped is whole, and a mistake in one is told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bob.errors import UsageError
+from bob.subject import MIB, Configuration, configuration, file_systems, load_set, set_names
+from bob.subject.declarations import read
+from bob.subject.file_system import _file_system
+
+OSDI14 = (
+    "ext2", "ext2-sync", "ext3-writeback", "ext3-ordered", "ext3-datajournal", "ext4-writeback", "ext4-ordered",
+    "ext4-nodelalloc", "ext4-datajournal", "btrfs", "xfs", "xfs-wsync", "reiserfs-nolog", "reiserfs-writeback",
+    "reiserfs-ordered", "reiserfs-datajournal",
+)  # fmt: skip
+
+
+def test_the_sixteen_of_table_1() -> None:
+    chosen = load_set("osdi14")
+    assert tuple(one.name for one in chosen.configurations) == OSDI14
+    assert "osdi14" in set_names()
+
+
+def test_the_file_systems_of_today() -> None:
+    made = {one.name: one for one in load_set("modern").configurations}
+    assert {one.fs.name for one in made.values()} >= {"ext4", "xfs", "btrfs", "f2fs", "nilfs2", "jfs", "vfat", "exfat"}
+    assert made["ext4-nojournal"].fs.check, "a boot checks what has no journal"
+    assert made["f2fs-strict"].mount_options == "fsync_mode=strict"
+    assert made["ext4-1k"].mkfs[-3:] == ("-b", "1024", "DEVICE")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [("-b 1024", "1024 bytes"), ("-b 4096", "4,096-byte blocks"), ("-b 1024 -b 4k", "4,096-byte")]
+)
+def test_a_note_on_blocks(options: str, said: str) -> None:
+    assert said in configuration("ext4", options).note
+
+
+@pytest.mark.parametrize("name", file_systems())
+def test_every_file_system_is_declared_whole(name: str) -> None:
+    fs = file_systems()[name]
+    assert fs.mkfs[0].startswith("mkfs.")
+    assert fs.device >= fs.smallest >= MIB
+    assert fs.quiet > 30, "the flusher writes what has been dirty for 30 s"
+    assert fs.package
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (("ext4",), "ext4"),
+        (("ext4", "", "data=journal"), "ext4-datajournal"),
+        (("ext4", "-O ^dir_index", "data=journal"), "ext4 -O ^dir_index data=journal"),
+        (("xfs", "", "wsync", 0, "mine"), "mine"),
+    ],
+)
+def test_names(asked: tuple[str, ...], name: str) -> None:
+    assert configuration(*asked).name == name  # type: ignore[arg-type]
+
+
+def test_the_users_mkfs_options_come_last() -> None:
+    mkfs = configuration("ext4", "-O '^a b' -N 5").mkfs
+    assert mkfs[-5:] == ("-O", "^a b", "-N", "5", "DEVICE")
+
+
+def written(path: Path, text: str) -> str:
+    file = path / "mine.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_a_set_of_ones_own(tmp_path: Path) -> None:
+    text = """
+        about = "what barriers do"
+        [[configurations]]
+        fs = "ext4"
+        [[configurations]]
+        name = "none"
+        fs = "ext4"
+        mount_options = "barrier=0"
+        mkfs_options = "-O ^metadata_csum"
+        device_mib = 64
+    """
+    chosen = load_set(written(tmp_path, text))
+    ext4 = file_systems()["ext4"]
+    assert (chosen.name, chosen.about) == ("mine", "what barriers do")
+    assert chosen.configurations == (
+        Configuration("ext4", ext4),
+        Configuration("none", ext4, "-O ^metadata_csum", "barrier=0", 64 * MIB),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'configurations' is missing"),
+        ("configurations = 5", "configurations is not an array of tables"),
+        ("configurations = []", "configurations is not an array of tables"),
+        ("[[configurations]]", "'fs' is missing"),
+        ("[[configurations]]\nfs = 5", "fs = 5 is not a text"),
+        ("[[configurations]]\nfs = 'zfs'", "unknown file system 'zfs'"),
+        ("[[configurations]]\nfs = 'ext4'\nmount_opts = 'sync'", "unknown key 'mount_opts'"),
+        ("[[configurations]]\nfs = 'ext4'\ndevice_mib = -1", "device_mib = -1 is not a number"),
+        ("[[configurations]]\nfs = 'ext4'\nmkfs_options = \"'\"", "mkfs options"),
+        ("abuot = 'x'\n[[configurations]]\nfs = 'ext4'", "unknown key 'abuot'"),
+        ("[[configurations]]\nfs = 'ext4'\n" * 2, "two configurations are called 'ext4'"),
+        ("about = ", "Invalid value"),
+        ("about = '\udcff'", "codec can't"),
+    ],
+)
+def test_mistakes_in_a_set(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError) as caught:
+        load_set(str(file))
+    assert caught.value.message.startswith("mine.toml: ")
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_set_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no set"):
+        load_set(str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("package = ", "packet = "), "'package' is missing"),
+        (("DEVICE", "DEVICE DEVICE"), "mkfs does not say DEVICE once"),
+        (("quiet = 36", "quiet = true"), "quiet = True is not a number"),
+        (('"data=journal" = ', '"data=journal" = 5 #'), "names is not a table of texts"),
+    ],
+)
+def test_mistakes_in_a_file_system(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    shipped = Path(configuration.__code__.co_filename).with_name("file-systems") / "ext4.toml"
+    file = tmp_path / "ext5.toml"
+    file.write_text(shipped.read_text().replace(*change))
+    with pytest.raises(UsageError, match=f"ext5.toml: {message}"):
+        read(file, _file_system)
