@@ -37,7 +37,8 @@ from unittest import mock
 import numpy as np
 
 from bob.agent.client import Agent, AgentBroken
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.crash.image import Composer, Run
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
@@ -301,7 +302,7 @@ def main() -> None:
     made = configuration(asked["fs"], asked["mkfs_options"], asked["mount_options"], asked["device"])
     if made.fs.forgets and not is_made_up:
         sys.exit(f"what {made.fs.name} leaves behind is not known from what it read")
-    model = DeviceModel(WriteCache(asked["write_cache"]), asked["atomic_write_bytes"])
+    model = DeviceModel(CACHES[asked["write_cache"]], asked["atomic_write_bytes"])
     total: Counter[str] = Counter()
     folders = [folder for folder in run.workloads() if run.refusal(folder) is None][::every]
     with ExitStack() as stack:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from bob.agent.client import Agent
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
@@ -106,7 +107,7 @@ def main() -> None:
     budget = int(sys.argv[3]) if len(sys.argv) > 3 else 100
     asked = run.about()["request"]
     made = configuration(asked["fs"], asked["mkfs_options"], asked["mount_options"], asked["device"])
-    model = DeviceModel(WriteCache(asked["write_cache"]), asked["atomic_write_bytes"])
+    model = DeviceModel(CACHES[asked["write_cache"]], asked["atomic_write_bytes"])
     totals = Cost(), Cost()
     explored = 0
     print("mounted of explored   wall s         processor s    ratio  ms a mount   requests")

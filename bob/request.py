@@ -13,6 +13,7 @@ from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
+from bob.subject.stack import Stack
 from bob.trace.completion import Completion
 
 DEFAULT_IMAGE = "debian-bookworm"
@@ -129,11 +130,12 @@ def configuration_to_json(made: Configuration) -> dict[str, Any]:
         "mkfs_options": made.mkfs_options,
         "mount_options": made.mount_options,
         "device": made.device,
+        **({} if made.stack is None else {"stack": made.stack.to_json()}),
     }
 
 
 def configuration_from_json(document: Mapping[str, Any]) -> Configuration:
     """The configuration in a plain document."""
-    return configuration(
-        document["fs"], document["mkfs_options"], document["mount_options"], document["device"], document["name"]
-    )
+    stack = Stack.from_json(document["stack"]) if "stack" in document else None
+    options = document["mkfs_options"], document["mount_options"]
+    return configuration(document["fs"], *options, document["device"], document["name"], stack)

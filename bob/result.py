@@ -6,23 +6,19 @@ new ones may be added. docs/formats.md describes each.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from bob.errors import MalformedError
+from bob import counts
+from bob.crash.coverage import States, states_from_json
+from bob.crash.device import DeviceModel
+from bob.errors import MalformedError, UsageError
 
 T = TypeVar("T")
 
 SCHEMA = "bob.result/1"
-
-# The number of legal states of a few MiB of pending writes has thousands of digits, and all of them are exact.
-sys.set_int_max_str_digits(0)
-
-LARGEST_JSON_INTEGER = 2**53
-"""Larger counts are written as strings of digits, since many readers of JSON have no larger exact integers."""
 
 
 class Verdict(StrEnum):
@@ -32,42 +28,6 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     UNKNOWN = "unknown"
     SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class States:
-    """How much was explored.
-
-    ``legal_writes`` and ``legal_sectors`` are the exact numbers of legal states: of whole writes, and of these and torn
-    ones together. ``explored`` counts those of them that a verdict rests on: their outcome is known, and they mount.
-    ``explored_writes`` are the whole ones among these (None in documents that are older than the field).
-    ``unmountable`` and ``unmountable_writes`` count in the same way states of which it is known that they do not mount:
-    nothing is judged on them. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of this kind is
-    among the explored (docs/design.md, section 5). ``mounted`` is how many states were really mounted; the outcomes of
-    the others were predicted.
-
-    Of a workload that was observed and not judged yet, ``explored`` and ``exhaustive`` speak of all states with a known
-    outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.counting.judged` tells them apart).
-    """
-
-    explored: int = 0
-    legal_writes: int = 0
-    legal_sectors: int = 0
-    exhaustive: str | None = None
-    mounted: int = 0
-    explored_writes: int | None = None
-    unmountable: int = 0
-    unmountable_writes: int = 0
-
-    @property
-    def legal_torn(self) -> int:
-        """How many legal states have a torn write."""
-        return self.legal_sectors - self.legal_writes
-
-    @property
-    def explored_torn(self) -> int | None:
-        """How many of the explored have a torn write; None where that is not known."""
-        return None if self.explored_writes is None else self.explored - self.explored_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +151,8 @@ class Result:
 
     run: Run
     environment: Environment
-    write_cache: str
-    atomic_write_bytes: int
+    model: DeviceModel
     configurations: tuple[ConfigurationResult, ...]
-    completion: str = "prompt"
 
     @property
     def has_unknown(self) -> bool:
@@ -204,10 +162,13 @@ class Result:
 
 def to_json(result: Result) -> dict[str, Any]:
     """``result`` as the plain document."""
-    document: dict[str, Any] = plain(asdict(result))
-    model = {name: document.pop(name) for name in ("write_cache", "atomic_write_bytes", "completion")}
-    configurations = document.pop("configurations")
-    return {"schema": SCHEMA, **document, "device_model": model, "configurations": configurations}
+    return {
+        "schema": SCHEMA,
+        "run": plain(asdict(result.run)),
+        "environment": plain(asdict(result.environment)),
+        "device_model": result.model.to_json(),
+        "configurations": [plain(asdict(column)) for column in result.configurations],
+    }
 
 
 def from_json(document: Mapping[str, Any]) -> Result:
@@ -222,30 +183,11 @@ def from_json(document: Mapping[str, Any]) -> Result:
         return Result(
             run=run_from_json(document["run"]),
             environment=environment_from_json(document["environment"]),
-            write_cache=document["device_model"]["write_cache"],
-            atomic_write_bytes=document["device_model"]["atomic_write_bytes"],
+            model=DeviceModel.from_json(document["device_model"]),
             configurations=tuple(map(_configuration, document["configurations"])),
-            completion=document["device_model"].get("completion", "prompt"),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise MalformedError(f"the result document is damaged: {error}") from None
-
-
-def total(parts: Sequence[States]) -> States:
-    """The states of several workloads together; exhaustive only as far as each of them is."""
-    levels = {part.exhaustive for part in parts}
-    exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
-    whole = [part.explored_writes for part in parts]
-    return States(
-        explored=sum(part.explored for part in parts),
-        legal_writes=sum(part.legal_writes for part in parts),
-        legal_sectors=sum(part.legal_sectors for part in parts),
-        exhaustive=exhaustive,
-        mounted=sum(part.mounted for part in parts),
-        explored_writes=None if None in whole else sum(count for count in whole if count is not None),
-        unmountable=sum(part.unmountable for part in parts),
-        unmountable_writes=sum(part.unmountable_writes for part in parts),
-    )
 
 
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
@@ -258,7 +200,9 @@ def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
 
 
 def _trouble(document: Mapping[str, Any]) -> Trouble:
-    return _made(Trouble, {**document, "kind": TroubleKind(document["kind"]), "states": int(document["states"])})
+    return _made(
+        Trouble, {**document, "kind": TroubleKind(document["kind"]), "states": counts.read(document["states"])}
+    )
 
 
 def _property(document: Mapping[str, Any]) -> PropertyResult:
@@ -269,7 +213,7 @@ def _property(document: Mapping[str, Any]) -> PropertyResult:
 
 def _workload(document: Mapping[str, Any]) -> WorkloadResult:
     found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
-    return _made(WorkloadResult, {**found, "violations": int(document["violations"])})
+    return _made(WorkloadResult, {**found, "violations": counts.read(document["violations"])})
 
 
 def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
@@ -289,30 +233,11 @@ def environment_from_json(document: Mapping[str, Any]) -> Environment:
 
 def unmountable_from_json(document: Mapping[str, Any]) -> Unmountable:
     """The states that were not mounted, in a plain document."""
-    return _made(Unmountable, {**document, "states": int(document["states"])})
-
-
-def states_from_json(document: Mapping[str, Any]) -> States:
-    """The states in a plain document, where counts may be strings of digits.
-
-    One without ``mounted`` is older than predictions: all of its states were mounted. One without ``explored_writes``
-    does not tell whole states from torn ones, nor those that do not mount from the others.
-    """
-    counts = {name: int(document[name]) for name in ("explored", "legal_writes", "legal_sectors")}
-    more = {name: int(document.get(name, 0)) for name in ("unmountable", "unmountable_writes")}
-    mounted = int(document.get("mounted", counts["explored"]))
-    whole = document.get("explored_writes")
-    return States(
-        **counts,
-        **more,
-        exhaustive=document["exhaustive"],
-        mounted=mounted,
-        explored_writes=None if whole is None else int(whole),
-    )
+    return _made(Unmountable, {**document, "states": counts.read(document["states"])})
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON has it: arrays, verdicts as text, and integers that are too large as strings of digits."""
+    """``value`` as JSON has it: arrays, verdicts as text, and counts as :mod:`bob.counts` writes them."""
     match value:
         case dict():
             return {name: plain(inner) for name, inner in value.items()}
@@ -322,6 +247,6 @@ def plain(value: Any) -> Any:
             return value.value
         case bool():
             return value
-        case int() if abs(value) > LARGEST_JSON_INTEGER:
-            return str(value)
+        case int():
+            return counts.written(value)
     return value

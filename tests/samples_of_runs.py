@@ -8,16 +8,16 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from bob.crash.case import Case
+from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
-from bob.result import States
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
-from bob.trace.recording import Recording
+from bob.trace.recording import RecordedDisk, Recording
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
@@ -72,7 +72,14 @@ def packed(runs: Sequence[tuple[int, bytes]]) -> bytes:
 
 
 BASE = Base("b0b0b0b0b0b0b0b0", SECTORS * 512, packed([(0, b"super" * 1024 + bytes(512))]), "rw,data=ordered", "mke2fs")
-RECORDING = Recording(b"log\0\xff", "timeline", packed([(3, bytes(512))]), (254, 0), "rw,data=ordered", BEFORE, AFTER)
+RECORDING = Recording(
+    (RecordedDisk(b"log\0\xff", (254, 0)),),
+    "timeline",
+    packed([(3, bytes(512))]),
+    "rw,data=ordered",
+    BEFORE,
+    AFTER,
+)
 
 
 def plan(trace: Trace = TRACE) -> Plan:

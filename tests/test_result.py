@@ -10,6 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.counts import written
+from bob.crash.caches import CACHES
+from bob.crash.coverage import States, states_from_json, total
+from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
 from bob.result import (
     SCHEMA,
@@ -18,17 +22,15 @@ from bob.result import (
     PropertyResult,
     Result,
     Run,
-    States,
     Trouble,
     TroubleKind,
     Unmountable,
     Verdict,
     WorkloadResult,
     from_json,
-    states_from_json,
     to_json,
-    total,
 )
+from bob.trace.completion import Completion
 
 TEXT = st.text(max_size=20)
 MAYBE = st.none() | TEXT
@@ -62,8 +64,7 @@ RESULTS = st.builds(
     Result,
     st.builds(Run, TEXT, TEXT, TEXT, TEXT, COUNT, COUNT),
     st.builds(Environment, *[TEXT] * 7),
-    TEXT,
-    st.integers(8, 16384),
+    st.sampled_from([DeviceModel(), DeviceModel(CACHES["none"], 4096, Completion.OLDEST_FIRST)]),
     st.lists(COLUMNS, max_size=2).map(tuple),
 )
 
@@ -102,8 +103,7 @@ def numbers(value: Any) -> list[int]:
 SMALL = Result(
     Run("id", "then", "later", "0.1", 1, 200),
     Environment(*"abcdefg"),
-    "volatile",
-    512,
+    DeviceModel(),
     (
         ConfigurationResult(
             "ext4-ordered", "ext4", "", "data=ordered", "rw", (PropertyResult("p", "f", Verdict.HOLDS, States()),)
@@ -117,17 +117,18 @@ def test_counts_beyond_what_json_readers_have_are_digits(count: int) -> None:
     cell = replace(SMALL.configurations[0].properties[0], states=States(1, count, count, "writes"))
     document = to_json(replace(SMALL, configurations=(replace(SMALL.configurations[0], properties=(cell,)),)))
     told = document["configurations"][0]["properties"][0]["states"]["legal_sectors"]
-    assert told == (count if count <= 2**53 else str(count))
+    assert told == (count if count <= 2**53 else written(count))
     assert states_from_json(
         {"explored": "1", "legal_writes": told, "legal_sectors": told, "exhaustive": None}
     ) == States(1, count, count, None, mounted=1), "before there were predictions, all were mounted"
 
 
 def test_a_result_that_is_older_than_the_choice_of_completion_was_prompt() -> None:
-    document = to_json(replace(SMALL, completion="youngest-first"))
-    assert from_json(document).completion == "youngest-first"
+    model = DeviceModel(completion=Completion.YOUNGEST_FIRST)
+    document = to_json(replace(SMALL, model=model))
+    assert from_json(document).model == model
     del document["device_model"]["completion"]
-    assert from_json(document).completion == "prompt"
+    assert from_json(document).model.completion is Completion.PROMPT
 
 
 def test_a_later_bob_may_add_fields() -> None:

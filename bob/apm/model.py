@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from bob import counts
 from bob.apm.clauses import Clause, clause_of
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
@@ -130,7 +131,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "promised": finding.promised,
         "workloads": finding.workloads,
         "exhaustive": finding.exhaustive,
-        "states": str(finding.states),
+        "states": str(counts.written(finding.states)),
     }
     if finding.reason is not None:
         document["reason"] = finding.reason
@@ -158,7 +159,7 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         bool(document["promised"]),
         int(document["workloads"]),
         int(document["exhaustive"]),
-        int(document["states"]),
+        counts.read(document["states"]),
         None if refuted is None else Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])}),
         document.get("reason"),
     )

@@ -54,7 +54,8 @@ def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple
     is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
     """
     medium = Medium(base.length, base.sector)
-    family = _family(fs, medium)
+    # What is mounted of several disks has places of its own, which are not those on the disks.
+    family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)
     found: list[Sequence[Part]] = []
     for write in trace.writes:
         at = trace.address(write) * SECTOR_BYTES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from bob.crash.coverage import States
 from bob.observe.observed import Seen
-from bob.result import States
 
 
 def judged(coverage: States, states: Sequence[Seen], mounting: Container[int]) -> States:

@@ -27,7 +27,8 @@ from bob.cli.options import (
     json_option,
     quiet_option,
 )
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES, VOLATILE
+from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
 from bob.guest.capacity import check_device
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
@@ -193,10 +194,10 @@ _SEARCH = (
 _DEVICE = (
     click.option(
         "--write-cache",
-        type=click.Choice(["volatile", "none"]),
-        default="volatile",
+        type=click.Choice(list(CACHES)),
+        default=VOLATILE.name,
         show_default=True,
-        help="The disk's cache; without one, a write is durable when it completes.",
+        help="The disk's cache: " + "; ".join(f"{cache.name}, {cache.promise}" for cache in CACHES.values()) + ".",
     ),
     click.option(
         "--atomic-write",
@@ -297,9 +298,7 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         host=host(asked),
         budget=asked["budget"],
         seed=asked["seed"],
-        model=DeviceModel(
-            WriteCache(asked["write_cache"]), int(asked["atomic_write"]), Completion(asked["completion"])
-        ),
+        model=DeviceModel(CACHES[asked["write_cache"]], int(asked["atomic_write"]), Completion(asked["completion"])),
         audit=asked["audit"],
         recovery_crashes=asked.get("recovery_crashes", 0),
         rows=rows,

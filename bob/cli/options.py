@@ -155,6 +155,22 @@ connect_option = click.option(
     "--connect", metavar="URI", help="Run guests on this libvirt connection (default: one of bob's own, no daemon)."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+
+
+class WitnessPath(click.Path):
+    """The argument WITNESS: a file, or a place in a bundle (:mod:`bob.witness.bundle`); or a run's directory, with all
+    of its witnesses, where there may be ``several``."""
+
+    def __init__(self, *, several: bool) -> None:
+        super().__init__(exists=True, dir_okay=several, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        from bob.witness.bundle import is_there
+
+        return path if is_there(path := Path(value)) else super().convert(value, param, ctx)
+
+
 RUN = click.Path(exists=True, file_okay=False, path_type=Path)
 """The argument RUN: a run directory."""
 

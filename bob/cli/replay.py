@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.cli.display import watching
-from bob.cli.options import Known, connect_option, image_names, json_option, quiet_option
+from bob.cli.options import Known, WitnessPath, connect_option, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "witnesses", metavar="WITNESS...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
+@click.argument("witnesses", metavar="WITNESS...", nargs=-1, required=True, type=WitnessPath(several=True))
 @click.option("--times", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="How often.")
 @click.option(
     "--image",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, NewFile, connect_option, image_names, quiet_option
+from bob.cli.options import Known, NewFile, WitnessPath, connect_option, image_names, quiet_option
 from bob.cli.output import console, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
@@ -30,7 +30,7 @@ def witness() -> None:
 
 
 @witness.command()
-@click.argument("path", metavar="WITNESS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", metavar="WITNESS", type=WitnessPath(several=False))
 @click.option("--svg", "picture", type=NewFile(), metavar="FILE", help="Draw the time line, too.")
 @click.option(
     "--html", "page", type=NewFile(), metavar="FILE", help="Write the story as a page that stands alone, too."
@@ -69,7 +69,7 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
 
 
 @witness.command()
-@click.argument("paths", metavar="WITNESS...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", metavar="WITNESS...", nargs=-1, required=True, type=WitnessPath(several=True))
 @click.option("--output", type=NewFile(), metavar="FILE", help="Where the smaller witness goes, if it is one.")
 @click.option("--in-place", is_flag=True, help="Put each smaller witness in the place of the larger one.")
 @click.option(
@@ -125,6 +125,8 @@ def shrink(
     files = files_in(paths)
     if output is not None and (len(files) > 1 or paths[0].is_dir()):
         raise UsageError("--output is for one witness", hint="name the file of one, or use --in-place")
+    if in_place and (bundled := [file for file in files if not file.is_file()]):
+        raise UsageError(f"{bundled[0]} is in a bundle, which stays as it is", hint="shrink one, with --output FILE")
     if in_place:
         files = [file for file in files if read(file).shrunk_from is None]
     done: list[Shrunk] = []
@@ -158,7 +160,7 @@ def _print_shrunk(one: Shrunk) -> None:
 
 
 @witness.command()
-@click.argument("path", metavar="WITNESS", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", metavar="WITNESS", type=WitnessPath(several=False))
 @click.option(
     "--dm-log", "log_file", type=NewFile(stdout=False), metavar="FILE", required=True, help="Where the log goes."
 )

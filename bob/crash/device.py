@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from bob.crash.caches import CACHES, VOLATILE, WriteCache
 from bob.errors import UsageError
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES, Write
@@ -18,16 +18,10 @@ SMALLEST_ATOMIC_BYTES = 8
 """The smallest atomic unit, in bytes: an aligned store on byte-addressable memory."""
 
 
-class WriteCache(Enum):
-    """When a completed write is durable: after a later flush (``VOLATILE``), or at once (``NONE``)."""
-
-    VOLATILE = "volatile"
-    NONE = "none"
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
-    """A device with or without a volatile write cache, which writes ``atomic_write_bytes`` all or nothing.
+    """A device with a ``write_cache`` of some kind (:mod:`bob.crash.caches`). It writes ``atomic_write_bytes`` (bytes)
+    all or nothing.
 
     ``completion`` is when it tells that a write is done. That is no part of the rules: it makes the recording another
     one, and the rules go by the times that are recorded.
@@ -37,7 +31,7 @@ class DeviceModel:
     two, 8 or more.
     """
 
-    write_cache: WriteCache = WriteCache.VOLATILE
+    write_cache: WriteCache = VOLATILE
     atomic_write_bytes: int = SECTOR_BYTES
     completion: Completion = Completion.PROMPT
 
@@ -52,7 +46,7 @@ class DeviceModel:
     def to_json(self) -> dict[str, Any]:
         """As documents have it (docs/formats.md)."""
         return {
-            "write_cache": self.write_cache.value,
+            "write_cache": self.write_cache.name,
             "atomic_write_bytes": self.atomic_write_bytes,
             "completion": self.completion.value,
         }
@@ -64,7 +58,14 @@ class DeviceModel:
         Raises KeyError, ValueError or UsageError for what is none.
         """
         completion = Completion(document.get("completion", Completion.PROMPT))
-        return cls(WriteCache(document["write_cache"]), document["atomic_write_bytes"], completion)
+        return cls(CACHES[document["write_cache"]], document["atomic_write_bytes"], completion)
+
+    @property
+    def words(self) -> str:
+        """The model for people; that writes were done at once goes without saying."""
+        at_once = self.completion is Completion.PROMPT
+        late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
+        return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"
 
     def units(self, write: Write) -> int:
         """The number of atomic units that ``write`` covers, whole or in part."""

@@ -1,22 +1,20 @@
 """Which crash states are legal: the rules of docs/design.md, section 3, reduced to a few moments.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
-Everything follows from one number per write, the time from which it is durable. The durable set changes at those
+Everything follows from one number per write, the time from which it is durable; the device's write cache tells it
+(:mod:`bob.crash.caches`). The durable set changes at those
 times only, and between two of them the pending set only grows; so the states that are legal at any T of the window
 are the states that are legal just before one of those times, or at the end. These moments are the *growth points*.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
-from bob.crash.device import DeviceModel, WriteCache
-from bob.errors import MalformedError
-from bob.trace.model import SECTOR_BYTES, Flush, Trace, Write
+from bob.crash.device import DeviceModel
+from bob.errors import MalformedError, UsageError
+from bob.trace.model import SECTOR_BYTES, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +42,39 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     durable is none: its states all come again at the next point. What was submitted before the window counts as
     durable or pending at its start like any other write.
 
-    Raises :class:`MalformedError` for a trace whose writes are not in submission order, not inside their device, or
+    A cache that keeps an order may lose writes that completed before the window, the last one first. Then more points
+    come before these, all at the start of the window: one for each such write, which alone is pending there.
+
+    Raises UsageError for several disks where the cache's rule is for one, :class:`MalformedError` for a trace whose
+    writes are not in submission order, not inside their device, or
     without duration (the counting rests on a write being pending before it is durable).
     """
     check_trace(trace)
-    since = durable_since(trace, model)
+    cache, disks = model.write_cache, len(trace.device_sectors)
+    if cache.one_disk_only and disks > 1:
+        raise UsageError(f"the write cache {cache.name!r} is for one disk, and this recording has {disks}")
+    since = cache.durable_since(trace)
     units = [model.units(write) for write in trace.writes]
     start, end = trace.start.time, trace.end.time
-    changes = sorted({time for time in since if time is not None and start < time <= end})
+
+    def point(time: int, durable: Sequence[int], pending: Sequence[int], becoming: Sequence[int]) -> GrowthPoint:
+        count = [sum(units[index] for index in some) for some in (pending, becoming)]
+        return GrowthPoint(time, tuple(durable), tuple(pending), tuple(becoming), *count)
+
+    def changes(after: int, until: int) -> list[int]:
+        return sorted({time for time in since if time is not None and after < time <= until})
+
     points = []
-    for time in [*(change - 1 for change in changes), end]:
+    for change in changes(cache.looks_back(trace), start):
+        durable = [index for index, time in enumerate(since) if _by(time, change - 1)]
+        next_ = [index for index, time in enumerate(since) if time == change]
+        points.append(point(start, durable, next_, next_))
+    for time in [*(change - 1 for change in changes(start, end)), end]:
         submitted = [write.index for write in trace.writes if write.submitted.time <= time]
-        pending = tuple(index for index in submitted if not _by(since[index], time))
-        becoming = tuple(index for index in pending if time < end and _by(since[index], time + 1))
-        points.append(
-            GrowthPoint(
-                time=time,
-                durable=tuple(index for index in submitted if _by(since[index], time)),
-                pending=pending,
-                becomes_durable=becoming,
-                pending_units=sum(units[index] for index in pending),
-                becoming_units=sum(units[index] for index in becoming),
-            )
-        )
+        pending = [index for index in submitted if not _by(since[index], time)]
+        becoming = [index for index in pending if time < end and _by(since[index], time + 1)]
+        points.append(point(time, [index for index in submitted if _by(since[index], time)], pending, becoming))
     return tuple(points)
-
-
-def durable_since(trace: Trace, model: DeviceModel) -> tuple[int | None, ...]:
-    """For each write, the time from which it is durable; None if no flush in the trace makes it so.
-
-    Without a write cache, and for a FUA write, that is its completion; for any other the earliest completion of a flush
-    of its device that was submitted at or after the write's completion.
-    """
-    flushes: defaultdict[int, list[Flush]] = defaultdict(list)
-    for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
-        flushes[flush.device].append(flush)
-    submitted = {device: [flush.submitted.time for flush in some] for device, some in flushes.items()}
-    # earliest[k] is the first completion among the flushes k, k+1, ...: with several in flight a later one can be first
-    earliest = {
-        device: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
-        for device, some in flushes.items()
-    }
-
-    def since(write: Write) -> int | None:
-        completed = write.completed.time
-        if write.fua or model.write_cache is WriteCache.NONE:
-            return completed
-        at = bisect_left(submitted.get(write.device, ()), completed)
-        after = earliest.get(write.device, [])
-        return after[at] if at < len(after) else None
-
-    return tuple(since(write) for write in trace.writes)
 
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
@@ -13,7 +14,6 @@ from bob.crash.search import Search, search
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
 from bob.crash.window import after_return
-from bob.result import States
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.workload.operations import At

@@ -1,8 +1,9 @@
 """When the crash may come: anywhere in a recording, or only after an operation has returned.
 
 The rules ask which writes are durable and which are pending at a time. So the states that a crash after some time can
-leave are those of a trace whose window begins at that time: nothing else about it changes. Its growth points are those
-of the whole trace from then on.
+leave are those of a trace whose window begins at that time: nothing else about it changes. Its growth points are the
+last ones of the whole trace, with the same durable writes. (A cache that keeps an order may look back from the later
+time; less is pending then, and every state of such a point is one of the whole trace's.)
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _judge_again(run: RunDirectory) -> Result:
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,
-        **request.model.to_json(),
+        model=request.model,
         configurations=(column.result(column.cells()),),
     )
     run.save_result(to_json(result))

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from bob.claim.expectation.evaluate import evidence, holds
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.property.bench import Bench
+from bob.crash.coverage import States
 from bob.crash.state import CrashState, departure
 from bob.observe.observed import Observed
-from bob.result import States, Verdict
+from bob.result import Verdict
 from bob.workload.operations import Sync, Workload
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bob import counts
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
+from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
 from bob.judge.answers import Answer, Way
@@ -15,13 +17,11 @@ from bob.request import ProbeRequest, configuration_from_json, configuration_to_
 from bob.result import (
     Environment,
     Run,
-    States,
     Unmountable,
     Verdict,
     environment_from_json,
     plain,
     run_from_json,
-    states_from_json,
     unmountable_from_json,
 )
 from bob.store.run_directory import finish_from_json, finish_to_json, workload_from_json, workload_to_json
@@ -196,9 +196,7 @@ def _answer_from_json(document: Mapping[str, Any]) -> tuple[Answer, tuple[str, .
         Answer(
             expectation,
             Verdict(one["verdict"]),
-            tuple(
-                Way(way["evidence"], int(way["by_finish"][place]), None) for way in ways if int(way["by_finish"][place])
-            ),
+            tuple(Way(way["evidence"], shown, None) for way in ways if (shown := counts.read(way["by_finish"][place]))),
             one["reason"],
             one["needs_no_crash"],
         )
@@ -207,7 +205,7 @@ def _answer_from_json(document: Mapping[str, Any]) -> tuple[Answer, tuple[str, .
     answer = Answer(
         expectation,
         Verdict(document["verdict"]),
-        tuple(Way(way["evidence"], int(way["violations"]), None, way.get("finish", 0)) for way in ways),
+        tuple(Way(way["evidence"], counts.read(way["violations"]), None, way.get("finish", 0)) for way in ways),
         document["reason"],
         document["needs_no_crash"],
         each if len(each) > 1 else (),

@@ -57,7 +57,7 @@ def explore(
     that were predicted. The loss is in the answer; who asked may try again.
     """
     # Where recovery forgets, single states say little that is not learnt as all are divided.
-    singles = -(-budget // (10 if configuration.fs.forgets else 2))
+    singles = -(-budget // (10 if configuration.forgets else 2))
     whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
     both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
     findings, rounds, lost, died, final = Findings(), None, None, False, False
@@ -66,10 +66,10 @@ def explore(
         floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
         watched = plan.composer.sectors.tolist() if predicting else None
         stretches = None
-        if predicting and configuration.fs.forgets:
+        if predicting and configuration.forgets:
             stretches = Stretches(plan.composer, log_area(configuration.fs.log, base))
         disks = None
-        if sights is not None and predicting and not configuration.fs.forgets:
+        if sights is not None and predicting and not configuration.forgets:
             disks = sights.setdefault(base.name, {})
         session = Session(agent, configuration, base, floor, payload, watched=watched, stretches=stretches)
         findings = session.findings

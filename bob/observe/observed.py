@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
-from bob.result import States
 
 
 class Seen(NamedTuple):

@@ -102,6 +102,7 @@ class Session:
             stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],
             exempt=_exempt(stretches),
             blob=payload,
+            **configuration.for_agent,
         )
         self._decoder = Decoder(prepared["events"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from weakref import WeakKeyDictionary
 
 from bob.agent.client import Agent
@@ -25,6 +26,7 @@ def base_name(configuration: Configuration, setup: tuple[Operation, ...], patter
     """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``, whose
     data is written by a ``pattern``."""
     words = [*configuration.mkfs, configuration.fs.driver, configuration.mount_options, str(configuration.device_bytes)]
+    words += [] if configuration.stack is None else [json.dumps(configuration.stack.to_json(), sort_keys=True)]
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
     text = "\n".join([*words, "", *map(write_one, setup), *written])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -51,9 +53,11 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
         options=configuration.mount_options,
         setup=encoded,
         blob=blob,
+        **configuration.for_agent,
     )
     held.add(name)
-    return Base(name, configuration.device_bytes, packed, header["effective_options"], header["mkfs"])
+    options, printed = header["effective_options"], header["mkfs"]
+    return Base(name, configuration.device_bytes, packed, options, printed, configuration.disks)
 
 
 def put_base(agent: Agent, base: Base) -> None:

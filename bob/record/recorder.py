@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
@@ -12,7 +13,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Recording, Status
+from bob.trace.recording import RecordedDisk, Recording, Status
 from bob.workload.history import Performed, simulate
 from bob.workload.operations import Workload
 
@@ -59,6 +60,7 @@ def record(
         virtual=virtual,
         completion=completion.value,
         blob=blob,
+        **configuration.for_agent,
     )
     return _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
 
@@ -84,22 +86,26 @@ def record_recovery(
         check=list(configuration.fs.check),
         virtual=virtual,
         completion=completion.value,
+        **configuration.for_agent,
     )
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:
-    log_length, timeline_length = header["lengths"]
-    position = log_length + timeline_length
+    *logs, timeline_length = header["lengths"]
+    ends = list(accumulate(logs))
+    position = sum(logs) + timeline_length
     changed: list[tuple[int, bytes | memoryview]] = []
     for sector, sectors in header["changed"]:
         changed.append((sector, memoryview(pieces)[position : position + sectors * SECTOR_BYTES]))
         position += sectors * SECTOR_BYTES
     return Recording(
-        log=pieces[:log_length],
-        timeline=pieces[log_length : log_length + timeline_length].decode(),
+        disks=tuple(
+            RecordedDisk(pieces[end - length : end], (major, minor))
+            for length, end, (major, minor) in zip(logs, ends, header["devices"], strict=True)
+        ),
+        timeline=pieces[sum(logs) : position].decode(),
         final=differences.packed(changed),
-        device=(header["device"][0], header["device"][1]),
         effective_options=header["effective_options"],
         inodes_before=_inodes(header["before"]) if lasting_inodes else {},
         inodes_after=_inodes(header["after"]) if lasting_inodes else {},

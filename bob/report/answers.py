@@ -11,15 +11,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
 from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.table import device
 from bob.report.trimmed import Trimmed
-from bob.result import States, Verdict
+from bob.result import Verdict
 from bob.workload.language import write_one
 from bob.workload.operations import At
 
@@ -57,11 +57,10 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         console.print()
     for note in tried.notes:
         _print(console, Text(f"note: {note}", "bob.dim"), 0)
-    disk = device(model.write_cache.value, model.atomic_write_bytes, model.completion.value)
     foot = (
         f"{WHEN[tried.at]}",
         *_finishes(tried),
-        f"kernel {tried.environment.kernel}, {disk}",
+        f"kernel {tried.environment.kernel}, {model.words}",
         f"run {nearby(run)}",
     )
     for line in foot:

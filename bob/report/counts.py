@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bob.result import ConfigurationResult, States, total
+from bob.crash.coverage import States, total
+from bob.result import ConfigurationResult
 
 _LARGEST_IN_DIGITS = 10**6
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")

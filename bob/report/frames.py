@@ -12,10 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from bob.crash.coverage import States
 from bob.report.columns import Column
 from bob.report.counts import log2
 from bob.report.rows import cells
-from bob.result import PropertyResult, States, Verdict, WorkloadResult
+from bob.result import PropertyResult, Verdict, WorkloadResult
 
 _STATES = (
     *(

@@ -15,13 +15,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.crash.coverage import total
 from bob.report.broken import broken
 from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
-from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, Verdict, total
+from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, Verdict
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 STATES_MEAN = (
@@ -224,17 +225,10 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
     yield "measured", f"{guest}, {on.mkfs_version}, QEMU {on.qemu}, libvirt {on.libvirt}"
-    yield "device", device(result.write_cache, result.atomic_write_bytes, result.completion)
+    yield "device", result.model.words
     took = _took(result.run.started, result.run.finished)
     asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"
     yield "explored", asked + _mounted(result) + _exhausted(result)
-
-
-def device(write_cache: str, atomic_write_bytes: int, completion: str) -> str:
-    """A device model in words; that writes were done at once goes without saying."""
-    cache = "volatile write cache" if write_cache == "volatile" else "no write cache"
-    late = "" if completion == "prompt" else f", done late, {completion.replace('-', ' ')}"
-    return f"{cache}, writes of {atomic_write_bytes:,} bytes are atomic{late}"
 
 
 def _mounted(result: Result) -> str:

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from bob import __version__
 from bob.report.counts import size
 from bob.report.drawing import mark, svg
-from bob.report.table import device
 from bob.report.templating import html
 from bob.story.timeline import Fate
 from bob.witness.document import Witness
@@ -50,7 +49,7 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "") -> st
             made=made,
             table=table,
             cell=cell,
-            device=device(model.write_cache.value, model.atomic_write_bytes, model.completion.value),
+            device=model.words,
             device_size=size(witness.base.length),
             unit=model.atomic_write_bytes,
             told=witness.sentence,

@@ -93,7 +93,8 @@ def exported(witness: Witness, case: Case) -> Exported:
     log = steps(plan.trace, point.time)
     entry = next(number for number, step in enumerate(log) if step.entry.mark == CRASH)
     part = {index for index, _units in state.torn}
-    gone = {*point.pending} - {*state.kept} - part
+    sent = {write.index for write in plan.trace.writes if write.submitted.time <= point.time}
+    gone = sent - {*point.durable, *state.kept} - part
     lost = tuple(number for number, step in enumerate(log) if step.write in gone)
     first = min(lost, default=entry)
     after = {step.write for step in log[first:entry]} - {None}

@@ -179,7 +179,7 @@ class Pipeline:
                     self._give_back(job, recorded, observed.lost or "", told)
                     continue
                 self._keep(job, recorded, observed, told)
-                is_large = len(recorded.case.recording.log) > LARGE_LOG_BYTES
+                is_large = recorded.case.recording.log_bytes > LARGE_LOG_BYTES
                 del job, recorded, observed
                 if is_large:
                     give_back_now()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 import bob
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import questions
+from bob.crash.coverage import States
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
@@ -27,17 +27,7 @@ from bob.memory import give_back_now
 from bob.progress import Progress
 from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
-from bob.result import (
-    ConfigurationResult,
-    Environment,
-    PropertyResult,
-    Result,
-    Run,
-    States,
-    Verdict,
-    from_json,
-    to_json,
-)
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Verdict, from_json, to_json
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import Recoveries
 from bob.run.tasks import Explored, Task
@@ -157,26 +147,41 @@ def unfinished(run: RunDirectory) -> int:
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A column that is asked for: its ``run`` directory, the ``request``, what it is measured on, and the ``refusal``
+    of an image that cannot do it. A ``fresh`` one, of which nothing was done before, begins when its turn comes."""
+
+    run: RunDirectory
+    request: ProbeRequest
+    environment: Environment
+    refusal: UsageError | None
+    fresh: bool
+
+    @property
+    def task(self) -> Task:
+        """What the pipeline is to do for it."""
+        request, about = self.request, self.run.about()
+        is_left = self.refusal is None and not self.run.is_finished()
+        workloads = tuple(map(workload_from_json, about["workloads"] if is_left else []))
+        made = request.configuration
+        return Task(made, request.model, request.budget, request.seed, request.audit, self.run, workloads)
+
+
 class Prober:
     """What is being probed, on one machine; ask for the results in their order."""
 
     def __init__(
         self,
-        columns: Sequence[tuple[RunDirectory, ProbeRequest]],
-        environments: Sequence[Environment],
-        refusals: Sequence[UsageError | None],
+        columns: Sequence[Asked],
         pipeline: Pipeline,
         progress: Progress,
-        crash_recoveries: Callable[[RunDirectory, ProbeRequest, Sequence[Workload]], None],
+        crash_recoveries: Callable[[Asked, Sequence[Workload]], None],
     ) -> None:
-        self._crash_recoveries = crash_recoveries
         self._columns = columns
-        self._environments = environments
-        self._refusals = refusals
         self._pipeline = pipeline
         self._progress = progress
-        # Those of which nothing was done before begin when their turn comes.
-        self._fresh = [not run.workloads() for run, _request in columns]
+        self._crash_recoveries = crash_recoveries
 
     def result(self, place: int) -> Result:
         """The result of the column at ``place``, kept in its run directory.
@@ -184,38 +189,38 @@ class Prober:
         Raises UsageError when the image has not got the file system, and in the machine's own words when mkfs or the
         kernel refuse the configuration.
         """
-        run, request = self._columns[place]
-        about, environment = run.about(), self._environments[place]
+        asked = self._columns[place]
+        run, request = asked.run, asked.request
         if run.is_finished():
             return from_json(run.result())
-        if refusal := self._refusals[place]:
-            raise refusal
-        if self._fresh[place]:
+        if asked.refusal is not None:
+            raise asked.refusal
+        if asked.fresh:
             run.note(started=now())
-        properties = [probe.property for probe in request.asked]
+        properties, environment = [probe.property for probe in request.asked], asdict(asked.environment)
         column = Column(
-            request.configuration, request.model, properties, asdict(environment), run.save_witness, self._broke(run)
+            request.configuration, request.model, properties, environment, run.save_witness, self._broke(run)
         )
-        workloads = [workload_from_json(one) for one in about["workloads"]]
+        workloads = [workload_from_json(one) for one in run.about()["workloads"]]
         for number, workload in enumerate(workloads):
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
                 give_back_now()
         if request.recovery_crashes:
-            self._crash_recoveries(run, request, workloads)
+            self._crash_recoveries(asked, workloads)
             add_recoveries(column, run, workloads, request.model)
         cells = column.cells()
         for cell in cells:
             self._progress.judged(cell)
-        return self._keep(place, column.result(cells))
+        return self._keep(asked, column.result(cells))
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
         """Add workload ``number`` to ``column`` when it is done; how long its log is that was just recorded (bytes)."""
-        run, request = self._columns[place]
+        asked = self._columns[place]
         if (item := self._pipeline.result(place, number)) is None:
-            add_kept(column, run, number, workload, request.model)
+            add_kept(column, asked.run, number, workload, asked.request.model)
         elif isinstance(item, Explored):
             column.add(item.recorded.case, item.observed)
-            return len(item.recorded.case.recording.log)
+            return item.recorded.case.recording.log_bytes
         else:
             column.refuse(item.workload, item.reason)
         return 0
@@ -231,9 +236,9 @@ class Prober:
 
     def skipped(self, place: int, reason: str) -> Result:
         """The result of a column that could not be tested, kept like any other."""
-        _run, request = self._columns[place]
-        made = request.configuration
-        properties = [probe.property for probe in request.asked]
+        asked = self._columns[place]
+        made = asked.request.configuration
+        properties = [probe.property for probe in asked.request.asked]
         cells = [
             PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
             for one in properties
@@ -245,18 +250,18 @@ class Prober:
             mount_options=made.mount_options,
             effective_mount_options="",
             properties=tuple(cells),
-            mkfs_version=self._environments[place].mkfs_version,
+            mkfs_version=asked.environment.mkfs_version,
         )
-        self._columns[place][0].note(skipped=reason)
-        return self._keep(place, column)
+        asked.run.note(skipped=reason)
+        return self._keep(asked, column)
 
-    def _keep(self, place: int, column: ConfigurationResult) -> Result:
-        run, request = self._columns[place]
+    def _keep(self, asked: Asked, column: ConfigurationResult) -> Result:
+        run, request = asked.run, asked.request
         about, finished = run.about(), now()
         result = Result(
             run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
-            environment=self._environments[place],
-            **request.model.to_json(),
+            environment=asked.environment,
+            model=request.model,
             configurations=(column,),
         )
         run.save_result(to_json(result))
@@ -275,27 +280,28 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
     first = columns[0][1]
     image = ensure(first.image, progress.step)
     check_kernel(image)
-    refusals = [_refusal(image, request) for _run, request in columns]
     with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
-        environments = [environment_of(hypervisor, image, request) for _run, request in columns]
-        for (run, _request), environment in zip(columns, environments, strict=True):
-            if run.about().get("environment", asdict(environment)) != asdict(environment):
-                raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
-        tasks = [
-            _begun(run, request, asdict(one), refused=refusal is not None)
-            for (run, request), one, refusal in zip(columns, environments, refusals, strict=True)
+        asked = [
+            Asked(
+                run, request, environment_of(hypervisor, image, request), _refusal(image, request), not run.workloads()
+            )
+            for run, request in columns
         ]
+        for one in asked:
+            environment = asdict(one.environment)
+            if one.run.about().get("environment", environment) != environment:
+                raise StoreError(f"{one.run.path} was begun on another machine or image", hint="probe anew, with --out")
+            one.run.note(environment=environment)
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
-        pipeline = Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit())
+        tasks = [one.task for one in asked]
 
-        def crash_recoveries(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> None:
-            Recoveries(hypervisor, image, run, request, progress).crash(workloads)
+        def crash_recoveries(one: Asked, workloads: Sequence[Workload]) -> None:
+            Recoveries(hypervisor, image, one.run, one.request, progress).crash(workloads)
 
-        machine = Prober(columns, environments, refusals, pipeline, progress, crash_recoveries)
-        with pipeline:
-            yield machine
+        with Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit()) as pipeline:
+            yield Prober(asked, pipeline, progress, crash_recoveries)
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
@@ -306,13 +312,6 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
     except UsageError as refusal:
         return refusal
     return None
-
-
-def _begun(run: RunDirectory, request: ProbeRequest, environment: dict[str, Any], *, refused: bool) -> Task:
-    run.note(environment=environment)
-    about = run.about()
-    workloads = tuple(map(workload_from_json, [] if refused or run.is_finished() else about["workloads"]))
-    return Task(request.configuration, request.model, request.budget, request.seed, request.audit, run, workloads)
 
 
 def environment_of(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -143,4 +144,4 @@ def after_crash(case: Case, state: CrashState) -> Base:
     """The disk as a crash left it."""
     base, packed = case.base, differences.overlaid(case.base.packed, case.plan.runs(state))
     name = hashlib.sha256(packed).hexdigest()[:16]
-    return Base(name, base.length, packed, base.effective_options, base.mkfs)
+    return replace(base, name=name, packed=packed)

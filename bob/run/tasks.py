@@ -93,7 +93,7 @@ class Waiting:
 
 def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
     """Whether a recording may wait in memory beside ``others``, which do."""
-    return sum(len(one.case.recording.log) for one in (recorded, *others)) <= HELD_BYTES
+    return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES
 
 
 def read_back(task: Task, number: int) -> Recorded:

@@ -17,6 +17,7 @@ from bob.claim.claim import AfterMount, Claim, context_of
 from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench
+from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState, departure
 from bob.errors import RecordingError
@@ -28,7 +29,7 @@ from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.observed import Observed, Troubled, alike
 from bob.progress import Progress
 from bob.request import configuration_to_json
-from bob.result import Environment, Run, States, TroubleKind, Unmountable, Verdict, total
+from bob.result import Environment, Run, TroubleKind, Unmountable, Verdict
 from bob.run.pipeline import Pipeline
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task

@@ -4,7 +4,8 @@
 
     RUN/run.json                       what was asked, and on what it runs
     RUN/bases/NAME.json                base images (docs/formats.md)
-    RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it
+    RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it; log-1 ... those of
+                                       further disks
                           /timeline    the bios, as the kernel's tracepoints told them
                           /recorded.json, /observed.json; /refused.json, /lost.json
     RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
@@ -26,15 +27,15 @@ from shutil import rmtree
 from typing import Any
 
 from bob.crash.case import Case
+from bob.crash.coverage import states_from_json
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen, Troubled
-from bob.result import states_from_json
 from bob.trace.base import Base
 from bob.trace.completion import Completion
-from bob.trace.recording import Recording, statuses_from_json
+from bob.trace.recording import RecordedDisk, Recording, statuses_from_json
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
@@ -103,12 +104,13 @@ class RunDirectory:
     def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
         """Keep a recording that passed its check."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "log", recording.log)
+        for number, disk in enumerate(recording.disks):
+            write_whole(folder / _log_name(number), disk.log)
         write_whole(folder / "timeline", recording.timeline.encode())
         document = {
             "workload": workload_to_json(workload),
             "base": base.name,
-            "device": list(recording.device),
+            "devices": [list(disk.device) for disk in recording.disks],
             "effective_options": recording.effective_options,
             "inodes_before": recording.inodes_before,
             "inodes_after": recording.inodes_after,
@@ -179,10 +181,12 @@ class RunDirectory:
         with _reading(folder / "recorded.json"):
             document = read_document(folder / "recorded.json")
             recording = Recording(
-                log=(folder / "log").read_bytes(),
+                disks=tuple(
+                    RecordedDisk((folder / _log_name(number)).read_bytes(), (major, minor))
+                    for number, (major, minor) in enumerate(document.get("devices") or [document["device"]])
+                ),
                 timeline=(folder / "timeline").read_text(),
                 final=base64.b64decode(document["final"]),
-                device=(document["device"][0], document["device"][1]),
                 effective_options=document["effective_options"],
                 inodes_before=document["inodes_before"],
                 inodes_after=document["inodes_after"],
@@ -281,6 +285,10 @@ class RunDirectory:
         return read_document(self.path / "result.json")
 
 
+def _log_name(disk: int) -> str:
+    return "log" if disk == 0 else f"log-{disk}"
+
+
 def base_to_json(base: Base) -> dict[str, Any]:
     """A base image as a plain document."""
     return {
@@ -289,13 +297,21 @@ def base_to_json(base: Base) -> dict[str, Any]:
         "image": _packed(zlib.compress(zlib.decompress(base.packed), 9)),
         "effective_options": base.effective_options,
         "mkfs": base.mkfs,
+        **({} if len(base.disks) == 1 else {"disks": list(base.disks)}),
     }
 
 
 def base_from_json(document: Mapping[str, Any]) -> Base:
     """The base image in a plain document."""
     image = base64.b64decode(document["image"])
-    return Base(document["name"], document["length"], image, document["effective_options"], document["mkfs"])
+    return Base(
+        document["name"],
+        document["length"],
+        image,
+        document["effective_options"],
+        document["mkfs"],
+        tuple(document.get("disks", ())),
+    )
 
 
 def workload_to_json(workload: Workload) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A file system is one file in file-systems/, a set one in sets/ (or anywhere, by 
 from bob.subject.configuration import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.subject.file_system import DEVICE, MIB, FileSystem, file_systems
 from bob.subject.sets import ConfigurationSet, load_set, set_names
+from bob.subject.stack import Stack
 
 __all__ = [
     "DEFAULT_AUDIT",
@@ -15,6 +16,7 @@ __all__ = [
     "Configuration",
     "ConfigurationSet",
     "FileSystem",
+    "Stack",
     "configuration",
     "file_systems",
     "load_set",

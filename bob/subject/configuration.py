@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import shlex
 from dataclasses import dataclass
+from typing import Any
 
 from bob.errors import UsageError
 from bob.subject.file_system import MIB, FileSystem, file_systems
+from bob.subject.stack import Stack
 
 DEFAULT_BUDGET = 100
 """Mounts per workload: with it a column takes a few minutes on two processors without KVM."""
@@ -17,7 +19,8 @@ DEFAULT_AUDIT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A file system with options, on a device of ``device`` bytes (0: the file system's default size).
+    """A file system with options, on a device of ``device`` bytes (0: the file system's default size), or on what a
+    ``stack`` makes of several disks.
 
     ``name`` is what tables and files call it.
     """
@@ -27,11 +30,27 @@ class Configuration:
     mkfs_options: str = ""
     mount_options: str = ""
     device: int = 0
+    stack: Stack | None = None
+
+    @property
+    def disks(self) -> tuple[int, ...]:
+        """The lengths of the disks (bytes)."""
+        return (self.device or self.fs.device,) if self.stack is None else self.stack.disks
 
     @property
     def device_bytes(self) -> int:
-        """The size of the probed device."""
-        return self.device or self.fs.device
+        """The size of the probed device, or of all disks together."""
+        return sum(self.disks)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether recovery forgets (:class:`FileSystem`), and the places of its log on the disk can be told."""
+        return self.fs.forgets and self.stack is None
+
+    @property
+    def for_agent(self) -> dict[str, Any]:
+        """What the agent is told of the disks and of what is made of them; nothing where there is one disk alone."""
+        return {} if self.stack is None else {"disks": list(self.disks), "stack": self.stack.for_agent}
 
     @property
     def mkfs(self) -> tuple[str, ...]:
@@ -49,7 +68,12 @@ class Configuration:
 
 
 def configuration(
-    fs: str, mkfs_options: str = "", mount_options: str = "", device: int = 0, name: str = ""
+    fs: str,
+    mkfs_options: str = "",
+    mount_options: str = "",
+    device: int = 0,
+    name: str = "",
+    stack: Stack | None = None,
 ) -> Configuration:
     """The configuration of file system ``fs``; without a ``name`` it has the field's, or that of what it is made of.
 
@@ -64,7 +88,8 @@ def configuration(
         shlex.split(mkfs_options)
     except ValueError as error:
         raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="they are split as a shell does") from None
-    if not name and not mkfs_options:
+    if not name and not mkfs_options and stack is None:
         name = dict(known.names).get(mount_options, "")
-    name = name or " ".join(part for part in (fs, mkfs_options, mount_options) if part)
-    return Configuration(name, known, mkfs_options, mount_options, device)
+    on = "" if stack is None else f"on {stack.name}"
+    name = name or " ".join(part for part in (fs, mkfs_options, mount_options, on) if part)
+    return Configuration(name, known, mkfs_options, mount_options, device, stack)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO
 
+from bob.errors import MalformedError
 from bob.trace import differences
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import stale
@@ -13,13 +14,23 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from a device of ``length`` bytes that is all stale pattern."""
+    """A base image. ``packed`` is its difference from a device of ``length`` bytes that is all stale pattern.
+
+    ``disks`` are the lengths (bytes) of the disks that it is of, laid end to end: one, where none are named.
+    """
 
     name: str
     length: int
     packed: bytes
     effective_options: str
     mkfs: str
+    disks: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.disks:
+            object.__setattr__(self, "disks", (self.length,))
+        if sum(self.disks) != self.length:
+            raise MalformedError(f"a base image of {self.length:,} bytes has disks of {sum(self.disks):,} bytes")
 
     def image(self) -> bytes:
         """The whole image, ``length`` bytes."""

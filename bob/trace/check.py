@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from contextlib import ExitStack
 
 from bob.errors import RecordingError
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.join import join
+from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.trace.recording import Recording
@@ -18,11 +19,17 @@ def checked(recording: Recording, base: Base) -> Trace:
     """The trace of ``recording``.
 
     Raises RecordingError unless every logged write is joined to one submit and one complete time, and the replay of the
-    full log on ``base`` equals the device byte for byte.
+    full logs on ``base`` equals the disks byte for byte.
     """
     timeline = parse_timeline(recording.timeline)
-    with LogReader(io.BytesIO(recording.log)) as log:
-        trace = join(log, timeline, recording.device, base.length // SECTOR_BYTES)
+    if len(recording.disks) != len(base.disks):
+        raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
+    with ExitStack() as open_:
+        disks = [
+            Logged(open_.enter_context(LogReader(io.BytesIO(disk.log))), disk.device, length // SECTOR_BYTES)
+            for disk, length in zip(recording.disks, base.disks, strict=True)
+        ]
+        trace = join(disks, timeline)
     wrong = disagreeing(trace, base, recording.final)
     if wrong:
         raise RecordingError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from bob.errors import RecordingError
 from bob.trace.bios import Bios, Key, WriteBio, pair_bios
@@ -26,30 +27,46 @@ CHAINS_TRACED = (6, 1)
 _HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
 
 
-def join(log: Iterable[LogEntry], timeline: Timeline, device: Device, device_sectors: int) -> Trace:
-    """The recording of ``device``, (major, minor) of the log-writes target, which is ``device_sectors`` * 512 bytes.
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A recorded disk: its ``log``, ``device``, (major, minor) of its log-writes target, and how many ``sectors`` (of
+    512 bytes) it has."""
 
-    ``log`` is gone through once, then the data of its writes is read, all of it into memory. Raises RecordingError
-    where log and timeline do not agree, where a bio was not seen whole or failed, and where the agent's marks
+    log: Iterable[LogEntry]
+    device: Device
+    sectors: int
+
+
+def join(disks: Sequence[Logged], timeline: Timeline) -> Trace:
+    """The recording of ``disks``, on one clock.
+
+    Each log is gone through once, then the data of its writes is read, all of it into memory. Raises RecordingError
+    where a log and the timeline do not agree, where a bio was not seen whole or failed, and where the agent's marks
     ``start`` and ``end`` are missing; MalformedError comes through from the log.
     """
-    bios = pair_bios(timeline, device, untraced=_kernel(timeline) < CHAINS_TRACED)
-    joined = _joined(log, bios, device_sectors)
+    untraced = _kernel(timeline) < CHAINS_TRACED
+    every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
+    joined = [
+        (bio, entry, number)
+        for number, (disk, bios) in enumerate(zip(disks, every, strict=True))
+        for bio, entry in _joined(disk.log, bios, disk.sectors)
+    ]
     # Stable: of writes that were submitted at the same moment (bios.py), the one that completed first lands first.
-    joined.sort(key=lambda pair: (pair[0].submitted.time, pair[0].completed.time))
+    joined.sort(key=lambda each: (each[0].submitted.time, each[0].completed.time))
+    flushes = [replace(flush, device=number) for number, bios in enumerate(every) for flush in bios.flushes]
     markers = [event for event in timeline.events if isinstance(event, Marker)]
     marks = tuple(Mark(event.at, event.text) for event in markers if not event.text.startswith(KERNEL))
     start, end = _only(marks, "start"), _only(marks, "end")
     if end.time < start.time:
         raise RecordingError(f"the mark 'end' (timeline line {end.time}) comes before 'start' (line {start.time})")
     return Trace(
-        writes=tuple(_write(index, bio, entry) for index, (bio, entry) in enumerate(joined)),
-        flushes=bios.flushes,
+        writes=tuple(_write(index, *each) for index, each in enumerate(joined)),
+        flushes=tuple(sorted(flushes, key=lambda flush: flush.completed.time)),
         marks=marks,
         start=start,
         end=end,
-        device_sectors=(device_sectors,),
-        discards=bios.discards,
+        device_sectors=tuple(disk.sectors for disk in disks),
+        discards=sum(bios.discards for bios in every),
     )
 
 
@@ -136,7 +153,7 @@ def _nothing_left(bios: Sequence[WriteBio]) -> None:
         )
 
 
-def _write(index: int, bio: WriteBio, entry: LogEntry) -> Write:
+def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> Write:
     return Write(
         index=index,
         sector=bio.key.sector,
@@ -147,6 +164,7 @@ def _write(index: int, bio: WriteBio, entry: LogEntry) -> Write:
         meta=bio.key.meta,
         task=bio.task,
         log_entry=entry.index,
+        device=device,
     )
 
 

@@ -25,25 +25,37 @@ Statuses = Mapping[str, Status]
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedDisk:
+    """One disk of a recording: its dm-log-writes ``log`` (bytes), and the numbers (major, minor) of its ``device``."""
+
+    log: bytes
+    device: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """What came out of the guest, as it came: :func:`bob.trace.check.checked` makes a Trace of it.
 
-    ``log`` is the dm-log-writes log (bytes), ``timeline`` the text of the trace buffer, ``final`` the differences of
-    the device (major, minor) from the base after the recording. The inode numbers, and what else stat says, are by
-    path, before and after the operations (of the latter nothing in recordings of older versions). ``completion`` is
-    when the recorded disk told that a write was done.
+    ``disks`` are in the order of the base. ``timeline`` is the text of the trace buffer, which all disks share,
+    ``final`` the differences of the disks, laid end to end, from the base after the recording. The inode numbers, and
+    what else stat says, are by path, before and after the operations (of the latter nothing in recordings of older
+    versions). ``completion`` is when the recorded disks told that a write was done.
     """
 
-    log: bytes
+    disks: tuple[RecordedDisk, ...]
     timeline: str
     final: bytes
-    device: tuple[int, int]
     effective_options: str
     inodes_before: dict[str, int]
     inodes_after: dict[str, int]
     status_before: Statuses = field(default_factory=dict)
     status_after: Statuses = field(default_factory=dict)
     completion: Completion = Completion.PROMPT
+
+    @property
+    def log_bytes(self) -> int:
+        """How long the logs are together (bytes)."""
+        return sum(len(disk.log) for disk in self.disks)
 
 
 def statuses_from_json(document: Mapping[str, list[int]]) -> dict[str, Status]:

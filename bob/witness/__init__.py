@@ -1,6 +1,6 @@
 """Witnesses: everything that is needed to show a violation again, in one small file.
 
-document   witnesses, written and read
+document   witnesses, written and read; bundle: all of a run's in one file
 recipes    data that is a function of a workload's operations, told by these
 attempts   which smaller workloads may well show the same
 keep       a crash image with a script, for people without bob

@@ -7,7 +7,6 @@ the state breaks. docs/formats.md describes each field.
 from __future__ import annotations
 
 import base64
-import json
 import lzma
 import struct
 import zlib
@@ -35,6 +34,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Statuses, statuses_from_json
+from bob.witness import bundle
 from bob.witness.recipes import from_recipe, to_recipe
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
@@ -149,6 +149,7 @@ def write(
             "length": base.length,
             "effective_options": base.effective_options,
             "mkfs": base.mkfs,
+            **({} if len(base.disks) == 1 else {"disks": list(base.disks)}),
             "image": base64.b64encode(lzma.compress(zlib.decompress(base.packed))).decode(),
         },
         "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
@@ -171,7 +172,7 @@ def told(driver: str, case: Case, state: CrashState, causes: Collection[int] = (
 def read(path: Path) -> Witness:
     """The witness in the file ``path``; MalformedError where it is none, or of another schema."""
     try:
-        document = json.loads(path.read_text())
+        document = bundle.load(path)
     except OSError as error:
         raise MalformedError(f"cannot read {path}: {error.strerror}", hint="is it the path of a witness?") from None
     except ValueError as error:
@@ -193,7 +194,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
     """The witnesses' files: ``paths`` themselves, and of run directories all that are in them."""
     files: list[Path] = []
     for path in paths:
-        within = sorted(path.glob("**/witnesses/*.json")) if path.is_dir() else [path]
+        within = bundle.within(path) if path.is_dir() else [path]
         if not within:
             raise StoreError(f"{path} has no witnesses", hint="a run has some where a property fails")
         files += within

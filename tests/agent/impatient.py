@@ -66,11 +66,11 @@ class Write:
 
 def main(completion: str, waited: list[int]) -> None:
     Path(DISK).write_bytes(bytes(LENGTH))
-    device = Recorded(DISK, LENGTH, LOG_BYTES, completion)
+    device = Recorded(DISK, [LENGTH], LOG_BYTES, completion)
     try:
         with device.timeline(TIMELINE_KIB) as timeline:
             timeline.mark("start")
-            fd = os.open(device.path, os.O_RDWR | os.O_DIRECT)
+            fd = os.open(device.assembly.path, os.O_RDWR | os.O_DIRECT)
             writes = {number: Write(fd, number) for number in (1, 2)}
             for number in waited:
                 writes[number].wait()
@@ -79,7 +79,7 @@ def main(completion: str, waited: list[int]) -> None:
             for number in writes.keys() - set(waited):
                 writes[number].wait()
             os.close(fd)
-            log, _written = device.remove()
+            [log], _written = device.remove()
             timeline.stop()
             text = timeline.text()
     finally:
@@ -87,7 +87,7 @@ def main(completion: str, waited: list[int]) -> None:
     disk = Path(DISK).read_bytes()
     holds = [number for number in (1, 2) if disk[number * 8 * BYTES] == number]
     Path(DISK).unlink()
-    numbers = [os.major(device.device), os.minor(device.device)]
+    [numbers] = device.devices
     print(json.dumps({"log": base64.b64encode(log).decode(), "text": text, "device": numbers, "holds": holds}))
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bob.crash.device import DeviceModel
-from bob.crash.legal import durable_since
+from bob.crash.caches import VOLATILE
 from bob.record.base import make_base
 from bob.subject import configuration
 from bob.trace.completion import Completion
-from bob.trace.join import join
+from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.timeline import parse_timeline
@@ -39,9 +38,9 @@ def durable_after_the_flush(inhabited: Inhabited, completion: Completion, waited
     assert told["holds"] == [1, 2]
     major, minor = told["device"]
     with LogReader(io.BytesIO(base64.b64decode(told["log"]))) as log:
-        trace = join(log, parse_timeline(told["text"]), (major, minor), DEVICE_SECTORS)
+        trace = join([Logged(log, (major, minor), DEVICE_SECTORS)], parse_timeline(told["text"]))
     assert sorted(write.data[0] for write in trace.writes) == [1, 2]
-    since = durable_since(trace, DeviceModel())
+    since = VOLATILE.durable_since(trace)
     ends = trace.end.time
     return {write.data[0] for write in trace.writes if (known := since[write.index]) is not None and known <= ends}
 
@@ -74,7 +73,7 @@ def test_what_was_synced_is_there_on_a_disk_that_takes_its_time(
     taken = take(recording.agent, asked, made, base, completion)
     assert taken.recording.completion is completion
     returned = max(mark.at.time for mark in taken.trace.marks)
-    since = durable_since(taken.trace, DeviceModel())
+    since = VOLATILE.durable_since(taken.trace)
     data = [write for write in taken.trace.writes if b"[op0" in write.data and write.submitted.time < returned]
     assert {text for write in data for text in (b"[op01", b"[op02") if text in write.data} == {b"[op01", b"[op02"}
     assert all((time := since[write.index]) is not None and time <= returned for write in data)
@@ -88,7 +87,7 @@ def test_both_disks_promise_the_same_of_a_file_system_that_waits(recording: Inha
     promised = []
     for completion in Completion:
         taken = take(recording.agent, workload("append /b 4096; create /d/c", FSYNC), base=base, completion=completion)
-        since = durable_since(taken.trace, DeviceModel())
+        since = VOLATILE.durable_since(taken.trace)
         sectors: dict[int, bytes] = {}
         for write in taken.trace.writes:
             if since[write.index] is not None and write.submitted.time > taken.trace.start.time:

@@ -61,7 +61,8 @@ def served(disk: Path, *, youngest: bool) -> Iterator[Kernel]:
     disk.write_bytes(bytes(LENGTH))
     ours, kernels = socket.socketpair()
     control, other_end = os.pipe()
-    server = threading.Thread(target=LateServer(ours, control, str(disk), youngest=youngest).serve)
+    serving = LateServer(ours, control, str(disk), 0, LENGTH, youngest=youngest)
+    server = threading.Thread(target=serving.serve)
     server.start()
     try:
         yield Kernel(kernels)

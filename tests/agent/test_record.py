@@ -135,7 +135,7 @@ def test_a_guest_keeps_several_bases_and_devices_apart(recording: Inhabited) -> 
 
 def entries(recording: Recording) -> list[tuple[int, int, int]]:
     """Sector, length and flags of each entry."""
-    with LogReader(io.BytesIO(recording.log)) as log:
+    with LogReader(io.BytesIO(recording.disks[0].log)) as log:
         return [(entry.sector, entry.nr_sectors, int(entry.flags)) for entry in log]
 
 

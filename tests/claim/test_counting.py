@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.claim.counting import judged
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observed import Seen
-from bob.result import States
 
 WHOLE, TORN = CrashState(0, (1,)), CrashState(0, (), ((1, ((0, 1),)),))
 LEVELS = (None, "writes", "sectors")

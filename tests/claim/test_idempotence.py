@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from bob.claim.idempotence import difference, judged
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.observed import Observed, Seen
-from bob.result import States, Verdict
+from bob.result import Verdict
 from bob.workload.operations import Finish, Workload
 
 RECOVERY = Workload("recovery of it", (), (), Finish("mounted"))

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bob.crash.coverage import States
+from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Finished, Trial, Tried
 from bob.progress import Progress
 from bob.request import Host
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, States, Unmountable, Verdict
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable, Verdict
 
 
 def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:
@@ -34,8 +36,7 @@ def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:
     return Result(
         run=Run("made-up", "2026-11-21T23:00:21Z", "2026-11-21T23:04:33Z", "0.1.0", 1, 200),
         environment=Environment("6.1.0-31-amd64", "debian-bookworm", "tcg", "virtual", "7.2.0", "9.0.0", "1.47.0"),
-        write_cache="volatile",
-        atomic_write_bytes=512,
+        model=DeviceModel(),
         configurations=(ConfigurationResult(name, "ext4", "", "", "rw,relatime", tuple(cells)),),
     )
 

@@ -10,8 +10,9 @@ import pytest
 from bob.cli.display import Bar, Lines, verdict_line, watching
 from bob.cli.output import THEME, Screen
 from bob.cli.tally import Tally, duration
+from bob.crash.coverage import States
 from bob.progress import Silent
-from bob.result import PropertyResult, States, Verdict
+from bob.result import PropertyResult, Verdict
 
 
 class Clock:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bob.catalogue.sets import Rows, probes_of
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.errors import GuestError, MissingProgramError
 from bob.request import Host, ProbeRequest
 from bob.result import from_json
@@ -32,7 +33,7 @@ def test_defaults(bob: Bob, work: Work) -> None:
                 host=Host(),
                 budget=100,
                 seed=1,
-                model=DeviceModel(WriteCache.VOLATILE, 512, Completion.YOUNGEST_FIRST),
+                model=DeviceModel(CACHES["volatile"], 512, Completion.YOUNGEST_FIRST),
             ),
             None,
         )
@@ -67,7 +68,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
                 host=Host("qemu:///session", 3),
                 budget=12,
                 seed=-3,
-                model=DeviceModel(WriteCache.NONE, 4096, Completion.OLDEST_FIRST),
+                model=DeviceModel(CACHES["none"], 4096, Completion.OLDEST_FIRST),
             ),
             Path("here"),
         )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bob.claim.expectation.language import parse as expectation
-from bob.crash.device import WriteCache
+from bob.crash.caches import CACHES
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
@@ -93,7 +93,7 @@ def test_everything_that_can_be_asked(bob: Bob, work: Work) -> None:
     assert out == Path("here")
     assert request.configuration == configuration("ext4", "-O ^dir_index", "data=journal", 64 * 1024 * 1024)
     assert (request.budget, request.audit, request.seed, request.host.connect) == (12, 0.5, -3, "qemu:///session")
-    assert (request.model.write_cache, request.model.atomic_write_bytes) == (WriteCache.NONE, 4096)
+    assert (request.model.write_cache, request.model.atomic_write_bytes) == (CACHES["none"], 4096)
     assert request.model.completion is Completion.OLDEST_FIRST
     [workload] = trial.workloads
     assert workload.setup == parse("mkdir /d; create /d/b")

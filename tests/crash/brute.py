@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TypeVar
 
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.device import DeviceModel
 from bob.trace.model import Trace, Write
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ Unit = tuple[int, int]
 
 
 def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> bool:
-    if model.write_cache is WriteCache.NONE and write.completed.time <= time:
+    if model.write_cache.name == "none" and write.completed.time <= time:
         return True
     if write.fua and write.completed.time <= time:
         return True
@@ -29,10 +29,32 @@ def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> boo
     )
 
 
-def durable_and_pending(trace: Trace, model: DeviceModel, time: int) -> tuple[set[int], set[int]]:
+def durable_and_pending(trace: Trace, model: DeviceModel, time: int) -> Iterator[tuple[set[int], set[int]]]:
+    """What a crash at ``time`` finds on the medium for sure, and any part of which it may find: one way, or several."""
+    submitted = {write.index for write in trace.writes if write.submitted.time <= time}
+    if model.write_cache.name == "ordered":
+        yield from _in_order(trace, submitted, time)
+        return
     durable = {write.index for write in trace.writes if is_durable(trace, model, write, time)}
-    pending = {write.index for write in trace.writes if write.submitted.time <= time} - durable
-    return durable, pending
+    yield durable, submitted - durable
+
+
+def _in_order(trace: Trace, submitted: set[int], time: int) -> Iterator[tuple[set[int], set[int]]]:
+    """The lost are the last of those that completed; the first of them may be there in part. What is promised is not
+    among the lost."""
+    done = {write.index: write.completed.time for write in trace.writes if write.completed.time <= time}
+    promised = {
+        index
+        for index, completed in done.items()
+        if any(completed <= flush.submitted.time and flush.completed.time <= time for flush in trace.flushes)
+        or any(one.fua and completed <= one.completed.time <= time for one in trace.writes)
+    }
+    for lost in subsets(done):
+        kept = done.keys() - lost
+        if lost & promised or any(done[gone] <= done[there] for gone in lost for there in kept):
+            continue
+        first = {index for index in lost if done[index] == min(done[gone] for gone in lost)}
+        yield set(kept), first or submitted - done.keys()
 
 
 def subsets(items: Iterable[T]) -> Iterator[frozenset[T]]:
@@ -48,8 +70,8 @@ def window(trace: Trace) -> range:
 def legal_writes(trace: Trace, model: DeviceModel) -> set[frozenset[int]]:
     legal = set()
     for time in window(trace):
-        durable, pending = durable_and_pending(trace, model, time)
-        legal |= {frozenset(durable | kept) for kept in subsets(pending)}
+        for durable, pending in durable_and_pending(trace, model, time):
+            legal |= {frozenset(durable | kept) for kept in subsets(pending)}
     return legal
 
 
@@ -69,7 +91,9 @@ def units_of_all(trace: Trace, model: DeviceModel, indexes: Iterable[int]) -> fr
 
 def legal_units(trace: Trace, model: DeviceModel) -> set[frozenset[Unit]]:
     legal = set()
-    moments = {tuple(map(frozenset, durable_and_pending(trace, model, time))) for time in window(trace)}
+    moments = {
+        tuple(map(frozenset, both)) for time in window(trace) for both in durable_and_pending(trace, model, time)
+    }
     for durable, pending in moments:
         always = units_of_all(trace, model, durable)
         legal |= {always | kept for kept in subsets(units_of_all(trace, model, pending))}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.trace.model import Write
 
@@ -21,7 +22,7 @@ def write(sector: int, sectors: int) -> Write:
 
 @pytest.mark.parametrize("size", [8, 64, 512, 4096, 16384])
 def test_sizes_that_a_device_can_have(size: int) -> None:
-    assert DeviceModel(WriteCache.NONE, size).atomic_write_bytes == size
+    assert DeviceModel(CACHES["none"], size).atomic_write_bytes == size
 
 
 @pytest.mark.parametrize("size", [-512, 0, 1, 4, 7, 12, 513, 4095])

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES, WriteCache
+from bob.crash.device import DeviceModel
 from bob.crash.drafts import view
 from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, growth_points
@@ -208,7 +209,7 @@ def test_equal_data_is_in_the_payload_once() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([8, 64, 512, 4096, 16384]), st.sampled_from(list(WriteCache)))
+@given(st.integers(0, 2**32), st.sampled_from([8, 64, 512, 4096, 16384]), st.sampled_from(list(CACHES.values())))
 def test_random_states_of_longer_traces(seed: int, atomic: int, cache: WriteCache) -> None:
     trace = journal(3, 3, seed=seed, sectors=1 + seed % 9, spare=2)
     trace = Trace(trace.writes, trace.flushes, (), at(seed % 40), trace.end, (300,))

@@ -11,7 +11,7 @@ from bob.crash.image import Composer
 from bob.crash.legal import growth_points
 from bob.crash.search import search
 from bob.crash.state import check_state
-from bob.trace.join import join
+from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
 from bob.trace.timeline import parse_timeline
 
@@ -25,7 +25,7 @@ def test_a_real_recording() -> None:
     log, base, final, text = (
         lzma.decompress((RECORDED / f"{name}.xz").read_bytes()) for name in ("log", "base", "final", "timeline")
     )
-    trace = join(LogReader(io.BytesIO(log)), parse_timeline(text.decode()), (253, 0), len(base) // 512)
+    trace = join([Logged(LogReader(io.BytesIO(log)), (253, 0), len(base) // 512)], parse_timeline(text.decode()))
     image = bytearray(base)
     replay_all(trace, image)
     assert image == final
@@ -33,7 +33,7 @@ def test_a_real_recording() -> None:
     model = DeviceModel()
     points = growth_points(trace, model)
     for point in points:
-        durable, pending = durable_and_pending(trace, model, point.time)
+        [(durable, pending)] = durable_and_pending(trace, model, point.time)
         assert (set(point.durable), set(point.pending)) == (durable, pending)
 
     composer = Composer(trace, points, model, Case(trace, model, base).base_sector)

@@ -8,7 +8,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.crash.image import Run
 from bob.crash.state import Piece, replay
 from bob.trace.model import Flush, Moment, Trace, Write
@@ -58,20 +59,23 @@ def patched(base: bytes, runs: Sequence[Run], payload: bytes) -> bytes:
     return bytes(image)
 
 
-MODELS = [DeviceModel(cache, size) for cache in WriteCache for size in (256, 512, 1024, 4096)] + [DeviceModel()] * 4
+SIZES = (256, 512, 1024, 4096)
+MODELS = [DeviceModel(cache, size) for cache in CACHES.values() for size in SIZES] + [DeviceModel()] * 4
 
 
 @st.composite
 def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
     """A few writes on two small devices, few letters (so that contents meet), flushes in flight at will."""
     model = draw(st.sampled_from(models))
+    device_sectors = (sum(DEVICE_SECTORS),) if model.write_cache.one_disk_only else DEVICE_SECTORS
+    devices = [0] if model.write_cache.one_disk_only else [0, 0, 0, 1]
     flushes = []
     drafts: list[tuple[int, int, int, int, str, bool]] = []  # submitted, duration, device, sector, letters, fua
 
     def add_write(submitted: int, device: int | None = None, fua: bool | None = None) -> None:
-        device = draw(st.sampled_from([0, 0, 0, 1])) if device is None else device
+        device = draw(st.sampled_from(devices)) if device is None else device
         sectors = draw(st.sampled_from([1, 1, 2, 3]))
-        sector = draw(st.integers(0, DEVICE_SECTORS[device] - sectors))
+        sector = draw(st.integers(0, device_sectors[device] - sectors))
         letters = draw(st.text("abc", min_size=2 * sectors, max_size=2 * sectors))
         fua = draw(st.sampled_from([False, False, True])) if fua is None else fua
         drafts.append((submitted, draw(st.integers(1, 8)), device, sector, letters, fua))
@@ -79,7 +83,7 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
     for _ in range(draw(st.sampled_from([0, 1, 2, 3, 4, 4, 5, 5, 6]))):
         add_write(draw(st.integers(0, 20)))
     for _ in range(draw(st.sampled_from([0, 1, 1, 2, 2, 3]))):
-        submitted, device = draw(st.integers(0, 20)), draw(st.sampled_from([0, 0, 0, 1]))
+        submitted, device = draw(st.integers(0, 20)), draw(st.sampled_from(devices))
         completed = submitted + draw(st.integers(1, 8))
         flushes.append(Flush(at(submitted), at(completed), device=device))
         if draw(st.booleans()):  # PREFLUSH and data: a flush, then the write
@@ -98,7 +102,7 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
     start = draw(st.sampled_from([0, 0, 2, 4, 6, 8, 12]))
     end = start + draw(st.sampled_from([0, 4, 12, 20, 28, 28]))
     base = content(draw(st.text("ab", min_size=18, max_size=18)))
-    return Case(trace_of(writes, flushes, start, end), model, base)
+    return Case(trace_of(writes, flushes, start, end, device_sectors), model, base)
 
 
 def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare: int = 4) -> Trace:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.judge.recovered import Recovered, chosen
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
-from bob.result import States
 
 OUTCOMES = [json.dumps({"error": error, "repaired": False, "tree": {}}) for error in (None, None, "Bad message")]
 

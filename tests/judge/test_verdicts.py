@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from claim.worlds import World
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
+from bob.crash.coverage import States
 from bob.crash.state import CrashState, departure
 from bob.observe.observation import Observation
 from bob.observe.observed import Seen
-from bob.result import States, Verdict, WorkloadResult
+from bob.result import Verdict, WorkloadResult
 from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
-
-from .worlds import World
 
 ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
 ATOMIC = next(probe.property for probe in shipped_probes() if probe.property.name == "directory-op")

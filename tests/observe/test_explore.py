@@ -13,6 +13,7 @@ import samples_of_runs as samples
 
 from bob.agent.client import AgentBroken
 from bob.agent.loss import Cause, GuestLost, Loss
+from bob.crash.coverage import States
 from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
@@ -26,7 +27,6 @@ from bob.observe.observation import Findings, Node, Observation
 from bob.observe.observed import Observed, Seen
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
-from bob.result import States
 from bob.subject import DEFAULT_AUDIT, Configuration
 from bob.trace.model import SECTOR_BYTES
 

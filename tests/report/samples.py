@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bob.catalogue.sets import Rows, probes_of
+from bob.crash.coverage import States
+from bob.crash.device import DeviceModel
 from bob.report.rows import FAMILIES
 from bob.result import (
     ConfigurationResult,
@@ -12,7 +14,6 @@ from bob.result import (
     PropertyResult,
     Result,
     Run,
-    States,
     Unmountable,
     Verdict,
     WorkloadResult,
@@ -143,8 +144,7 @@ def result(*names: str) -> Result:
             libvirt="9.0.0",
             mkfs_version="e2fsprogs 1.47.0-2+b2",
         ),
-        write_cache="volatile",
-        atomic_write_bytes=512,
+        model=DeviceModel(),
         configurations=tuple(map(configuration, names or ("ext4-ordered",))),
     )
 

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from bob.crash.coverage import States
 from bob.report.columns import Column, columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, tex
 from bob.report.frames import CELL_FIELDS, cell_frame
 from bob.report.matrix import matrix
 from bob.report.rows import TITLES, by_family, title
-from bob.result import Result, States, Unmountable, Verdict
+from bob.result import Result, Unmountable, Verdict
 
 from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
 

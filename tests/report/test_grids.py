@@ -12,11 +12,12 @@ from rich.console import Console
 from bob.catalogue.places import place_of
 from bob.catalogue.sets import Rows, probes_of
 from bob.cli.output import THEME
+from bob.crash.coverage import States
 from bob.report.columns import columns_of
 from bob.report.grids import finishes, grids, listed
 from bob.report.page import to_html
 from bob.report.table import print_result
-from bob.result import PropertyResult, Result, States, Verdict, WorkloadResult
+from bob.result import PropertyResult, Result, Verdict, WorkloadResult
 
 from .samples import finer, result
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bob.catalogue.probe_files import probe_names
+from bob.crash.coverage import States
 from bob.report.counts import compact, explored, plural, share, size, torn_states, whole_states
 from bob.report.matrix import matrix
 from bob.report.overview import print_overview
 from bob.report.rows import FAMILIES
-from bob.result import Result, States
+from bob.result import Result
 
 from .samples import SIXTEEN, result
 

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.crash.coverage import States
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
 from bob.report.templating import html
-from bob.result import Result, States, Unmountable, Verdict, WorkloadResult
+from bob.result import Result, Unmountable, Verdict, WorkloadResult
 
 from .html_pages import NASTY, Element, Page, parse
 from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
@@ -160,7 +161,7 @@ def nasty(text: str) -> Result:
     on = ONE.environment
     on = replace(on, kernel=text, image=text, accelerator=text, clock=text, qemu=text, libvirt=text, mkfs_version=text)
     run = replace(ONE.run, id=text, started=text, finished=text, bob_version=text)
-    return replace(ONE, run=run, environment=on, write_cache=text, configurations=(shown,))
+    return replace(ONE, run=run, environment=on, configurations=(shown,))
 
 
 def test_text_of_others_is_text() -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bob.crash.coverage import States
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import print_result
-from bob.result import ConfigurationResult, Result, States, Trouble, TroubleKind, Unmountable, Verdict
+from bob.result import ConfigurationResult, Result, Trouble, TroubleKind, Unmountable, Verdict
 
 from .samples import cell, result, sixteen
 

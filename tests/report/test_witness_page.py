@@ -14,7 +14,8 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.expected import Expected
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
-from bob.crash.device import DeviceModel, WriteCache
+from bob.crash.caches import CACHES
+from bob.crash.device import DeviceModel
 from bob.report.meanings import meanings
 from bob.report.witness_page import to_html
 from bob.story.timeline import Fate, Timeline, Written
@@ -172,7 +173,7 @@ def test_how_it_was_mounted(asked: str, effective: str, said: str, tmp_path: Pat
 def test_a_disk_without_a_cache_is_told_otherwise(tmp_path: Path) -> None:
     found = witness("overwrite-any", tmp_path)
     cached = text_of(parse(to_html(found, PATH)))
-    bare = text_of(parse(to_html(replace(found, model=DeviceModel(WriteCache.NONE, 4096)), PATH)))
+    bare = text_of(parse(to_html(replace(found, model=DeviceModel(CACHES["none"], 4096)), PATH)))
     assert "still in its cache" in cached and "still in its cache" not in bare
     assert "no write cache, writes of 4,096 bytes are atomic" in bare
     assert "in units of 4,096 bytes" in bare

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import samples_of_runs as samples
-from bob.recovery import stage
 
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash import case
@@ -19,6 +18,7 @@ from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.progress import Silent
 from bob.request import ProbeRequest
+from bob.run import recoveries
 from bob.run.recoveries import Recoveries
 from bob.store.run_directory import RunDirectory
 
@@ -57,9 +57,9 @@ class Guests:
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
     for name in ("agent_in", "record_recovery", "explore"):
-        monkeypatch.setattr(stage, name, getattr(made, name))
-    monkeypatch.setattr(stage, "put_base", lambda _agent, _base: None)
-    monkeypatch.setattr(stage, "drop_base", lambda _agent, _base: None)
+        monkeypatch.setattr(recoveries, name, getattr(made, name))
+    monkeypatch.setattr(recoveries, "put_base", lambda _agent, _base: None)
+    monkeypatch.setattr(recoveries, "drop_base", lambda _agent, _base: None)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     monkeypatch.setattr(RunDirectory, "case", lambda *_: samples.case())
     return made

@@ -168,7 +168,7 @@ def test_damaged_observations(run: RunDirectory, damage) -> None:  # type: ignor
     "damage",
     [
         lambda text: text.replace("write /a 0 512", "wrote /a 0 512"),
-        lambda text: text.replace('"device": [254, 0]', '"device": [254]'),
+        lambda text: text.replace('"devices": [[254, 0]]', '"devices": [[254]]'),
         lambda text: text.replace('"setup"', '"upset"'),
         lambda text: text.replace('"workload"', '"work"'),
     ],

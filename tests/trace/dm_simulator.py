@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bob.trace.log import LogReader
@@ -58,13 +59,25 @@ class Bio:
 
 
 class Simulator:
-    """Random histories: ``twins`` allows writes that look alike to be in flight together."""
+    """Random histories: ``twins`` allows writes that look alike to be in flight together.
 
-    def __init__(self, seed: int, *, twins: bool = False, sectorsize: int = 512) -> None:
+    Several simulators with ``lines`` in common are several disks on one clock; see :func:`run_together`.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        twins: bool = False,
+        sectorsize: int = 512,
+        device: tuple[int, int] = DEVICE,
+        lines: list[str] | None = None,
+    ) -> None:
         self.random = random.Random(seed)
         self.twins = twins
         self.sectorsize = sectorsize
-        self.lines: list[str] = ["# tracer: nop", "#"]
+        self.device = device
+        self.lines = ["# tracer: nop", "#"] if lines is None else lines
         self.open: list[Bio] = []
         self.flushes_down: list[Bio] = []
         self.unflushed: list[NewEntry] = []
@@ -74,13 +87,17 @@ class Simulator:
         self.sequence = 0
 
     def run(self, steps: int) -> None:
-        self._line(11, "tracing_mark_write: bob: start")
-        for _ in range(steps):
-            self.random.choice([self.submit, self.submit, self.advance, self.advance, self.advance, self.noise])()
+        run_together([self], steps)
+
+    def step(self) -> None:
+        self.random.choice([self.submit, self.submit, self.advance, self.advance, self.advance, self.noise])()
+
+    def settle(self) -> None:
         while self.open:
             self.advance()
-        self._line(11, "tracing_mark_write: bob: end")
-        self.logged += self.unflushed  # log_writes_dtr
+
+    def mark(self, text: str) -> None:
+        self._line(11, f"tracing_mark_write: bob: {text}")
 
     def timeline(self) -> Timeline:
         return parse_timeline("\n".join(self.lines) + "\n")
@@ -121,13 +138,13 @@ class Simulator:
         pid = self.random.choice(list(TASKS))
         match self.random.randrange(5):
             case 0:
-                self._line(pid, "block_bio_queue: 253,0 RA 8 + 8 [bob]")
+                self._line(pid, f"block_bio_queue: {_dev(self.device)} RA 8 + 8 [bob]")
             case 1:
                 self._line(pid, "block_bio_complete: 8,16 WS 0 + 8 [-5]")
             case 2:
                 self._line(pid, "jbd2_start_commit: dev 253,0 transaction 4 sync 0")
             case 3:
-                self._line(pid, "block_bio_queue: 253,0 DS 0 + 64 [fstrim]")
+                self._line(pid, f"block_bio_queue: {_dev(self.device)} DS 0 + 64 [fstrim]")
                 unit = self.sectorsize // 512
                 self.unflushed.append(NewEntry(Flags.DISCARD, nr_sectors=64 // unit))
             case 4:
@@ -153,13 +170,15 @@ class Simulator:
         bio.flush_sent = True
         bio.taken, self.unflushed = self.unflushed, []
         rwbs = bio.rwbs(preflush=True)
-        self._line(bio.pid, f"block_bio_remap: {_dev(DISK)} {rwbs} {bio.sector} + 0 <- ({_dev(DEVICE)}) {bio.sector}")
+        self._line(
+            bio.pid, f"block_bio_remap: {_dev(DISK)} {rwbs} {bio.sector} + 0 <- ({_dev(self.device)}) {bio.sector}"
+        )
         self.flushes_down.append(bio)
 
     def _send_data(self, bio: Bio, pid: int) -> None:
         rwbs, where = bio.rwbs(preflush=False), f"{bio.sector} + {bio.sectors}"
         bio.sent = bio.submitted = self._line(
-            pid, f"block_bio_remap: {_dev(DISK)} {rwbs} {where} <- ({_dev(DEVICE)}) {bio.sector}"
+            pid, f"block_bio_remap: {_dev(DISK)} {rwbs} {where} <- ({_dev(self.device)}) {bio.sector}"
         )
         if bio.preflush:
             self.flushes.append((bio.queued, bio.sent, TASKS[bio.pid]))
@@ -190,13 +209,26 @@ class Simulator:
     def _bio(self, what: str, pid: int, bio: Bio, preflush: bool) -> int:
         tail = "[0]" if what == "complete" else f"[{TASKS[bio.pid]}]"
         rwbs = bio.rwbs(preflush=preflush)
-        return self._line(pid, f"block_bio_{what}: {_dev(DEVICE)} {rwbs} {bio.sector} + {bio.sectors} {tail}")
+        return self._line(pid, f"block_bio_{what}: {_dev(self.device)} {rwbs} {bio.sector} + {bio.sectors} {tail}")
 
     def _line(self, pid: int, event: str) -> int:
         """Writes a line; returns its number, which is its time. Many lines share a microsecond."""
         task = {0: "<idle>", DM_WORKER: "kdmflush/253:0"}.get(pid) or TASKS[pid]
         self.lines.append(f"{task:>16}-{pid:<7} [000] d.h2.    12.{len(self.lines) // 3:06}: {event}")
         return len(self.lines)
+
+
+def run_together(disks: Sequence[Simulator], steps: int) -> None:
+    """So many steps, each of any disk, between the marks of a recording."""
+    first = disks[0]
+    first.mark("start")
+    for _ in range(steps):
+        first.random.choice(disks).step()
+    for disk in disks:
+        disk.settle()
+    first.mark("end")
+    for disk in disks:
+        disk.logged += disk.unflushed  # log_writes_dtr
 
 
 def _dev(device: tuple[int, int]) -> str:

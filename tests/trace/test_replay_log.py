@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strict_replay import replay
 
-from bob.trace.join import join
+from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import write_log
@@ -28,7 +28,7 @@ def traces(draw: st.DrawFn) -> Trace:
         draw(st.integers(0)), twins=draw(st.booleans()), sectorsize=draw(st.sampled_from([512, 4096]))
     )
     simulator.run(draw(st.integers(0, 120)))
-    return join(simulator.log(), simulator.timeline(), DEVICE, SECTORS)
+    return join([Logged(simulator.log(), DEVICE, SECTORS)], simulator.timeline())
 
 
 def written(log: tuple[Step, ...]) -> bytes:

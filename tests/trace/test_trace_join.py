@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dm_simulator import DEVICE, Simulator
+from dm_simulator import DEVICE, Simulator, run_together
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bob.errors import RecordingError
-from bob.trace.join import join
+from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
@@ -50,7 +51,7 @@ def joined(events: list[str], entries: list[NewEntry], *, device_sectors: int = 
         events = ["bob-1 M start", *events, "bob-1 M end"]
     file = io.BytesIO()
     write_log(file, entries)
-    return join(LogReader(file), parse_timeline(timeline_text(*events)), DEVICE, device_sectors)
+    return join([Logged(LogReader(file), DEVICE, device_sectors)], parse_timeline(timeline_text(*events)))
 
 
 def as_seen(trace: Trace) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -63,7 +64,7 @@ def as_seen(trace: Trace) -> tuple[list[tuple[object, ...]], list[tuple[object, 
 def test_recovers_what_happened(seed: int, steps: int, sectorsize: int) -> None:
     simulator = Simulator(seed, sectorsize=sectorsize)
     simulator.run(steps)
-    trace = join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
     writes, flushes = as_seen(trace)
     assert writes == sorted(simulator.writes, key=lambda write: write[4])
     assert flushes == simulator.flushes
@@ -73,12 +74,42 @@ def test_recovers_what_happened(seed: int, steps: int, sectorsize: int) -> None:
 
 
 @UNHURRIED
+@given(st.integers(0), st.integers(2, 4), st.integers(0, 120))
+def test_several_disks_are_joined_each_with_its_own_log(seed: int, count: int, steps: int) -> None:
+    first = Simulator(seed)
+    disks = [first, *(Simulator(seed + n, device=(253, n), lines=first.lines) for n in range(1, count))]
+    run_together(disks, steps)
+    logged = [Logged(disk.log(), disk.device, 1 << (20 + n)) for n, disk in enumerate(disks)]
+    trace = join(logged, first.timeline())
+    assert trace.device_sectors == tuple(1 << (20 + n) for n in range(count))
+    assert [write.index for write in trace.writes] == list(range(len(trace.writes)))
+    assert [flush.completed.time for flush in trace.flushes] == sorted(f.completed.time for f in trace.flushes)
+    for number, disk in enumerate(disks):
+        mine = replace(
+            trace,
+            writes=tuple(write for write in trace.writes if write.device == number),
+            flushes=tuple(flush for flush in trace.flushes if flush.device == number),
+        )
+        writes, flushes = as_seen(mine)
+        assert writes == sorted(disk.writes, key=lambda write: write[4])
+        assert flushes == disk.flushes
+
+
+def test_the_log_of_another_disk_is_refused() -> None:
+    first = Simulator(3)
+    disks = [first, Simulator(4, device=(253, 1), lines=first.lines)]
+    run_together(disks, 60)
+    with pytest.raises(RecordingError):
+        join([Logged(disks[1].log(), (253, 0), 1 << 20), Logged(first.log(), (253, 1), 1 << 20)], first.timeline())
+
+
+@UNHURRIED
 @given(st.integers(0), st.integers(0, 120))
 def test_never_claims_too_early_a_submission_of_twins(seed: int, steps: int) -> None:
     """Writes that look alike and are in flight together: which is which is unknown, and no crash state is invented."""
     simulator = Simulator(seed, twins=True)
     simulator.run(steps)
-    trace = join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
     truth = {data: (submitted, completed) for _, data, _, _, submitted, completed, _ in simulator.writes}
     assert {write.data for write in trace.writes} == set(truth)
     for write in trace.writes:
@@ -103,14 +134,14 @@ def test_a_damaged_recording_is_refused(seed: int, data: st.DataObject) -> None:
     else:
         return
     with pytest.raises(RecordingError):
-        join(simulator.log(), simulator.timeline(), DEVICE, 1 << 20)
+        join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
 
 
 def test_a_real_recording() -> None:
     """ext4 data=ordered on Linux 6.1, two threads with fsync, O_DSYNC, sync and rename: replay gives the device."""
     log, base, final = (lzma.decompress((REAL / f"{name}.xz").read_bytes()) for name in ("log", "base", "final"))
     timeline = parse_timeline(lzma.decompress((REAL / "timeline.xz").read_bytes()).decode())
-    trace = join(LogReader(io.BytesIO(log)), timeline, DEVICE, len(base) // 512)
+    trace = join([Logged(LogReader(io.BytesIO(log)), DEVICE, len(base) // 512)], timeline)
     image = bytearray(base)
     for write in trace.writes:
         image[write.sector * 512 : (write.sector + write.sectors) * 512] = write.data
@@ -211,7 +242,7 @@ def test_events_of_other_devices_are_ignored() -> None:
     text = "\n".join([timeline_text("bob-1 M start", "bob-1 M end"), *(f"x-1 [000] 2.0: {other}" for other in others)])
     file = io.BytesIO()
     write_log(file, [NewEntry(Flags.MARK, mark="dm-log-writes-end")])
-    trace = join(LogReader(file), parse_timeline(text), DEVICE, 8)
+    trace = join([Logged(LogReader(file), DEVICE, 8)], parse_timeline(text))
     assert (trace.writes, trace.flushes, trace.device_sectors) == ((), (), (8,))
 
 
@@ -253,7 +284,7 @@ def test_a_failed_write_is_refused() -> None:
     file = io.BytesIO()
     write_log(file, [NewEntry(NONE, 0, A)])
     with pytest.raises(RecordingError, match="failed with error -28"):
-        join(LogReader(file), parse_timeline(text), DEVICE, 8)
+        join([Logged(LogReader(file), DEVICE, 8)], parse_timeline(text))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,14 @@ from bob.agent.inside.frames import Refused
 WORK = "/tmp/bob"
 """Where the agent keeps everything: a tmpfs of its own."""
 TARGET = "bob-recorded"
-"""The name of the device-mapper device of a recording."""
+"""The device-mapper devices of a recording have this name, with the number of the disk behind it."""
 SCRATCH = "bob-scratch"
-"""And of that of crash states, where they are on one (ram_disk.py)."""
+"""The name of that of crash states, where they are on one (ram_disk.py)."""
+PART = "bob-part"
+"""Those of several disks on it have this name, with the number of the disk behind it (assembly.py)."""
+STACK = "bob-stack"
+"""What a stack makes of disks by device-mapper has a name that begins so, or else nothing clears it away after a
+failure."""
 LOG_WRITER = "log-write"
 """The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
 IDLE = "S"
@@ -55,7 +60,7 @@ class Descriptor:
 
 
 class Loop:
-    """A loop device over ``path``; ``with`` detaches it.
+    """A loop device over ``path``, or over ``length`` bytes of it from byte ``start`` on; ``with`` detaches it.
 
     ``volatile`` says whether it has a write cache, that is, whether file systems send it flushes.
     """
@@ -63,14 +68,15 @@ class Loop:
     attached: ClassVar[list[Loop]] = []
     """All there are, for who clears away after a failure."""
 
-    def __init__(self, path: str, *, volatile: bool = True) -> None:
+    def __init__(self, path: str, *, volatile: bool = True, start: int = 0, length: int = 0) -> None:
         self.name = f"loop{_free_loop()}"
         self.path = f"/dev/{self.name}"
         self.fd = os.open(self.path, os.O_RDWR)
         self.attached.append(self)
         backing = os.open(path, os.O_RDWR)
         try:
-            fcntl.ioctl(self.fd, LOOP_CONFIGURE, struct.pack("II232s64s", backing, SECTOR, b"", b""))
+            info = struct.pack("24xQQ", start, length)  # lo_offset and lo_sizelimit of struct loop_info64
+            fcntl.ioctl(self.fd, LOOP_CONFIGURE, struct.pack("II232s64s", backing, SECTOR, info, b""))
         finally:
             os.close(backing)
         self.device = os.fstat(self.fd).st_rdev
@@ -119,36 +125,41 @@ def forget_file_systems() -> None:
             os.close(control)
 
 
-def make_log_writes(data: str, log: str, sectors: int) -> str:
-    """Make a dm-log-writes device over the devices ``data`` and ``log``; its name in /dev and /sys/block."""
-    minor = mapper.create(TARGET, sectors, "log-writes", f"{data} {log}")
+def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
+    """Make a dm-log-writes device, of disk ``number``, over the devices ``data`` and ``log``; its name in /dev and
+    /sys/block."""
+    minor = mapper.create(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
     return f"dm-{minor}"
 
 
-def remove_log_writes() -> None:
-    """Take the device of a recording away: its log is complete then, and in order.
+def remove_log_writes(disks: int) -> None:
+    """Take the devices of a recording, of so many ``disks``, away: their logs are complete then, and in order.
 
     What was never flushed the target puts, as it is removed, before what is still to be logged, not behind it
     (list_splice_init in log_writes_dtr). So first all of that is logged: the target's thread sleeps, interruptibly,
     only while there is nothing to be logged (log_writes_kthread in drivers/md/dm-log-writes.c).
     """
-    status = f"/proc/{_kernel_thread(LOG_WRITER)}/stat"
     deadline = time.monotonic() + LOGGED_SECONDS
-    while read_text(status).rpartition(")")[2].split()[0] != IDLE:
-        if time.monotonic() > deadline:
-            raise Refused(f"the log was not written {LOGGED_SECONDS} s after the last write")
-        time.sleep(0.001)
-    mapper.remove(TARGET)
+    for process in _kernel_threads(LOG_WRITER, disks):
+        while read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0] != IDLE:
+            if time.monotonic() > deadline:
+                raise Refused(f"the log was not written {LOGGED_SECONDS} s after the last write")
+            time.sleep(0.001)
+    for number in range(disks):
+        mapper.remove(f"{TARGET}-{number}")
 
 
-def _kernel_thread(name: str) -> int:
-    """The process id of the youngest thread of the kernel that has this name."""
+def _kernel_threads(name: str, count: int) -> list[int]:
+    """The process ids of the ``count`` youngest threads of the kernel that have this name."""
+    found: list[int] = []
     for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
         with suppress(OSError):  # it has ended since
             if read_text(f"/proc/{process}/comm").strip() == name:
-                return process
-    raise Refused(f"the kernel has no thread {name!r}")
+                found.append(process)
+        if len(found) == count:
+            return found
+    raise Refused(f"the kernel has {len(found)} threads {name!r} where there should be {count}")
 
 
 def _mapped() -> set[str]:
@@ -158,9 +169,10 @@ def _mapped() -> set[str]:
 
 
 def clear_devices() -> None:
-    """Take away the device of a recording, that of crash states and every loop device over the agent's files; raises
-    what stays."""
-    for name in _mapped() & {TARGET, SCRATCH}:
+    """Take away what a stack made, the devices of a recording, those of crash states and every loop device over the
+    agent's files; raises what stays."""
+    mapped = sorted(_mapped())
+    for name in [name for first in (STACK, PART, TARGET, SCRATCH) for name in mapped if name.startswith(first)]:
         run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
         with suppress(OSError):  # perhaps it never came to have a file

@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar, NoReturn
 
@@ -19,7 +20,7 @@ from bob.agent.inside.devices import SECTOR, forget_file_systems, read_text, run
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.late_server import LateServer
 
-NAME = "nbd0"
+MOST_DISKS = 8
 # The commands of include/uapi/linux/nbd.h
 NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
 NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
@@ -30,36 +31,36 @@ STANDARD_FDS = 3
 
 
 class LateDisk:
-    """A block device over the file ``work``, on which a write is done as late as can be: of several, the ``youngest``
-    first, or else the oldest. :meth:`close` takes it away."""
+    """Disk ``number`` of a recording, over ``length`` bytes of the file ``work`` from byte ``start`` on: a write is
+    done as late as can be, of several the ``youngest`` first, or else the oldest. :meth:`close` takes it away."""
 
     attached: ClassVar[list[LateDisk]] = []
     """All there are: the one that the next recording may use again, and what to clear away after a failure."""
 
-    def __init__(self, work: str, length: int, *, youngest: bool) -> None:
-        self.name, self.path = NAME, f"/dev/{NAME}"
-        self._made_of = work, length, youngest
-        if not os.path.exists(f"/sys/block/{NAME}"):
-            run_anyhow(["modprobe", "--quiet", "nbd", "nbds_max=1", "max_part=0"], "")
-        if not os.path.exists(f"/sys/block/{NAME}"):
+    def __init__(self, number: int, work: str, start: int, length: int, *, youngest: bool) -> None:
+        self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
+        self._made_of = number, work, start, length, youngest
+        if not os.path.exists(f"/sys/block/{self.name}"):
+            run_anyhow(["modprobe", "--quiet", "nbd", f"nbds_max={MOST_DISKS}", "max_part=0"], "")
+        if not os.path.exists(f"/sys/block/{self.name}"):
             raise Refused("the guest's kernel has no network block devices (module nbd): record with prompt completion")
         control, self._control = os.pipe()
         self._server = os.fork()
         if not self._server:
-            _serve(work, length, control, youngest=youngest)
+            _serve(self.path, work, start, length, control, youngest=youngest)
         os.close(control)
         self.attached.append(self)
         self._wait_until_ready(length // SECTOR)
-        queue = f"/sys/block/{NAME}/queue"
+        queue = f"/sys/block/{self.name}/queue"
         write_text(f"{queue}/scheduler", "none")
         write_text(f"{queue}/nomerges", "2")  # two writes that became one request are done at the same moment
         write_text(f"{queue}/max_sectors_kb", read_text(f"{queue}/max_hw_sectors_kb"))
         write_text(f"{queue}/rotational", "0")  # as the loop device: ext4 and btrfs write otherwise on one that rotates
         forget_file_systems()
 
-    def serves(self, work: str, length: int, *, youngest: bool) -> bool:
+    def serves(self, *made_of: object) -> bool:
         """Whether it is this disk, and still served."""
-        return self._made_of == (work, length, youngest) and os.waitpid(self._server, os.WNOHANG) == (0, 0)
+        return self._made_of == made_of and os.waitpid(self._server, os.WNOHANG) == (0, 0)
 
     def close(self) -> None:
         """Take the device away; what was held is lost, so nothing may be under way."""
@@ -70,21 +71,23 @@ class LateDisk:
 
     def _wait_until_ready(self, sectors: int) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while not os.path.exists(f"/sys/block/{NAME}/pid") or read_text(f"/sys/block/{NAME}/size") != f"{sectors}\n":
+        block = f"/sys/block/{self.name}"
+        while not os.path.exists(f"{block}/pid") or read_text(f"{block}/size") != f"{sectors}\n":
             if time.monotonic() > deadline:
-                raise Refused(f"the kernel made no device of {sectors} sectors of {NAME}")
+                raise Refused(f"the kernel made no device of {sectors} sectors of {self.name}")
             time.sleep(0.001)
 
 
-def late_disk(work: str, length: int, *, youngest: bool) -> LateDisk:
-    """The disk over ``work``: that of the recording before this one, if it is the same. To make one takes as long as a
-    third of a recording. Nothing is kept on the way to ``work``: the device's mapper passes bios on, and all else that
-    the kernel keeps belongs to the recorded device."""
-    for disk in tuple(LateDisk.attached):
-        if disk.serves(work, length, youngest=youngest):
-            return disk
-        disk.close()
-    return LateDisk(work, length, youngest=youngest)
+def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
+    """The disks over ``spans`` (start and length, bytes) of ``work``: those of the recording before this one, if they
+    are the same. To make one takes as long as a third of a recording. Nothing is kept on the way to ``work``: the
+    device's mapper passes bios on, and all else that the kernel keeps belongs to the recorded device."""
+    wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
+    there = list(LateDisk.attached)
+    if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
+        return there
+    clear_late_disks()
+    return [LateDisk(number, work, start, length, youngest=youngest) for number, (start, length) in enumerate(spans)]
 
 
 def clear_late_disks() -> None:
@@ -93,13 +96,13 @@ def clear_late_disks() -> None:
         disk.close()
 
 
-def _serve(work: str, length: int, control: int, *, youngest: bool) -> NoReturn:
+def _serve(path: str, work: str, start: int, length: int, control: int, *, youngest: bool) -> NoReturn:
     """Be the process that serves, until ``control`` is closed at its other end, be it that the agent has died."""
     try:
         _keep_open_only(control)
         # It runs when nothing else does: what is awake may still send requests.
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        device = os.open(f"/dev/{NAME}", os.O_RDWR)
+        device = os.open(path, os.O_RDWR)
         ours, kernels = socket.socketpair()
         fcntl.ioctl(device, NBD_SET_SOCK, kernels.fileno())
         fcntl.ioctl(device, NBD_SET_BLKSIZE, SECTOR)
@@ -107,7 +110,7 @@ def _serve(work: str, length: int, control: int, *, youngest: bool) -> NoReturn:
         fcntl.ioctl(device, NBD_SET_FLAGS, HAS_FLAGS | SEND_FLUSH | SEND_FUA)
         driver = threading.Thread(target=_drive, args=(device,), daemon=True)
         driver.start()
-        LateServer(ours, control, work, youngest=youngest).serve()
+        LateServer(ours, control, work, start, length, youngest=youngest).serve()
         with suppress(OSError):
             fcntl.ioctl(device, NBD_DISCONNECT)
         ours.close()

@@ -30,14 +30,17 @@ waited for; the time is for those that sleep a jiffy or two in between. It is sm
 
 
 class LateServer:
-    """Answers the requests on ``peer`` with the bytes of the file ``disk``, until ``control`` is closed at its other
-    end; of the writes that are held the ``youngest`` is done first, or else the oldest."""
+    """Answers the requests on ``peer`` with ``length`` bytes of the file ``disk`` from byte ``start`` on, until
+    ``control`` is closed at its other end; of the writes that are held the ``youngest`` is done first, or else the
+    oldest."""
 
-    def __init__(self, peer: socket.socket, control: int, disk: str, *, youngest: bool) -> None:
+    def __init__(
+        self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool
+    ) -> None:
         self._peer = peer
         self._control = control
         fd = os.open(disk, os.O_RDWR)
-        self._disk = memoryview(mmap.mmap(fd, 0))
+        self._disk = memoryview(mmap.mmap(fd, 0))[start : start + length]
         os.close(fd)
         self._next = -1 if youngest else 0
         self._held: list[int] = []  # handles of writes, in the order in which they came

@@ -98,7 +98,8 @@ class Session:
         scratch.look_out([])
         forget_file_systems()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
-        self.mount = Mount(scratch.disk.path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        path = scratch.assembly.path
+        self.mount = Mount(path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
@@ -121,7 +122,8 @@ class Session:
         if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
-        found = self.recover_and_look()
+        with self.scratch.assembly:
+            found = self.recover_and_look()
         trace, sectors_read, written = self.scratch.accessed()
         changed = merged([*targets(runs), *written])
         if self.tells_left:
@@ -167,7 +169,7 @@ class Session:
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds; takes note of what the kernel says."""
         if self.check:
-            run_anyhow(self.check, self.scratch.disk.path)
+            run_anyhow(self.check, self.scratch.assembly.path)
         kernel = self.scratch.kernel
         kernel.skip()
         error, repaired = None, False
@@ -181,7 +183,7 @@ class Session:
             if not self.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            run_anyhow(self.repair, self.scratch.disk.path)
+            run_anyhow(self.repair, self.scratch.assembly.path)
             repaired = True
             if self.mount():
                 return error, True, None
@@ -196,13 +198,23 @@ class Session:
         """Build and recover one state, have the file system's checker look at it, and remove all that is in it; what
         is wrong, as (kind, words)."""
         self.write(runs)
+        with self.scratch.assembly:
+            wrong = self.recover_and_examine()
+        _trace, _read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        return wrong
+
+    def recover_and_examine(self) -> list[tuple[str, str]]:
+        """What is wrong with the state that is on the scratch device."""
         wrong: list[tuple[str, str]] = []
         if self.check:
-            run_anyhow(self.check, self.scratch.disk.path)
+            run_anyhow(self.check, self.scratch.assembly.path)
         if not self.mount():
             unmount()
             if self.checker:
-                code, printed = run_checker(self.checker, self.scratch.disk.path)
+                code, printed = run_checker(self.checker, self.scratch.assembly.path)
                 if code not in self.clean:
                     wrong.append((CHECKER, f"{self.checker[0]} ends with {code}: {printed}"))
             self.scratch.kernel.skip()
@@ -214,10 +226,6 @@ class Session:
                 unmount()
                 if said := self.complaints.unexpected(self.scratch.kernel.warnings()):
                     wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
-        _trace, _read, written = self.scratch.accessed()
-        changed = merged([*targets(runs), *written])
-        self.medium.put_back(changed)
-        self.scratch.put_back += changed
         return wrong
 
     def audit(self) -> None:
@@ -274,19 +282,23 @@ def observe_prepare(
     stretches: list[int],
     exempt: list[int] | None,
     blob: bytes,
+    disks: list[int] | None = None,
+    stack: dict[str, Any] | None = None,
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
     ``blob`` is the payload. ``reads`` says that the host wants to know what is read. Where ``exempt`` is not None, it
     wants to know how each of the ``stretches`` was left, and what was written outside of these and of what is
-    ``exempt`` (flat lists).
+    ``exempt`` (flat lists). ``disks`` are lengths (bytes), of which ``stack`` makes what is mounted, anew for each
+    state.
     """
     global session, scratch
     end_session()
     over = medium.medium_with(base, in_memory=True)
-    if scratch is not None and (scratch.medium, scratch.reads) != (over, reads):
+    lengths = disks or [over.length]
+    if scratch is not None and (scratch.medium, scratch.reads, scratch.made_of) != (over, reads, (lengths, stack)):
         end_scratch()
-    scratch = scratch or Scratch(over, reads)
+    scratch = scratch or Scratch(over, reads, lengths, stack)
     session = Session(scratch, recovery, blob, floor, stretches, exempt)
     return {"events": scratch.layouts}, b""
 

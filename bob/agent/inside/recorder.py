@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from bob.agent.inside import medium
+from bob.agent.inside.assembly import Assembly, Parts, spans
 from bob.agent.inside.block_log import read_log, writes
 from bob.agent.inside.devices import (
     BASE_EPOCH,
@@ -25,7 +27,7 @@ from bob.agent.inside.devices import (
 )
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.images import SECTOR, Runs, pack
-from bob.agent.inside.late_disk import LateDisk, clear_late_disks, late_disk
+from bob.agent.inside.late_disk import LateDisk, clear_late_disks, late_disks
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.operations import perform_all
@@ -50,19 +52,29 @@ def set_clock(seconds: int = EPOCH) -> None:
 
 
 def make_base(
-    base: str, length: int, cell: str, mkfs: list[str], fs: str, options: str, setup: list[list[Any]], blob: bytes
+    base: str,
+    length: int,
+    cell: str,
+    mkfs: list[str],
+    fs: str,
+    options: str,
+    setup: list[list[Any]],
+    blob: bytes,
+    disks: list[int] | None = None,
+    stack: dict[str, Any] | None = None,
 ) -> Reply:
-    """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted.
+    """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted. Where there are
+    ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them.
 
     Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
     device full of ``cell``.
     """
     clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(length, cell.encode())
-    with Loop(device.work_path) as loop:
+    with Parts(device.work_path, disks or [length]) as parts, Assembly(stack, parts.paths) as whole:
         set_clock(BASE_EPOCH)
-        printed = run(*[loop.path if word == "DEVICE" else word for word in mkfs])
-        mount_or_refuse(loop.path, fs, options)
+        printed = run(*[whole.path if word == "DEVICE" else word for word in mkfs])
+        mount_or_refuse(whole.path, fs, options)
         effective = effective_options()
         os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
         perform_all(setup, blob, ROOT, lambda _text: None)
@@ -92,49 +104,111 @@ def drop_base(base: str, blob: bytes) -> Reply:
     return {}, b""
 
 
-class Recorded:
-    """The recorded device: dm-log-writes over the working copy of a base image, with the log beside it.
+class LoggedDisk:
+    """One recorded disk: dm-log-writes, disk ``number`` of the recording, over the block device ``data``, with the log
+    beside it."""
 
-    The disk below completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
-    """
-
-    def __init__(self, work: str, length: int, log_bytes: int, completion: str = PROMPT) -> None:
+    def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
+        self._log_path = f"{LOG}-{number}"
         with suppress(FileNotFoundError):
-            os.unlink(LOG)
-        fd = os.open(LOG, os.O_RDWR | os.O_CREAT, 0o600)
+            os.unlink(self._log_path)
+        fd = os.open(self._log_path, os.O_RDWR | os.O_CREAT, 0o600)
         os.ftruncate(fd, log_bytes)
         os.close(fd)
-        self.data: Loop | LateDisk
-        if completion == PROMPT:
-            self.data = Loop(work)
-        else:
-            self.data = late_disk(work, length, youngest=completion == YOUNGEST_FIRST)
-        self.log = Loop(LOG)
+        self._data = data
+        self._log = Loop(self._log_path)
         self._counted = self._count()
-        self.name = make_log_writes(self.data.path, self.log.path, length // SECTOR)
+        self.name = make_log_writes(number, data.path, self._log.path, length // SECTOR)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
         if cache != "write back":
             raise Refused(f"the recorded device has no volatile write cache ({cache})")
-        # A device without write history has a background threshold of nothing, and the flusher would write dirty data
-        # after 5 s rather than 30 s, which hides ordering violations: give it the share of one with a history.
-        write_text(f"/sys/class/bdi/{os.major(self.device)}:{os.minor(self.device)}/min_ratio", "50")
-
-    def timeline(self, kib: int) -> Instance:
-        """The trace of this device's bios, ready to be entered."""
-        device = kernel_device(self.device)
-        events = {
-            "block/block_bio_queue": f"dev == {device}",
-            "block/block_bio_complete": f"dev == {device}",
-            "block/block_bio_remap": f"old_dev == {device}",
-        }
-        return Instance("bob-record", events, kib)
+        give_history(self.device)
 
     def written(self) -> str:
         """Changes with every write that the device completes or has in flight."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
+
+    def end(self) -> tuple[bytes, Runs | None]:
+        """The log, once the target is gone, and where the device was written, or None where the log does not say that:
+        the device below has counted other than as many sectors."""
+        written = self._count() - self._counted
+        self._log.close()
+        if isinstance(self._data, Loop):  # the next recording may use the other one again
+            self._data.close()
+        log = read_log(self._log_path)
+        os.unlink(self._log_path)
+        logged = [(sector, sectors) for sector, sectors, _position in writes(log)]
+        return log, logged if sum(sectors for _sector, sectors in logged) == written else None
+
+    def _count(self) -> int:
+        """How many sectors the device below has counted that were written."""
+        return int(read_text(f"/sys/block/{self._data.name}/stat").split()[SECTORS_WRITTEN])
+
+
+def give_history(device: int) -> None:
+    """Have the kernel treat a device as one that was written before.
+
+    One without write history has a background threshold of nothing, and the flusher would write dirty data after 5 s
+    rather than 30 s, which hides ordering violations: give it the share of one with a history.
+    """
+    write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
+
+
+class Recorded:
+    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``stack`` makes of them.
+
+    A disk completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
+    """
+
+    def __init__(
+        self,
+        work: str,
+        lengths: list[int],
+        log_bytes: int,
+        completion: str = PROMPT,
+        stack: dict[str, Any] | None = None,
+    ) -> None:
+        below: Sequence[Loop | LateDisk]
+        if completion == PROMPT:
+            below = [Loop(work, start=start, length=length) for start, length in spans(lengths)]
+        else:
+            below = late_disks(work, spans(lengths), youngest=completion == YOUNGEST_FIRST)
+        self.disks = [
+            LoggedDisk(number, data, length, log_bytes) for number, (data, length) in enumerate(zip(below, lengths))
+        ]
+        self._starts = [start // SECTOR for start, _length in spans(lengths)]
+        self.assembly = Assembly(stack, [disk.path for disk in self.disks])
+
+    @property
+    def devices(self) -> list[tuple[int, int]]:
+        """Major and minor numbers of the disks."""
+        return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
+
+    def timeline(self, kib: int) -> Instance:
+        """The trace of the disks' bios, ready to be entered."""
+        numbers = [kernel_device(disk.device) for disk in self.disks]
+        of_disks, from_disks = (
+            " || ".join(f"{field} == {number}" for number in numbers) for field in ("dev", "old_dev")
+        )
+        events = {
+            "block/block_bio_queue": of_disks,
+            "block/block_bio_complete": of_disks,
+            "block/block_bio_remap": from_disks,
+        }
+        return Instance("bob-record", events, kib)
+
+    def assemble(self) -> None:
+        """Have what is mounted at ``assembly.path``."""
+        self.assembly.assemble()
+        if len(self.disks) > 1:
+            give_history(os.stat(self.assembly.path).st_rdev)
+
+    def written(self) -> list[str]:
+        """Changes with every write that a disk completes or has in flight."""
+        return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
         """Return when nothing is dirty and no write was seen for ``quiet`` seconds, or when ``enough`` (if it is not 0)
@@ -153,67 +227,77 @@ class Recorded:
             if waited > deadline:
                 raise Refused(f"the file system was still writing after {deadline:g} s")
 
-    def remove(self) -> tuple[bytes, Runs | None]:
-        """End the log and take the device away; the log, and where the device was written, or None where the log does
-        not say that: the device below has counted other than as many sectors."""
-        remove_log_writes()
-        written = self._count() - self._counted
-        self.log.close()
-        if isinstance(self.data, Loop):  # the next recording may use the other one again
-            self.data.close()
-        log = read_log(LOG)
-        os.unlink(LOG)
-        logged = [(sector, sectors) for sector, sectors, _position in writes(log)]
-        return log, logged if sum(sectors for _sector, sectors in logged) == written else None
-
-    def _count(self) -> int:
-        """How many sectors the device below has counted that were written."""
-        return int(read_text(f"/sys/block/{self.data.name}/stat").split()[SECTORS_WRITTEN])
+    def remove(self) -> tuple[list[bytes], Runs | None]:
+        """End the logs and take the disks away; the log of each, and where they were written (laid end to end), or None
+        where the logs do not say that."""
+        self.assembly.release()
+        remove_log_writes(len(self.disks))
+        ended = [disk.end() for disk in self.disks]
+        written: Runs | None = []
+        for start, (_log, runs) in zip(self._starts, ended):
+            written = None if written is None or runs is None else [*written, *((start + at, n) for at, n in runs)]
+        return [log for log, _runs in ended], written
 
 
 def dirty_kib() -> int:
     """How much is dirty or under writeback in the guest (KiB)."""
     # Up to a dozen pages are in counts of the processor's own, which are added up once a second, but not for that does
-    # an idle guest wake (vmstat_shepherd in mm/vmstat.c). Who reads this file has them added up.
+    # an idle guest wake (vmstat_shepherd in mm/vmstat.c). A read of this file has them added up.
     read_text("/proc/sys/vm/stat_refresh")
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
 
 
-class Recording:
-    """A recorded device over a copy of ``base``, and its timeline; ``with`` ends the tracing."""
+class Take:
+    """Recorded disks over a copy of ``base``, and their timeline; ``with`` ends the tracing."""
 
-    def __init__(self, base: str, log_bytes: int, timeline_kib: int, virtual: bool, completion: str) -> None:
+    def __init__(
+        self,
+        base: str,
+        disks: list[int] | None,
+        stack: dict[str, Any] | None,
+        log_bytes: int,
+        timeline_kib: int,
+        virtual: bool,
+        completion: str,
+    ) -> None:
         self.medium = medium.medium_with(base)
-        self.device = Recorded(self.medium.work_path, self.medium.length, log_bytes, completion)
-        self.timeline = self.device.timeline(timeline_kib)
+        lengths = disks or [self.medium.length]
+        self.recorded = Recorded(self.medium.work_path, lengths, log_bytes, completion, stack)
+        self.timeline = self.recorded.timeline(timeline_kib)
         self.effective = ""
         self._virtual = virtual
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Take:
         self.timeline.__enter__()
         self.timeline.mark(f"kernel {os.uname().release}")
         if self._virtual:  # when the request came in is not deterministic: start at a time of our own
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
+        self.recorded.assemble()
         return self
 
     def __exit__(self, *failure: Any) -> None:
         self.timeline.__exit__(*failure)
 
+    @property
+    def path(self) -> str:
+        """The device that is mounted."""
+        return self.recorded.assembly.path
+
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
-        """Take the device away, with nothing mounted on it: what was recorded, with what stat said by path."""
-        log, written = self.device.remove()
+        """Take the disks away, with nothing mounted on them: what was recorded, with what stat said by path."""
+        logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
         runs = self.medium.changed(written)
-        pieces = [log, text, *(self.medium.work.get(*run) for run in runs)]
+        pieces = [*logs, text, *(self.medium.work.get(*run) for run in runs)]
         self.medium.put_back(runs)
         header = {
             "effective_options": self.effective,
-            "device": [os.major(self.device.device), os.minor(self.device.device)],
+            "devices": self.recorded.devices,
             "before": before,
             "after": after,
-            "lengths": [len(log), len(text)],
+            "lengths": [*map(len, logs), len(text)],
             "changed": runs,
         }
         return header, b"".join(pieces)
@@ -248,18 +332,21 @@ def record(
     sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
+    disks: list[int] | None = None,
+    stack: dict[str, Any] | None = None,
 ) -> Reply:
     """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
-    The disk completes writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
+    The disks complete writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
+    ``disks`` and ``stack`` are as for :func:`make_base`.
 
-    Replies with the effective mount options, the device's major and minor, what stat says of ``paths`` before and
-    after the operations, and the lengths of the first two pieces of the blob: block log and timeline text. The rest is
-    what the device then holds where it is not as the base, in the sectors ``changed``.
+    Replies with the effective mount options, major and minor of each disk, what stat says of ``paths`` before and after
+    the operations, and the lengths of the first pieces of the blob: the log of each disk, and the text of the timeline.
+    The rest is what the disks then hold, laid end to end, where they are not as the base, in the sectors ``changed``.
     """
-    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
-        device, mark = recording.device, recording.timeline.mark
-        mount_or_refuse(device.path, fs, options)
+    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion) as recording:
+        device, mark = recording.recorded, recording.timeline.mark
+        mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
         before = status_of(paths)
         os.sync()
@@ -291,17 +378,19 @@ def record_recovery(
     completion: str = PROMPT,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
+    disks: list[int] | None = None,
+    stack: dict[str, Any] | None = None,
 ) -> Reply:
     """Record what a boot does to a copy of ``base``, a disk after a crash: the ``check``, then the mount, which begins
     with the mark ``start`` and is done at ``end``.
 
     Replies as :func:`record` does, with no inode numbers.
     """
-    with Recording(base, log_bytes, timeline_kib, virtual, completion) as recording:
+    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion) as recording:
         recording.timeline.mark("start")
         if check:
-            run_anyhow(check, recording.device.path)
-        mount_or_refuse(recording.device.path, fs, options)
+            run_anyhow(check, recording.path)
+        mount_or_refuse(recording.path, fs, options)
         recording.timeline.mark("end")
         recording.effective = effective_options()
         unmount()

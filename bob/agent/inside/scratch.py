@@ -7,8 +7,9 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bob.agent.inside.assembly import Assembly, Slices
 from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.medium import Medium
@@ -107,39 +108,44 @@ class Watched:
 
 
 class Scratch:
-    """The block device over the working copy of a medium, and what watches it: the kernel's trace, the device's own
-    counts, the kernel's log. To make all of that takes as long as some mounts, so it outlives sessions."""
+    """The block device over the working copy of a medium, what a ``stack`` makes of the ``disks`` (lengths, bytes) on
+    it, and what watches it: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as
+    long as some mounts, so it outlives sessions."""
 
-    def __init__(self, over: Medium, reads: bool) -> None:
+    def __init__(self, over: Medium, reads: bool, disks: list[int], stack: dict[str, Any] | None) -> None:
         self.medium, self.reads = over, reads
+        self.made_of = disks, stack
         self.looking_out: list[int] = []
         self.put_back: Runs = []
-        with ExitStack() as stack:
+        with ExitStack() as resources:
             self.disk: Loop | RamDisk
             if over.address is None:
-                self.disk = loop = stack.enter_context(Loop(over.work_path, volatile=False))
+                self.disk = loop = resources.enter_context(Loop(over.work_path, volatile=False))
                 loop.release_holder()
             else:
-                self.disk = stack.enter_context(RamDisk(over.length // SECTOR))
+                self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
+            slices = resources.enter_context(Slices(self.disk.path, disks))
+            self.assembly = Assembly(stack, slices.paths)
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
             # write zeroes, for one, has no letter of its own.
             self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
             # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
-            self.written = stack.enter_context(Watched(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
+            self.written = resources.enter_context(Watched(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
             self.everything: Watched | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
-                if not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
+                # Blocks that are read ahead have numbers of what is mounted; on a stack these are no places on a disk.
+                if stack is None and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-                self.everything = stack.enter_context(Watched(NAME, events))
+                self.everything = resources.enter_context(Watched(NAME, events))
             self.layouts = (self.everything or self.written).trace.layouts()
-            self.stat = stack.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
+            self.stat = resources.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
-            stack.callback(self.kernel.close)
-            self.resources = stack.pop_all()
+            resources.callback(self.kernel.close)
+            self.resources = resources.pop_all()
         self.counted = self.count()
 
     def close(self) -> None:

@@ -9,10 +9,11 @@ from bob.claim.counting import judged
 from bob.claim.property.presence import Oracle, Presence
 from bob.claim.property.rules import Property, Question, Violation, is_broken, questions, quoted, violation
 from bob.crash.case import Case
+from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed, Seen
-from bob.result import PropertyResult, States, Verdict, WorkloadResult, total
+from bob.result import PropertyResult, Verdict, WorkloadResult
 from bob.trace.recording import Statuses
 from bob.workload.history import History, simulate
 from bob.workload.operations import At, Sync, Workload

@@ -35,12 +35,8 @@ def _side(side: Side) -> dict[str, Any]:
     result = side.result
     if result is None:
         return {"name": side.name, "published": side.source, "run": None, "environment": None, "device_model": None}
-    model = {
-        "write_cache": result.write_cache,
-        "atomic_write_bytes": result.atomic_write_bytes,
-        "completion": result.completion,
-    }
     run, environment = plain(asdict(result.run)), plain(asdict(result.environment))
+    model = result.model.to_json()
     return {"name": side.name, "published": None, "run": run, "environment": environment, "device_model": model}
 
 

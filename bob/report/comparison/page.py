@@ -26,7 +26,6 @@ from bob.report.comparison.words import (
     settings,
 )
 from bob.report.counts import plural
-from bob.report.table import device
 from bob.report.templating import environment
 from bob.result import Result
 
@@ -168,7 +167,7 @@ def _environment(result: Result) -> dict[str, str]:
         "kernel": on.kernel,
         "mkfs": on.mkfs_version,
         "guest": f"{on.image}, {on.accelerator.upper()}, {on.clock} clock",
-        "device": device(result.write_cache, result.atomic_write_bytes, result.completion),
+        "device": result.model.words,
         "explored": f"budget {plural(run.budget, 'mount')} per workload, seed {run.seed}",
         "when": run.started[:10],
         "bob": run.bob_version,

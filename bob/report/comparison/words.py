@@ -100,10 +100,10 @@ def counts(comparison: Comparison) -> str:
 
 def measured(result: Result) -> str:
     """On what a run was measured and how, in one line."""
-    on, cache = result.environment, result.write_cache
+    on = result.environment
     return (
-        f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {cache} write cache, "
-        f"{result.atomic_write_bytes:,}-byte atomic writes, budget {result.run.budget:,}, seed {result.run.seed}"
+        f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {result.model.words}, "
+        f"budget {result.run.budget:,}, seed {result.run.seed}"
     )
 
 
@@ -161,9 +161,9 @@ def _settings(result: Result) -> dict[str, str]:
         "accelerator": on.accelerator,
         "clock": on.clock,
         "mkfs": on.mkfs_version,
-        "write cache": result.write_cache,
-        "atomic write": f"{result.atomic_write_bytes:,} bytes",
-        "writes are done": result.completion,
+        "write cache": result.model.write_cache.name,
+        "atomic write": f"{result.model.atomic_write_bytes:,} bytes",
+        "writes are done": result.model.completion.value,
         "budget": compact(result.run.budget),
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,

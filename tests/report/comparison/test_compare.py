@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 
+from bob.crash.coverage import States
 from bob.errors import MalformedError
 from bob.report.comparison.compare import Kind, compare, kind_of
 from bob.report.comparison.exploration import differences
 from bob.report.comparison.sides import Answer, Said, Side, run_side
 from bob.report.comparison.words import counts, settings
 from bob.report.published import Direction, Reason
-from bob.result import ConfigurationResult, States, Verdict
+from bob.result import ConfigurationResult, Verdict
 
 from .worlds import SAID, cell, run, run_of, side, sides, table, workload
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from rich.console import Console
 
+from bob.crash.coverage import States
 from bob.report.comparison.compare import Comparison, Kind, compare
 from bob.report.comparison.document import to_document
 from bob.report.comparison.page import code, escaped, page
@@ -24,7 +25,7 @@ from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import LEGEND, mark, says
 from bob.report.published import osdi14, osdi14_reasons
-from bob.result import ConfigurationResult, PropertyResult, States, Verdict
+from bob.result import ConfigurationResult, PropertyResult, Verdict
 
 from .worlds import ROWS, cell, run_of, side, sides, table, workload
 

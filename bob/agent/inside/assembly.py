@@ -1,0 +1,116 @@
+"""Several disks made into the one device that is mounted, by the programs that a machine would run at boot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from bob.agent.inside import mapper
+from bob.agent.inside.devices import PART, Loop, forget_file_systems, run, write_text
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.images import SECTOR
+
+DISK = "DISK"
+"""``DISK0`` stands in a command for the path of the first disk, and so on."""
+
+
+class Assembly:
+    """What is mounted of ``disks``, which are paths: the only one itself, or else what the commands of ``stack`` make.
+
+    ``stack`` has the commands that ``assemble`` and ``release``, lists of words, and the path of the ``device`` that
+    there is in between. Without one there must be one disk. ``with`` assembles, and releases.
+    """
+
+    def __init__(self, stack: dict[str, Any] | None, disks: Sequence[str]) -> None:
+        self._stack = stack
+        self._disks = disks
+        if stack is None and len(disks) != 1:
+            raise Refused(f"nothing says how {len(disks)} disks are assembled")
+        self.path: str = disks[0] if stack is None else stack["device"]
+
+    def assemble(self) -> None:
+        """Have the device at ``path``; refuse in the words of the command that failed."""
+        if self._stack is None:
+            return
+        self._run(self._stack["assemble"])
+        forget_file_systems()
+        if not os.path.exists(self.path):
+            raise Refused(f"the commands that assemble the disks made no {self.path}")
+
+    def release(self) -> None:
+        """Have the disks alone again: what the layers above them held in memory is gone."""
+        if self._stack is not None:
+            self._run(self._stack["release"])
+
+    def __enter__(self) -> Assembly:
+        self.assemble()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _run(self, commands: list[list[str]]) -> None:
+        for command in commands:
+            run(*map(self._named, command))
+
+    def _named(self, word: str) -> str:
+        for number in reversed(range(len(self._disks))):  # DISK12 before DISK1
+            word = word.replace(f"{DISK}{number}", self._disks[number])
+        return word
+
+
+def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
+    """Where disks of these ``lengths`` (bytes), laid end to end, begin, and how long they are: (start, length)."""
+    starts = [sum(lengths[:number]) for number in range(len(lengths))]
+    return list(zip(starts, lengths))
+
+
+class Parts:
+    """The disks that are in one ``file``, each a loop device; ``with`` takes them away."""
+
+    def __init__(self, file: str, lengths: Sequence[int]) -> None:
+        self._loops: list[Loop] = []
+        try:
+            for start, length in spans(lengths):
+                self._loops.append(Loop(file, start=start, length=length))
+        except BaseException:
+            self.close()
+            raise
+        self.paths = [loop.path for loop in self._loops]
+
+    def close(self) -> None:
+        for loop in self._loops:
+            with suppress(OSError):
+                loop.close()
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Slices:
+    """The disks that are on one block ``device``, laid end to end: itself, where it is one, or else linear targets of
+    device-mapper; ``with`` takes these away."""
+
+    def __init__(self, device: str, lengths: Sequence[int]) -> None:
+        self._names: list[str] = []
+        self.paths = [device]
+        if len(lengths) == 1:
+            return
+        self.paths = []
+        for number, (start, length) in enumerate(spans(lengths)):
+            minor = mapper.create(f"{PART}-{number}", length // SECTOR, "linear", f"{device} {start // SECTOR}")
+            self._names.append(f"{PART}-{number}")
+            self.paths.append(f"/dev/dm-{minor}")
+            write_text(f"/sys/block/dm-{minor}/queue/write_cache", "write through")
+
+    def __enter__(self) -> Slices:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            mapper.remove(name)

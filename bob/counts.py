@@ -1,0 +1,61 @@
+"""Counts in documents: exact, however large, and short where they can be.
+
+The number of legal states of a few MiB of pending writes has thousands of digits. It is a sum of a few powers of two
+(docs/design.md, section 3), so it is written as one: ``2^12321-2^12310+2^77``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+# All digits of a count are exact, and CPython refuses more than 4,300 of them unless it is told.
+sys.set_int_max_str_digits(0)
+
+LARGEST_JSON_INTEGER = 2**53
+"""Larger counts are text, since many readers of JSON have no larger exact integers."""
+MOST_DIGITS = 40
+"""A count of more digits is written as a sum of powers of two, where that is shorter."""
+LARGEST_EXPONENT = 2**24
+"""No disk that bob probes has so many sectors; a document that says more is damaged."""
+
+_POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
+
+
+def written(count: int) -> int | str:
+    """``count`` as documents have it: an integer, the text of its digits, or that of a sum of powers of two."""
+    if abs(count) <= LARGEST_JSON_INTEGER:
+        return count
+    digits = str(count)
+    if len(digits) <= MOST_DIGITS:
+        return digits
+    powers = _powers(count)
+    return powers if len(powers) < len(digits) else digits
+
+
+def read(text: int | str) -> int:
+    """The count in a document. Raises ValueError or TypeError where it is none."""
+    if not isinstance(text, str) or "^" not in text:
+        return int(text)
+    if not _POWERS.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is no count")
+    total = 0
+    for sign, exponent in re.findall(r"([+-]?)2\^(\d+)", text):
+        if int(exponent) > LARGEST_EXPONENT:
+            raise ValueError(f"2^{exponent} is no count of crash states")
+        total += -(1 << int(exponent)) if sign == "-" else 1 << int(exponent)
+    return total
+
+
+def _powers(count: int) -> str:
+    """The fewest powers of two that add up to ``count``, or are taken away, largest first (its non-adjacent form)."""
+    half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
+    # Bit k of the non-adjacent form is that of (3n) less that of n, both shifted by one.
+    parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]
+    flipped = {"+": "-", "-": "+"} if count < 0 else {"+": "+", "-": "-"}
+    return "".join(f"{flipped[sign]}2^{bit}" for bit, sign in sorted(parts, reverse=True)).removeprefix("+")
+
+
+def _bits(number: int) -> list[int]:
+    digits = f"{number:b}"[::-1]
+    return [found.start() for found in re.finditer("1", digits)]

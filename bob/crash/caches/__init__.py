@@ -1,0 +1,21 @@
+"""The kinds of write cache that a disk may have: a module each, with the one rule in which they differ.
+
+A module here is a kind; :data:`CACHES` has them by the names that documents and the command line use, the default
+first. rule.py says what a kind has to tell.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from bob.crash.caches.rule import WriteCache
+from bob.crash.caches.volatile import CACHE as VOLATILE
+
+_FOUND = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__) if module.name != "rule"]
+
+CACHES: dict[str, WriteCache] = {
+    cache.name: cache for cache in [VOLATILE, *sorted((each.CACHE for each in _FOUND), key=lambda one: str(one.name))]
+}
+
+__all__ = ["CACHES", "VOLATILE", "WriteCache"]

@@ -1,0 +1,49 @@
+"""A volatile write cache, as SATA, SCSI and NVMe disks have: it may lose any of the writes that no flush has followed.
+
+A flush promises what had completed when it was submitted (docs/design.md, section 3). A FUA write is durable when it
+completes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import accumulate
+
+from bob.crash.caches.rule import WriteCache
+from bob.trace.model import Flush, Trace, Write
+
+
+def durable_since(trace: Trace) -> tuple[int | None, ...]:
+    """For each write the earliest completion of a flush of its device that was submitted at or after the write's
+    completion; for a FUA write its completion."""
+    flushes: defaultdict[int, list[Flush]] = defaultdict(list)
+    for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
+        flushes[flush.device].append(flush)
+    submitted = {device: [flush.submitted.time for flush in some] for device, some in flushes.items()}
+    # earliest[k] is the first completion among the flushes k, k+1, ...: with several in flight a later one can be first
+    earliest = {
+        device: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
+        for device, some in flushes.items()
+    }
+
+    def since(write: Write) -> int | None:
+        completed = write.completed.time
+        if write.fua:
+            return completed
+        at = bisect_left(submitted.get(write.device, ()), completed)
+        after = earliest.get(write.device, [])
+        return after[at] if at < len(after) else None
+
+    return tuple(since(write) for write in trace.writes)
+
+
+CACHE = WriteCache(
+    name="volatile",
+    words="volatile write cache",
+    promise="a write is durable after a later flush",
+    why_durable="It was flushed, or sent with FUA, and that was done before the crash",
+    where_pending="perhaps still in its cache",
+    why_legal="what was flushed is on the disk, and of what was still in its cache any part may be",
+    durable_since=durable_since,
+)

@@ -1,0 +1,109 @@
+"""The witnesses of a run in one file.
+
+In the place of a folder ``witnesses/`` there may be a file ``witnesses.json`` beside where it was: a bundle,
+``bob.witnesses/1``. It has the documents of all witnesses by their names, and what several of them share, base images
+above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bob.errors import MalformedError, StoreError
+
+SCHEMA = "bob.witnesses/1"
+FOLDER = "witnesses"
+SHARED = "base", "environment", "configuration", "device_model"
+"""The parts of witnesses that a bundle has once each."""
+
+
+def load(path: Path) -> Any:
+    """The JSON of the witness ``path``: that of the file, or that in a bundle.
+
+    Raises OSError where there is neither, ValueError where it is no JSON, MalformedError for a bundle that is none.
+    """
+    if not path.is_file() and (bundle := _bundle_of(path)) is not None:
+        return _whole(bundle, path.stem)
+    return json.loads(path.read_text())
+
+
+def is_there(path: Path) -> bool:
+    """Whether ``path`` names a witness, as a file or in a bundle."""
+    return path.is_file() or ((bundle := _bundle_of(path)) is not None and path.stem in _read(bundle)["witnesses"])
+
+
+def within(folder: Path) -> list[Path]:
+    """The paths of all witnesses in ``folder``, and in the folders in it, by name."""
+    found = set(folder.glob(f"**/{FOLDER}/*.json"))
+    for bundle in folder.glob(f"**/{FOLDER}.json"):
+        found |= {bundle.with_suffix("") / f"{name}.json" for name in _read(bundle)["witnesses"]}
+    return sorted(found)
+
+
+def pack(folder: Path) -> Path:
+    """Make a bundle of ``folder``, which is called ``witnesses``, and take the folder away; the bundle's path.
+
+    Raises StoreError where the folder has anything but witnesses, or none.
+    """
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    if folder.name != FOLDER or not files or any(path.suffix != ".json" for path in files):
+        raise StoreError(
+            f"{folder} cannot be made a bundle", hint=f"it must be called {FOLDER} and have witnesses only"
+        )
+    shared: dict[str, list[Any]] = {part: [] for part in SHARED}
+    witnesses: dict[str, Any] = {}
+    for path in files:
+        document = json.loads(path.read_text())
+        for part, known in shared.items():
+            if document[part] not in known:
+                known.append(document[part])
+            document[part] = known.index(document[part])
+        witnesses[path.stem] = document
+    bundle = folder.with_suffix(".json")
+    bundle.write_text(json.dumps({"schema": SCHEMA, "shared": shared, "witnesses": witnesses}, indent=1) + "\n")
+    for path in files:
+        path.unlink()
+    folder.rmdir()
+    return bundle
+
+
+def _bundle_of(path: Path) -> Path | None:
+    """The bundle that may have the witness ``path``."""
+    if path.parent.name != FOLDER or path.suffix != ".json":
+        return None
+    bundle = path.parent.with_suffix(".json")
+    return bundle if bundle.is_file() else None
+
+
+def _whole(bundle: Path, name: str) -> dict[str, Any]:
+    """The document of the witness ``name`` in a bundle, with all of its parts."""
+    document = _read(bundle)
+    if name not in document["witnesses"]:
+        raise FileNotFoundError(2, f"{bundle} has no witness of this name")
+    found = document["witnesses"][name]
+    try:
+        return {**found, **{part: document["shared"][part][found[part]] for part in SHARED}}
+    except (KeyError, IndexError, TypeError) as error:
+        raise MalformedError(f"{bundle} is damaged: {error}", hint="was it truncated?") from None
+
+
+def _read(bundle: Path) -> Mapping[str, Any]:
+    return _read_as_of(bundle, bundle.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_as_of(bundle: Path, _modified: int) -> Mapping[str, Any]:
+    try:
+        document = json.loads(bundle.read_text())
+    except ValueError as error:
+        raise MalformedError(f"{bundle} is no bundle of witnesses: {error}", hint="was it truncated?") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else None
+        raise MalformedError(f"{bundle} has schema {found!r}, not {SCHEMA!r}")
+    if not isinstance(document.get("witnesses"), dict) or not isinstance(document.get("shared"), dict):
+        raise MalformedError(f"{bundle} is damaged: it has no witnesses", hint="was it truncated?")
+    return document

@@ -1,0 +1,94 @@
+"""The witnesses of a run in one file: they read as they did, and what is no bundle is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report.witnesses import documents
+
+from bob.errors import MalformedError, StoreError
+from bob.witness import bundle
+from bob.witness.document import files_in, read
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder ``witnesses`` with some in it."""
+    folder = tmp_path / "run" / "witnesses"
+    folder.mkdir(parents=True)
+    for name, document in documents().items():
+        (folder / f"{name}.json").write_text(json.dumps(document, indent=1))
+    return folder
+
+
+def test_witnesses_read_the_same_from_a_bundle(folder: Path) -> None:
+    before = {path: (read(path), bundle.load(path)) for path in files_in([folder.parent])}
+    assert len(before) > 1
+    size = sum(path.stat().st_size for path in before)
+    packed = bundle.pack(folder)
+    assert not folder.exists()
+    assert files_in([folder.parent]) == sorted(before)
+    assert {path: (read(path), bundle.load(path)) for path in before} == before
+    assert packed.stat().st_size < size
+    assert all(bundle.is_there(path) for path in before)
+    assert not bundle.is_there(folder / "another.json")
+
+
+def test_a_witness_that_a_bundle_has_not(folder: Path) -> None:
+    bundle.pack(folder)
+    with pytest.raises(MalformedError, match=r"cannot read .*another\.json"):
+        read(folder / "another.json")
+
+
+def test_a_bundle_that_was_made_anew_is_read_anew(folder: Path) -> None:
+    packed = bundle.pack(folder)
+    [first, *_] = files_in([folder.parent])
+    read(first)
+    document = json.loads(packed.read_text())
+    del document["witnesses"][first.stem]
+    packed.write_text(json.dumps(document))
+    assert first not in files_in([folder.parent])
+
+
+def damaged(**changes: Any) -> str:
+    return json.dumps({"schema": bundle.SCHEMA, "shared": {}, "witnesses": {"a": {}}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "is no bundle"),
+        ("[]", "has schema None"),
+        (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
+        (damaged(witnesses=[]), "has no witnesses"),
+        (damaged(shared=None), "has no witnesses"),
+        (damaged(), "is damaged"),
+        (damaged(witnesses={"a": {"base": 7}}, shared={"base": []}), "is damaged"),
+    ],
+)
+def test_what_is_no_bundle_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "witnesses.json").write_text(text)
+    with pytest.raises(MalformedError, match=why):
+        read(tmp_path / "witnesses" / "a.json")
+
+
+def test_what_cannot_be_packed_stays(folder: Path, tmp_path: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError):
+        bundle.pack(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    for wrong in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(StoreError):
+            bundle.pack(wrong)
+
+
+def test_the_rest_of_a_program_may_still_write_single_ones(folder: Path) -> None:
+    one = documents()["overwrite-any"]
+    bundle.pack(folder)
+    folder.mkdir()
+    (folder / "later.json").write_text(json.dumps(one))
+    assert folder / "later.json" in files_in([folder.parent])
+    assert read(folder / "later.json")
