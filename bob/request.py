@@ -9,6 +9,7 @@ from typing import Any
 from bob.catalogue.probe_files import Probe, mistakes_in
 from bob.catalogue.sets import Rows, asked_probes
 from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
@@ -90,7 +91,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
     """
     return ProbeRequest(
         configuration=configuration_from_json(document),
-        properties=tuple(document["properties"]),
+        properties=tuple(map(row_of_today, document["properties"])),
         image=document["image"],
         host=host,
         budget=document["budget"],

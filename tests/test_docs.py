@@ -36,14 +36,15 @@ import bob.subject.file_system
 import bob.witness.document
 from bob.agent.inside import look, observer, recorder
 from bob.agent.inside import main as agent
+from bob.apm.clauses import UNITS, WHATS
 from bob.claim import mounting, recovery, soundness
 from bob.claim.expectation import expected
 from bob.claim.expectation.language import FORMS
 from bob.claim.expectation.syntax import write as write_expectation
 from bob.claim.property import of_property
-from bob.claim.property.calls import Call
 from bob.claim.property.rules import Later, Rule
 from bob.claim.property.subjects import Effect, Span
+from bob.claim.property.vocabulary import Call, What
 from bob.cli.ending import pointed
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit, PointedError
@@ -323,6 +324,12 @@ def test_every_value_of_a_probe_file_is_described() -> None:
     described = words(text("docs/write-a-probe.md"))
     for values in (Rule, Later, Effect, Span, ChangeKind, Relation, Call, At, set(How) - {How.PLAIN}):
         assert {value.value for value in values} <= described
+
+
+def test_every_word_of_a_clause_of_durability_is_described() -> None:
+    described = words(text("docs/models.md"))
+    assert {word.value for word in (*Call, *WHATS, *UNITS)} <= described
+    assert {what.value for what in What} <= described | words(text("docs/finer-tables.md"))
 
 
 def test_every_tree_is_described() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bob.claim.property import vocabulary
+
 BOB = Path(__file__).resolve().parent.parent / "bob"
 WITH_GUESTS = {"run", "cli", "guest", "image"}
 ROOMS = sorted(path.parent.name for path in BOB.glob("*/__init__.py"))
@@ -78,6 +80,16 @@ def test_four_rooms_know_of_guests() -> None:
 
 def test_what_runs_inside_a_guest_imports_nothing_else() -> None:
     assert arrows()["agent/inside"] == set()
+
+
+def test_there_is_one_vocabulary() -> None:
+    """No other class has the name of one of its words: two vocabularies for one theory drift apart."""
+    classes = [
+        node.name for file in BOB.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]  # fmt: skip
+    for kind in (vocabulary.Call, vocabulary.What, vocabulary.Unit):
+        assert classes.count(kind.__name__) == 1
 
 
 def test_the_house_is_as_the_design_draws_it() -> None:

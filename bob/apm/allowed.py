@@ -86,13 +86,35 @@ def at_time(graph: Graph, returned: int) -> Reading:
     return Reading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
+def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[Known, dict[Clause, str]]:
+    """What is known without any clause, and the clauses that cells break by themselves, with the cell's name."""
+    hard = Implications(graph, frozenset())
+    known: Known = {}
+    hard.force(known, at_time(graph, returned))
+    broken: dict[Clause, str] = {}
+    unsettled = list(constraints)
+    while True:
+        later = []
+        for constraint in unsettled:
+            possible = [reading for reading in constraint.readings if hard.is_possible(known, reading)]
+            if len(possible) == 1:
+                hard.force(known, possible[0])
+                if possible[0].breaks is not None:
+                    broken.setdefault(possible[0].breaks, constraint.about)
+            else:
+                later.append(constraint)
+        if len(later) == len(unsettled):
+            return known, broken
+        unsettled = later
+
+
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
     """The clauses of ``promised`` that an observation refutes, each by itself.
 
     What is there and what is not is taken only from cells that leave no choice, whatever a model promises: so these
     conflicts are facts. An observation that is not allowed and refutes none is ambiguous (:func:`forbidding`).
     """
-    known, broken = _facts(graph, constraints, returned)
+    known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
     }
@@ -114,28 +136,6 @@ def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constr
         if not Implications(graph, least - {clause}).is_allowed(constraints, returned):
             least.discard(clause)
     return Conflict(frozenset(least))
-
-
-def _facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[Known, dict[Clause, str]]:
-    """What is known without any clause, and the clauses that cells break by themselves, with the cell's name."""
-    hard = Implications(graph, frozenset())
-    known: Known = {}
-    hard.force(known, at_time(graph, returned))
-    broken: dict[Clause, str] = {}
-    unsettled = list(constraints)
-    while True:
-        later = []
-        for constraint in unsettled:
-            possible = [reading for reading in constraint.readings if hard.is_possible(known, reading)]
-            if len(possible) == 1:
-                hard.force(known, possible[0])
-                if possible[0].breaks is not None:
-                    broken.setdefault(possible[0].breaks, constraint.about)
-            else:
-                later.append(constraint)
-        if len(later) == len(unsettled):
-            return known, broken
-        unsettled = later
 
 
 def _shown(graph: Graph, known: Known, conflict: Edge) -> tuple[int, int]:

@@ -14,24 +14,24 @@ from bob.apm.clauses import (
     DIRECTORY_KINDS,
     GROWING_KINDS,
     NEVERS,
-    Call,
+    UNITS,
+    WHATS,
     Clause,
     Durable,
     Intact,
     Ordered,
     Part,
-    Unit,
-    What,
     Whole,
     every_clause,
 )
 from bob.apm.model import Finding, Model, Status
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
 from bob.workload.kinds import ChangeKind, Relation
 
 _SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ALL_ELSE = tuple(kind for kind in ChangeKind if kind is not ChangeKind.OVERWRITE)
-_SYNCS = tuple(call for call in Call if call not in (Call.RETURN, Call.SYNC_WRITE, Call.DSYNC_WRITE))
+_SYNCS = tuple(call for call in Call if call not in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC))
 
 
 def names() -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def _ordered(before: Iterable[ChangeKind], after: Iterable[ChangeKind]) -> Itera
     return (Ordered(first, second, relation) for first in before for second in later for relation in Relation)
 
 
-def _all_synced(kinds: Iterable[What] = What) -> Iterator[Clause]:
+def _all_synced(kinds: Iterable[What] = WHATS) -> Iterator[Clause]:
     return (Durable(call, what) for call in _SYNCS for what in kinds)
 
 
@@ -91,7 +91,7 @@ def _safe_flush() -> Iterator[Clause]:
     yield from (Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
 
 
-_METADATA = tuple(what for what in What if what not in (What.DATA, What.OTHER_OVERWRITES))
+_METADATA = tuple(what for what in WHATS if what not in (What.DATA, What.OTHER_OVERWRITES))
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
@@ -123,6 +123,6 @@ _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
         "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
         "operations",
         (*_common(), *NEVERS,
-         *(Whole(ChangeKind.APPEND, unit) for unit in Unit), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
+         *(Whole(ChangeKind.APPEND, unit) for unit in UNITS), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
     ),
 }  # fmt: skip

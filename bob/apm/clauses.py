@@ -10,15 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 
+from bob.claim.property.vocabulary import Call, Unit, What, clause_of_today
 from bob.errors import MalformedError
 from bob.workload.kinds import ChangeKind, Relation
-
-
-class Unit(StrEnum):
-    """What comes all at once: a change as a whole, or each file-system block (4 KiB of a file) of it."""
-
-    WHOLE = "whole"
-    BLOCK = "block"
 
 
 class Fill(StrEnum):
@@ -26,43 +20,6 @@ class Fill(StrEnum):
 
     ZEROS = "zeros"
     STALE = "stale"
-
-
-class Call(StrEnum):
-    """After what something is durable. ``RETURN`` is the return of whatever operation made the change."""
-
-    FSYNC_FILE = "fsync-file"
-    FDATASYNC_FILE = "fdatasync-file"
-    FSYNC_DIRECTORY = "fsync-directory"
-    FDATASYNC_DIRECTORY = "fdatasync-directory"
-    MSYNC = "msync"
-    SYNC = "sync"
-    SYNCFS = "syncfs"
-    SYNC_WRITE = "o-sync-write"
-    DSYNC_WRITE = "o-dsync-write"
-    RETURN = "return"
-
-
-class What(StrEnum):
-    """What a call makes durable.
-
-    Of the file or directory that it is given: its ``data``, ``size``, ``attributes``, the ``entry`` that it was made
-    with, its ``names`` (links and renames of it), the names in it (``entries``), the entry of its ``parent``. Of all
-    else that was done before: overwrites, appends (and whatever changes a size), names, attributes; a call that makes
-    all of it durable is a total ordering point. Calls that are given nothing (sync) and ``return`` speak of every file.
-    """
-
-    DATA = "data"
-    SIZE = "size"
-    ATTRIBUTES = "attributes"
-    ENTRY = "entry"
-    NAMES = "names"
-    ENTRIES = "entries"
-    PARENT = "parent"
-    OTHER_OVERWRITES = "other-overwrites"
-    OTHER_APPENDS = "other-appends"
-    OTHER_NAMES = "other-names"
-    OTHER_ATTRIBUTES = "other-attributes"
 
 
 class Part(StrEnum):
@@ -147,7 +104,7 @@ class Durable:
     @property
     def words(self) -> str:
         """The clause for people."""
-        return f"after {_CALLS[self.call]} has returned, {_DURABLE[self.what]} is durable"
+        return f"after {self.call.words} has returned, {_DURABLE[self.what]} is durable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,46 +139,6 @@ DIRECTORY_KINDS = (
     ChangeKind.RMDIR,
 )
 
-NEVERS = tuple(
-    Never(kind, fill)
-    for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS)
-    for fill in Fill
-    if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
-)
-
-
-def every_clause() -> tuple[Clause, ...]:
-    """All that a model can promise, in the order in which it is written."""
-    return (
-        *(Intact(part) for part in Part),
-        *NEVERS,
-        *(Whole(kind, unit) for kind in DATA_KINDS for unit in Unit),
-        *(Whole(kind, Unit.WHOLE) for kind in ChangeKind if kind not in DATA_KINDS),
-        *(Ordered(*three) for three in product(ChangeKind, ChangeKind, Relation)),
-        *(Durable(call, what) for call, what in product(Call, What)),
-    )
-
-
-def clause_of(name: str) -> Clause:
-    """The clause that is written so; MalformedError if there is none."""
-    if name not in _BY_NAME:
-        raise MalformedError(f"{name!r} is no clause of a model")
-    return _BY_NAME[name]
-
-
-_A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
-_CALLS = {
-    Call.FSYNC_FILE: "fsync of a file",
-    Call.FDATASYNC_FILE: "fdatasync of a file",
-    Call.FSYNC_DIRECTORY: "fsync of a directory",
-    Call.FDATASYNC_DIRECTORY: "fdatasync of a directory",
-    Call.MSYNC: "msync of a file",
-    Call.SYNC: "sync",
-    Call.SYNCFS: "syncfs",
-    Call.SYNC_WRITE: "an O_SYNC write",
-    Call.DSYNC_WRITE: "an O_DSYNC write",
-    Call.RETURN: "an operation",
-}
 _DURABLE = {
     What.DATA: "the data",
     What.SIZE: "the size",
@@ -235,4 +152,38 @@ _DURABLE = {
     What.OTHER_NAMES: "every other name that was made, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
+WHATS = tuple(_DURABLE)
+"""What a clause says to be durable; the rest of :class:`What` is for tables."""
+UNITS = (Unit.WHOLE, Unit.BLOCK)
+"""Up to which a clause says that a change is whole: where none does, sectors are."""
+
+NEVERS = tuple(
+    Never(kind, fill)
+    for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS)
+    for fill in Fill
+    if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
+)
+
+
+def every_clause() -> tuple[Clause, ...]:
+    """All that a model can promise, in the order in which it is written."""
+    return (
+        *(Intact(part) for part in Part),
+        *NEVERS,
+        *(Whole(kind, unit) for kind in DATA_KINDS for unit in UNITS),
+        *(Whole(kind, Unit.WHOLE) for kind in ChangeKind if kind not in DATA_KINDS),
+        *(Ordered(*three) for three in product(ChangeKind, ChangeKind, Relation)),
+        *(Durable(call, what) for call, what in product(Call, WHATS)),
+    )
+
+
+def clause_of(name: str) -> Clause:
+    """The clause that is written so, today or in older files; MalformedError if there is none."""
+    written = clause_of_today(name)
+    if written not in _BY_NAME:
+        raise MalformedError(f"{name!r} is no clause of a model")
+    return _BY_NAME[written]
+
+
+_A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
 _BY_NAME = {clause.name: clause for clause in every_clause()}

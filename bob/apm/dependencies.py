@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from bob.apm.clauses import (
     DATA_KINDS,
     NEVERS,
-    Call,
     Clause,
     Durable,
     Fill,
@@ -23,8 +22,6 @@ from bob.apm.clauses import (
     Never,
     Ordered,
     Part,
-    Unit,
-    What,
     Whole,
 )
 from bob.apm.micro import (
@@ -35,6 +32,8 @@ from bob.apm.micro import (
     SizeCell,
     Workings,
 )
+from bob.claim.property.calls import call_of
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload import operations as ops
 from bob.workload.history import Step
 from bob.workload.kinds import ChangeKind, relation
@@ -181,26 +180,21 @@ class _Builder:
 
     def _promises(self, number: int, operation: Operation, earlier: MicroOperation) -> Iterator[tuple[Call, What]]:
         if earlier.number == number:
-            yield Call.RETURN, self._what(earlier, None, None)
+            yield Call.RETURNED, self._what(earlier, None, None)
         if earlier.number > number:
             return
         step = self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
+        call = call_of(operation, self._taken.history, step)
+        if call is None or call is Call.RETURNED:
+            return
         match operation:
-            case ops.Sync(this_only):
-                yield Call.SYNCFS if this_only else Call.SYNC, self._what(earlier, None, None)
-            case ops.Fsync(path, data_only):
-                thing = step.names[path]
-                is_file = self._taken.history.things[thing].kind == "file"
-                yield _FSYNCS[is_file, data_only], self._what(earlier, thing, step)
-            case ops.Msync(path):
-                yield Call.MSYNC, self._what(earlier, step.names[path], step)
-            case ops.Write(path, _offset, _length, how) if how in _SYNC_WRITES:
+            case ops.Write() if earlier.number < number and earlier.block is not None:
                 # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
-                is_other = earlier.number < number and earlier.block is not None
-                yield (
-                    _SYNC_WRITES[how],
-                    self._else(earlier) if is_other else self._what(earlier, step.names[path], step),
-                )
+                yield call, self._else(earlier)
+            case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
+                yield call, self._what(earlier, step.names[path], step)
+            case _:
+                yield call, self._what(earlier, None, None)
 
     def _what(self, operation: MicroOperation, thing: int | None, step: Step | None) -> What:
         """What a micro-operation is for a call on ``thing`` (None: on everything), where the tree was ``step``."""
@@ -232,13 +226,6 @@ class _Builder:
 
 
 _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
-_FSYNCS = {
-    (True, False): Call.FSYNC_FILE,
-    (True, True): Call.FDATASYNC_FILE,
-    (False, False): Call.FSYNC_DIRECTORY,
-    (False, True): Call.FDATASYNC_DIRECTORY,
-}
-_SYNC_WRITES = {ops.How.SYNC: Call.SYNC_WRITE, ops.How.DSYNC: Call.DSYNC_WRITE}
 
 
 def _parents(step: Step, thing: int) -> frozenset[int]:

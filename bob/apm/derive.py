@@ -18,11 +18,12 @@ from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
-from bob.apm.clauses import DATA_KINDS, Clause, Durable, Ordered, Unit, What, Whole, every_clause
+from bob.apm.clauses import DATA_KINDS, Clause, Durable, Ordered, Whole, every_clause
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.tried import Tried, how_tried, needed
 from bob.apm.words import what_shows
+from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
 from bob.store.run_directory import RunDirectory

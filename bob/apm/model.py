@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -104,6 +105,8 @@ def from_json(document: Mapping[str, Any]) -> Model:
         )
     try:
         findings = tuple(map(_finding_from_json, document["clauses"]))
+        if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
+            raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
         return Model(str(document["name"]), str(document["about"]), findings, dict(document["source"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"this model is damaged: {error!r}", hint="derive it again") from None

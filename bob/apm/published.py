@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from bob.apm.clauses import (
     DIRECTORY_KINDS,
     GROWING_KINDS,
-    Call,
+    UNITS,
     Clause,
     Durable,
     Fill,
     Never,
     Ordered,
-    Unit,
     Whole,
     every_clause,
 )
 from bob.apm.model import Finding, Model, Status
+from bob.claim.property.vocabulary import Call, Unit
 from bob.errors import UsageError
 from bob.report.published import Published
 from bob.workload.kinds import ChangeKind, Relation
@@ -35,9 +35,9 @@ def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
 
 _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "single-sector-overwrite": tuple(Never(ChangeKind.OVERWRITE, fill) for fill in Fill),
-    "single-sector-append": (*_APPEND_FILLS, *(Whole(ChangeKind.APPEND, unit) for unit in Unit)),
-    "single-block-overwrite": tuple(Whole(ChangeKind.OVERWRITE, unit) for unit in Unit),
-    "single-block-append": tuple(Whole(ChangeKind.APPEND, unit) for unit in Unit),
+    "single-sector-append": (*_APPEND_FILLS, *(Whole(ChangeKind.APPEND, unit) for unit in UNITS)),
+    "single-block-overwrite": tuple(Whole(ChangeKind.OVERWRITE, unit) for unit in UNITS),
+    "single-block-append": tuple(Whole(ChangeKind.APPEND, unit) for unit in UNITS),
     "multi-block-append": tuple(Whole(kind, Unit.WHOLE) for kind in (ChangeKind.APPEND, ChangeKind.OVERWRITE)),
     "multi-block-prefix-append": _APPEND_FILLS,
     "directory-op": tuple(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
@@ -53,7 +53,7 @@ _OF_NOTHING = frozenset(
     clause
     for clause in every_clause()
     if isinstance(clause, Durable)
-    and (clause.call in (Call.RETURN, Call.SYNC_WRITE, Call.DSYNC_WRITE) or clause.what.startswith("other"))
+    and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
 )
 """What no table of 2014 speaks of, and POSIX does not promise."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from bob.apm.clauses import Clause, Durable, Ordered, What
+from bob.apm.clauses import Clause, Durable, Ordered
 from bob.apm.dependencies import Graph
 from bob.apm.micro import Workings
+from bob.claim.property.vocabulary import What
 from bob.workload.kinds import Change, Relation, relation
 from bob.workload.operations import Fsync, How, Msync, Operation, Workload, Write
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from itertools import count
 from typing import Any
 
-from bob.apm.clauses import Clause, Never, Ordered, Whole
+from bob.apm.allowed import facts
+from bob.apm.clauses import Clause, Durable, Never, Ordered, Whole
 from bob.apm.evidence import Sight, Witnessed
 from bob.claim.property.bench import inodes_of_things
+from bob.claim.property.calls import call_of, target_of
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.presence import Oracle
-from bob.claim.property.rules import Property, Question, Rule, is_broken, violation
+from bob.claim.property.rules import Property, Question, Rule, violation
 from bob.claim.property.subjects import Effect
+from bob.crash.case import Case
+from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
 from bob.request import request_from_json
 from bob.result import Environment
 from bob.witness import document as witness
 from bob.witness.document import Showing
+from bob.workload.history import simulate
 from bob.workload.kinds import Change, relation
+from bob.workload.operations import At, Finish
+
+Asked = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: Witnessed, sight: Sight) -> dict[str, Any] | None:
@@ -26,28 +36,22 @@ def witness_of(clause: Clause, workload: Witnessed, sight: Sight) -> dict[str, A
     A model sees more than the presence of operations does (:mod:`bob.claim.property.presence`), and some clauses no
     property can say: then the crash state is told in the model, but has no witness of its own.
     """
-    prop = _property(clause)
-    if prop is None:
-        return None
-    case = workload.case
-    history = workload.graph.workings.history
-    oracle = Oracle(history, inodes_of_things(history, *case.inodes))
+    about = workload.run.about()
+    request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
-    reading = oracle.read(observation)
-    for question in _questions(clause, workload.graph.workings.changes):
-        if is_broken(prop, question, history, reading):
+    for case, asked in _asked(clause, workload, sight, request.model):
+        history = simulate(case.workload)[0]
+        oracle = Oracle(history, inodes_of_things(history, *case.inodes))
+        reading = oracle.read(observation)
+        for prop, question in asked:
             found = violation(prop, question, history, oracle, reading, observation)
-            assert found is not None
-            claim = OfProperty(prop.name, question, prop)
-            showing = Showing(case, sight.state, claim, found.evidence)
-            about = workload.run.about()
-            request, environment = request_from_json(about["request"]), Environment(**about["environment"])
-            return witness.write(
-                showing,
-                environment=asdict(environment),
-                configuration=request.configuration,
-                model=request.model,
-            )
+            if found is not None:
+                return witness.write(
+                    Showing(case, sight.state, OfProperty(prop.name, question, prop), found.evidence),
+                    environment=asdict(environment),
+                    configuration=request.configuration,
+                    model=request.model,
+                )
     return None
 
 
@@ -56,15 +60,21 @@ def file_name(clause: Clause) -> str:
     return f"{clause.name.replace(' ', '-')}.json"
 
 
-def _property(clause: Clause) -> Property | None:
+def _asked(
+    clause: Clause, workload: Witnessed, sight: Sight, model: DeviceModel
+) -> Iterator[tuple[Case, Iterable[Asked]]]:
+    """The properties and questions that a clause is, each with the case that it is asked of."""
+    prop = Property(clause.name.replace(" ", "-"), "", clause.words, Rule.ATOMIC)
     match clause:
+        case Durable():
+            prop = replace(prop, family="durability", rule=Rule.DURABLE)
+            yield from _of_durability(clause, prop, workload, sight, model)
         case Ordered():
-            rule, family = Rule.ORDERED, "ordering"
+            prop = replace(prop, family="ordering", rule=Rule.ORDERED, subjects=tuple(Effect))
+            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings.changes))
         case Whole() | Never():
-            rule, family = Rule.ATOMIC, "atomicity"
-        case _:
-            return None
-    return Property(clause.name.replace(" ", "-"), family, clause.words, rule, tuple(Effect))
+            prop = replace(prop, family="atomicity", subjects=tuple(Effect))
+            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings.changes))
 
 
 def _questions(clause: Clause, changes: tuple[Change, ...]) -> Iterator[Question]:
@@ -76,3 +86,50 @@ def _questions(clause: Clause, changes: tuple[Change, ...]) -> Iterator[Question
                 for later in changes[at + 1 :]:
                     if later.kind is after and relation(change, later) is how and later.number > change.number:
                         yield Question((change.number,), later.number)
+
+
+def _of_durability(
+    clause: Durable, prop: Property, workload: Witnessed, sight: Sight, model: DeviceModel
+) -> Iterator[tuple[Case, Iterable[Asked]]]:
+    """For each call that had returned, the changes that the clause says it made durable and that are not there for
+    certain. The property is that of one such change: of its kind, and related as it is to what the call is made on."""
+    graph = workload.graph
+    known, _broken = facts(graph, sight.constraints, sight.returned)
+    missing: dict[int, dict[Change, None]] = {}
+    for edge in graph.edges:
+        if clause in edge.clauses and known.get(edge.node) is True and known.get(edge.needs) is False:
+            change = graph.workings.changes[graph.workings.operations[edge.needs].change]
+            missing.setdefault(graph.operation(edge.node), {})[change] = None
+    for call, changes in missing.items():
+        case = _ending_with(workload.case, call, model)
+        history = simulate(case.workload)[0]
+        target = target_of(history, call)
+        # A write with O_SYNC has returned, too: what refutes that clause is then asked of the write as what it is.
+        prop = replace(prop, call=call_of(history.operations[call - 1], history, history.steps[call]))
+        asked = []
+        for change in changes:
+            relations = () if target is None else (relation(change, target),)
+            one = replace(prop, kinds=(change.kind,), relations=relations)
+            asked.append((one, Question((change.number,), returned=call)))
+        yield case, asked
+
+
+def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
+    """``case`` as one that durability after operation ``call`` can be asked of: operations of the finish, which have no
+    numbers, are the workload's last ones. If ``call`` is the last, crashes come when it has returned."""
+    workload = case.workload
+    own = len(workload.operations)
+    if call > own:
+        workload = replace(
+            workload,
+            operations=(*workload.operations, *workload.finish.operations),
+            finish=Finish("natural", natural=True),
+        )
+        numbers = {"op 0 begin": count(own + 1), "op 0 end": count(own + 1)}
+        marks = (
+            replace(mark, text=mark.text.replace("0", str(next(numbers[mark.text])))) if mark.text in numbers else mark
+            for mark in case.plan.trace.marks
+        )
+        case = replace(case, plan=Plan(replace(case.plan.trace, marks=tuple(marks)), case.base, model))
+    at = At.END if call == len(workload.operations) else workload.at
+    return replace(case, workload=replace(workload, at=at))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bob.catalogue.durability import What
-from bob.catalogue.units import Unit
-from bob.claim.property.calls import Call
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 
 

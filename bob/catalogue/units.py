@@ -7,22 +7,13 @@ probes/rows/units.toml.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.subjects import Span
+from bob.claim.property.vocabulary import Unit
 from bob.workload.kinds import ChangeKind
 
 FAMILY = "atomicity"
-
-
-class Unit(StrEnum):
-    """Up to which size a change is whole; what is not a write is whole or not, and has no size."""
-
-    SECTOR = "sector"
-    BLOCK = "block"
-    WHOLE = "whole"
-
 
 _SPANS = {Unit.SECTOR: Span.SECTOR, Unit.BLOCK: Span.BLOCK, Unit.WHOLE: Span.BLOCKS}
 _WORDS = {
@@ -33,7 +24,7 @@ _WORDS = {
 
 
 def properties() -> Iterator[Property]:
-    """Each kind with its units, the smallest first."""
+    """Each kind with its units, the smallest first; what is not a write is whole or not, and has no size."""
     for kind in ChangeKind:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

@@ -141,6 +141,9 @@ class Shown:
 class Judgeable(Claim, Protocol):
     """A claim that is judged on all crash states of a bench at once."""
 
+    def asking(self, workload: Workload) -> Workload:
+        """``workload``, or as much of it as asks for the claim."""
+
     def easiest(self, bench: Bench) -> Shown | None:
         """The crash state that shows best how it is broken, be it in other operations; None where none breaks it."""
 

@@ -40,6 +40,9 @@ class Mountable:
         del context
         return view.observation.mounted
 
+    def asking(self, workload: Workload) -> Workload:
+        return workload
+
     def easiest(self, bench: Bench) -> Shown | None:
         found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
         if found is None or found.outcome is None:

@@ -63,7 +63,7 @@ def probe(
     Examples:
       bob probe --fs ext4 --mount-opts data=ordered
       bob probe --fs xfs --property append-any --property directory-op --budget 2000
-      bob probe --fs ext4 --rows durability --property fsync-file.new-entry
+      bob probe --fs ext4 --rows durability --property fsync-file.entry
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
       bob probe --fs ext4 --image debian-bookworm --image debian-trixie --out two-kernels
       bob probe --resume no-journal

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bob.claim.property.vocabulary import row_of_today
 from bob.errors import MalformedError, StoreError
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
@@ -91,6 +92,15 @@ def read_result(path: Path) -> Result:
     if not isinstance(document, dict):
         raise MalformedError(f"{file} is no result", hint="bob probe writes one into its run directory")
     try:
-        return from_json(document)
+        return _in_words_of_today(from_json(document))
     except MalformedError as error:
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
+
+
+def _in_words_of_today(result: Result) -> Result:
+    """``result`` with the names that its rows have today (:mod:`bob.claim.property.vocabulary`)."""
+    columns = (
+        replace(column, properties=tuple(replace(cell, name=row_of_today(cell.name)) for cell in column.properties))
+        for column in result.configurations
+    )
+    return replace(result, configurations=tuple(columns))

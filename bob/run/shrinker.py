@@ -59,7 +59,7 @@ class Shrinker:
 
     def shrunk(self, workload: Workload, progress: Progress) -> Showing | None:
         """The smallest that is found of what ``workload`` shows; None where it does not show it any more."""
-        best, asked = None, self._claim.operations
+        best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if best := self.showing(attempt):
                 progress.step(f"{in_words(best)}: it shows")

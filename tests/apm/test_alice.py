@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Unit, Whole, clause_of, every_clause
+from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
 from bob.apm.dependencies import Graph
 from bob.apm.export.alice import alice_module, not_sayable
 from bob.apm.states import allowed_trees, dependencies
+from bob.claim.property.vocabulary import Call, Unit
 from bob.workload import operations as ops
 from bob.workload.history import History, simulate
 from bob.workload.kinds import ChangeKind, Relation
@@ -110,9 +111,9 @@ def images(needed: Sequence[frozenset[int]], of: Sequence[int]) -> dict[int, set
 def alike(promised: frozenset[Clause]) -> frozenset[Clause]:
     """``promised``, where O_SYNC and O_DSYNC promise the same: ALICE does not tell them apart."""
     both = {
-        clause: {Durable(call, clause.what) for call in ("o-sync-write", "o-dsync-write")}
+        clause: {Durable(call, clause.what) for call in (Call.O_SYNC, Call.O_DSYNC)}
         for clause in promised
-        if isinstance(clause, Durable) and clause.call in ("o-sync-write", "o-dsync-write")
+        if isinstance(clause, Durable) and clause.call in (Call.O_SYNC, Call.O_DSYNC)
     }
     return frozenset(clause for clause in promised if both.get(clause, set()) <= promised)
 

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers
 
 from bob.apm.allowed import Implications, refuted
-from bob.apm.clauses import Clause, Durable, Fill, Intact, Never, Ordered, Unit, Whole, every_clause
+from bob.apm.clauses import UNITS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, every_clause
 from bob.apm.dependencies import Graph
 from bob.apm.readings import Constraint, Reader
 from bob.apm.states import allowed_trees
 from bob.apm.trees import Tree, observed_tree
+from bob.claim.property.vocabulary import Unit
 from bob.observe.observation import Node, Observation
 from bob.workload.kinds import ChangeKind, Relation
 from tests.apm.cases import EVERYTHING, graph_of, graph_of_workload
@@ -95,7 +96,7 @@ def test_an_observation_refutes_just_what_it_contradicts(
         for conflict in conflicts:
             gone |= conflict.clauses
             promised -= conflict.clauses
-    assert gone - {Whole(ChangeKind.APPEND, unit) for unit in Unit} == clauses
+    assert gone - {Whole(ChangeKind.APPEND, unit) for unit in UNITS} == clauses
 
 
 def test_what_nobody_made_refutes_that_things_are_intact() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,53 @@ def test_a_clause_that_bob_does_not_know_is_named() -> None:
     document["clauses"][0]["clause"] = "ordered chaos"
     with pytest.raises(MalformedError, match="ordered chaos"):
         from_json(json.loads(json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "durable", "durable ", "durable return", "durable retrun data", "durable  return data", "durable return  data",
+        "durable return data data", "durable o-sync-wirte data", "durable O-SYNC data", "durable fsync-file new-entry",
+        "durable fsync-file everything", "durable fsync-directory new-entries", "durable fsync-file dat",
+        "whole append sector", "return data", "durable return\ndata", "",
+    ],
+)  # fmt: skip
+def test_a_misspelt_clause_is_refused_in_a_line(name: str) -> None:
+    document = to_json(builtin("ext4-o"))
+    document["clauses"][-1]["clause"] = name
+    with pytest.raises(MalformedError, match="is no clause of a model") as caught:
+        from_json(document)
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("name", [None, 5, ["durable", "return", "data"], {}])
+def test_what_is_no_text_is_no_clause(name: object) -> None:
+    document = to_json(builtin("ext4-o"))
+    document["clauses"][-1]["clause"] = name
+    with pytest.raises(MalformedError, match="damaged") as caught:
+        from_json(document)
+    assert "\n" not in caught.value.message
+
+
+def test_a_model_of_before_is_that_of_today() -> None:
+    model = builtin("ext3-j")
+    promised = Model("m", "", tuple(replace(one, promised=True) for one in model.findings))
+    document = to_json(promised)
+    today = json.dumps(document)
+    older = today.replace("durable o-sync ", "durable o-sync-write ").replace(
+        "durable o-dsync ", "durable o-dsync-write "
+    )
+    older = older.replace("durable returned ", "durable return ")
+    assert older.count("durable o-sync-write ") == older.count("durable return ") == 11
+    assert from_json(json.loads(older)) == from_json(document) == promised
+
+
+def test_a_clause_in_two_spellings_is_refused() -> None:
+    document = to_json(builtin("ext4-o"))
+    one = {**document["clauses"][-1], "clause": "durable returned data"}
+    document["clauses"] += [one, {**one, "clause": "durable return data", "promised": not one["promised"]}]
+    with pytest.raises(MalformedError, match="'durable returned data' is there twice"):
+        from_json(document)
 
 
 def test_the_built_in_models_are_as_the_paper_orders_them() -> None:

@@ -7,9 +7,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
-from bob.apm.clauses import Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole, clause_of, every_clause
+from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
 from bob.apm.states import allowed_trees, dependencies
 from bob.apm.trees import Tree
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, without_order
 from tests.workload.generators import random_workload

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bob.apm.clauses import Call, Clause, Durable, Ordered, What
+from bob.apm.clauses import Clause, Durable, Ordered
 from bob.apm.tried import Tried, how_tried, needed
+from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

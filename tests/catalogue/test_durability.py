@@ -8,10 +8,9 @@ import pytest
 from claim.worlds import World
 
 from bob.catalogue import durability
-from bob.catalogue.durability import What
 from bob.catalogue.sets import Rows, probes_of
-from bob.claim.property.calls import Call
 from bob.claim.property.rules import Question, is_broken, questions, violation
+from bob.claim.property.vocabulary import Call, What
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 
@@ -41,31 +40,31 @@ def covered(name: str, operations: str, at: At = At.END) -> str:
         ("fsync-file.size", "write /d/a 0 512; append /d/a 10; truncate /d/a 100; fsync /d/a", "2 3"),
         ("fsync-file.size", "rename /d/a /d/x; append /d/x 10; fsync /d/x", "2"),
         ("fsync-file.size", "create /d/x; append /d/x 10; fsync /d/x", ""),
-        ("fsync-file.new-entry", "create /d/x; append /d/x 10; fsync /d/x", "1"),
-        ("fsync-file.new-entry", "write /d/x 0 10; create /d/y; fsync /d/x", ""),
-        ("fsync-directory.new-entry", "write /d/x 0 10; fsync /d", ""),
-        ("fsync-file.new-entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", ""),
-        ("fsync-file.parent-entry", "mkdir /e/t; mkdir /d/s; create /d/s/x; fsync /d/s/x", "2"),
-        ("fsync-file.other-names", "link /d/a /e/x; rename /d/b /d/y; unlink /e/b; fsync /d/a", "1"),
-        ("fsync-file.other-names", "rename /d/b /d/y; rename /d/y /e/c; unlink /e/b; fsync /e/c", "1 2 3"),
-        ("fsync-file.attribute", "setxattr /d/a user.x 4; setxattr /d/b user.x 4; fsync /d/a", "1"),
+        ("fsync-file.entry", "create /d/x; append /d/x 10; fsync /d/x", "1"),
+        ("fsync-file.entry", "write /d/x 0 10; create /d/y; fsync /d/x", ""),
+        ("fsync-directory.new-entries", "write /d/x 0 10; fsync /d", ""),
+        ("fsync-file.entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", ""),
+        ("fsync-file.parent", "mkdir /e/t; mkdir /d/s; create /d/s/x; fsync /d/s/x", "2"),
+        ("fsync-file.names", "link /d/a /e/x; rename /d/b /d/y; unlink /e/b; fsync /d/a", "1"),
+        ("fsync-file.names", "rename /d/b /d/y; rename /d/y /e/c; unlink /e/b; fsync /e/c", "1 2 3"),
+        ("fsync-file.attributes", "setxattr /d/a user.x 4; setxattr /d/b user.x 4; fsync /d/a", "1"),
         ("fsync-file.everything", "create /e/x; setxattr /d/a user.x 4; sync; fsync /d/a", "1 2"),
-        ("fsync-directory.new-entry", "create /d/x; mkdir /d/s; create /e/x; fsync /d", "1 2"),
-        ("fsync-directory.parent-entry", "mkdir /d/s; fsync /d/s", "1"),
-        ("fsync-directory.other-names", "rename /d/a /e/a; unlink /d/b; fsync /e", "1 2"),
-        ("fsync-directory.data", "write /d/a 0 512; write /e/c 0 512; fsync /d", "1"),
+        ("fsync-directory.new-entries", "create /d/x; mkdir /d/s; create /e/x; fsync /d", "1 2"),
+        ("fsync-directory.entry", "mkdir /d/s; fsync /d/s", "1"),
+        ("fsync-directory.moved-entries", "rename /d/a /e/a; unlink /d/b; fsync /e", "1 2"),
+        ("fsync-directory.other-overwrites", "write /d/a 0 512; write /e/c 0 512; fsync /d", "1"),
         ("msync.data", "write /d/a 0 512 mmap; msync /d/a", "1"),
         ("o-sync.data", "write /d/a 0 512 sync", "1"),
         ("o-sync.data", "write /d/a 0 512 dsync", ""),
         ("o-dsync.size", "append /d/a 10 dsync", "1"),
-        ("o-sync.new-entry", "append /d/x 10 sync", "1"),
+        ("o-sync.entry", "append /d/x 10 sync", "1"),
         ("sync.data", "write /d/a 0 512; sync", "1"),
         ("sync.data", "write /d/a 0 512; syncfs", ""),
         ("syncfs.everything", "write /d/a 0 512; mkdir /e/s; syncfs", "1 2"),
         ("returned.data", "write /d/b 0 512; write /d/a 0 512", "2"),
         ("returned.data", "write /d/a 0 512 sync", ""),
         ("returned.size", "sync_file_range /d/a 0 512", ""),
-        ("returned.parent-entry", "mkdir /d/s", "1"),
+        ("returned.parent", "mkdir /d/s", "1"),
     ],
 )
 def test_what_a_call_covers(name: str, operations: str, numbers: str) -> None:
@@ -74,7 +73,11 @@ def test_what_a_call_covers(name: str, operations: str, numbers: str) -> None:
 
 
 def test_the_properties_are_every_call_with_everything() -> None:
-    assert set(PROPERTIES) == {f"{call}.{what}" for call in Call for what in What} - {"returned.everything"}
+    of_a_file = "data size entry names parent attributes everything"
+    of_a_directory = "other-overwrites other-appends new-entries moved-entries entry other-attributes everything"
+    words = dict.fromkeys(Call, of_a_file) | {Call.FSYNC_DIRECTORY: of_a_directory, Call.FDATASYNC_DIRECTORY: ""}
+    wanted = {f"{call}.{What(what)}" for call in Call for what in words[call].split()}
+    assert set(PROPERTIES) == wanted - {"returned.everything"}
     assert list(PROPERTIES) == [probe.property.name for probe in PROBES]
     assert len({prop.meaning for prop in PROPERTIES.values()}) == len(PROPERTIES)
 
@@ -123,7 +126,7 @@ def test_where_it_cannot_be_told_nobody_is_accused() -> None:
 
 def test_what_an_operation_itself_had_done() -> None:
     world = world_of("create /d/x")
-    prop, oracle = PROPERTIES["returned.new-entry"], world.oracle()
+    prop, oracle = PROPERTIES["returned.entry"], world.oracle()
     seen = world.crash(())
     found = violation(prop, Question((1,), returned=1), world.history, oracle, oracle.read(seen), seen)
     assert found is not None

@@ -17,9 +17,9 @@ from bob.catalogue.probe_files import (
 )
 from bob.catalogue.sets import asked_probes
 from bob.claim.idempotence import IDEMPOTENT
-from bob.claim.property.calls import Call
 from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.rules import Rule, questions
+from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.history import simulate

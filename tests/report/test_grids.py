@@ -22,7 +22,7 @@ from bob.result import PropertyResult, Result, Verdict, WorkloadResult
 from .samples import finer, result
 
 FINER = [rows for rows in Rows if rows is not Rows.TABLE1]
-SIZES = {Rows.PAIRS: [(11, 10), (14, 14), (14, 14)], Rows.DURABILITY: [(9, 7)], Rows.UNITS: [(14, 3)]}
+SIZES = {Rows.PAIRS: [(11, 10), (14, 14), (14, 14)], Rows.DURABILITY: [(9, 12)], Rows.UNITS: [(14, 3)]}
 
 
 def printed(found: Result, width: int) -> str:

@@ -131,7 +131,7 @@ def stored(path: Path, content: Any) -> Path:
 
 
 def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -> None:
-    [probe] = asked_probes(("returned.new-entry",), (), Rows.DURABILITY)
+    [probe] = asked_probes(("returned.entry",), (), Rows.DURABILITY)
     workload = replace(samples.WORKLOAD, at=At.END)
     question = Question((2,), returned=2)
     claim = OfProperty(probe.property.name, question, probe.property)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill
 
 from bob import __version__
-from bob.apm.clauses import Call, Clause, Durable, Fill, Intact, Never, Ordered, Part, What, Whole, every_clause
+from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Part, Whole, every_clause
 from bob.apm.export.origin import origin
 from bob.apm.model import Model
+from bob.claim.property.vocabulary import Call, What
 from bob.report.templating import environment
 from bob.workload.kinds import ChangeKind
 
@@ -89,9 +90,7 @@ def not_sayable(model: Model) -> list[str]:
             "makes such states, so it checks a stronger model."
         )
     if odd := [
-        what
-        for what in What
-        if (Durable(Call.SYNC_WRITE, what) in promised) != (Durable(Call.DSYNC_WRITE, what) in promised)
+        what for what in WHATS if (Durable(Call.O_SYNC, what) in promised) != (Durable(Call.O_DSYNC, what) in promised)
     ]:
         found.append(f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}): here both promise what both do.")
     if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:

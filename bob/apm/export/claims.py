@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from bob.apm.clauses import DIRECTORY_KINDS, Call, Clause, Durable, Fill, Never, Ordered, Unit, What, Whole
+from bob.apm.clauses import DIRECTORY_KINDS, Clause, Durable, Fill, Never, Ordered, Whole
 from bob.apm.clauses import every_clause as every
 from bob.apm.export.standing import Claim, Reader
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 
 _ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
@@ -45,13 +46,13 @@ def _claims() -> Iterator[tuple[str, list[Clause]]]:
     yield "A sync makes all durable that was done before it.", _after(Call.SYNC, *_ALL)
     yield (
         "What is written with O_SYNC is durable when the write returns.",
-        _after(Call.SYNC_WRITE, What.DATA, What.SIZE),
+        _after(Call.O_SYNC, What.DATA, What.SIZE),
     )
     yield (
         "What is written with O_DSYNC is durable when the write returns.",
-        _after(Call.DSYNC_WRITE, What.DATA, What.SIZE),
+        _after(Call.O_DSYNC, What.DATA, What.SIZE),
     )
-    yield "Every change is durable when its system call returns, without any sync.", _after(Call.RETURN, *_ALL)
+    yield "Every change is durable when its system call returns, without any sync.", _after(Call.RETURNED, *_ALL)
     yield "An overwrite is all there or not at all.", [Whole(ChangeKind.OVERWRITE, Unit.WHOLE)]
     yield "Each 4 KiB block of an overwrite is all there or not at all.", [Whole(ChangeKind.OVERWRITE, Unit.BLOCK)]
     yield "An append is all there or not at all.", [Whole(ChangeKind.APPEND, Unit.WHOLE)]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.apm.clauses import Call, Clause, Durable, Ordered, What
+from bob.apm.clauses import WHATS, Clause, Durable, Ordered
 from bob.apm.model import Finding, Model, Status
+from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import ChangeKind, Relation
 
 
@@ -128,8 +129,8 @@ class Reader:
 
     def durability(self) -> Matrix:
         """What each call makes durable: calls down, what across."""
-        rows = ((call, [Durable(call, what) for what in What]) for call in Call)
-        return Matrix("", "", tuple(map(label, What)), self._rows(rows))
+        rows = ((call, [Durable(call, what) for what in WHATS]) for call in Call)
+        return Matrix("", "", tuple(map(label, WHATS)), self._rows(rows))
 
     def _rows(self, rows: Iterable[tuple[str, Iterable[Clause]]]) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
         return tuple((label(row), self.cells(clauses)) for row, clauses in rows)
@@ -150,17 +151,10 @@ _RELATIONS: Mapping[Relation, tuple[str, str]] = {
 
 def label(word: str) -> str:
     """A word of a clause for people."""
-    return _LABELS.get(word, word.replace("-", " "))
+    return word.words if isinstance(word, Call) else _LABELS.get(word, word.replace("-", " "))
 
 
 _LABELS: Mapping[str, str] = {
-    Call.FSYNC_FILE: "fsync of a file",
-    Call.FDATASYNC_FILE: "fdatasync of a file",
-    Call.FSYNC_DIRECTORY: "fsync of a directory",
-    Call.FDATASYNC_DIRECTORY: "fdatasync of a directory",
-    Call.SYNC_WRITE: "O_SYNC write",
-    Call.DSYNC_WRITE: "O_DSYNC write",
-    Call.RETURN: "any operation",
     What.DATA: "its data",
     What.SIZE: "its size",
     What.ATTRIBUTES: "its attributes",

@@ -1,7 +1,8 @@
 """Properties: which operations they speak of, what is there of an operation, and when that breaks a rule.
 
+vocabulary.py   calls, what they make durable, units
 subjects.py     overwrites, appends, directory operations
-calls.py        calls that make changes durable
+calls.py        operations as calls, and which changes these make durable
 contents.py     what a crash can leave of a file
 sightings.py    which file each observed name is
 possible.py     sets of operations that can have happened, by names

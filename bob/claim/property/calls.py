@@ -7,27 +7,12 @@ durable may be there or not, so this is all that durability asks.
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
 
+from bob.claim.property.vocabulary import Call
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import History, Kind, Step
 from bob.workload.kinds import Change, ChangeKind, Extent, Relation, changes, extent, relation, single_changes
-from bob.workload.operations import At, How
-
-
-class Call(StrEnum):
-    """The calls by which a program makes something durable."""
-
-    FSYNC_FILE = "fsync-file"
-    FDATASYNC_FILE = "fdatasync-file"
-    FSYNC_DIRECTORY = "fsync-directory"
-    MSYNC = "msync"
-    O_SYNC = "o-sync"
-    O_DSYNC = "o-dsync"
-    SYNCFS = "syncfs"
-    SYNC = "sync"
-    RETURNED = "returned"
-    """Of any other operation that it returned: what a mount with the option ``sync`` promises."""
+from bob.workload.operations import At, How, Operation
 
 
 def covered(
@@ -44,9 +29,9 @@ def covered(
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
-    if _call(history) is not call:
+    if call_of(history.operations[-1], history, history.steps[-1]) is not call:
         return ()
-    target = _target(history)
+    target = target_of(history, last)
     found = [
         change.number
         for change in changes(history)
@@ -70,14 +55,12 @@ def _is_seen(change: Change, history: History) -> bool:
 _MAKING = (ChangeKind.CREATE, ChangeKind.SYMLINK, ChangeKind.MKDIR)
 
 
-def _call(history: History) -> Call | None:
-    """What the last operation is, as a call."""
-    match history.operations[-1]:
+def call_of(operation: Operation, history: History, step: Step) -> Call | None:
+    """What an operation is as a call, where the tree of ``history`` is ``step``; None for one that changes nothing and
+    makes nothing durable."""
+    match operation:
         case ops.Fsync(path, data_only):
-            is_directory = history.things[history.steps[-1].names[path]].kind is Kind.DIRECTORY
-            if data_only:
-                return None if is_directory else Call.FDATASYNC_FILE
-            return Call.FSYNC_DIRECTORY if is_directory else Call.FSYNC_FILE
+            return _FSYNCS[history.things[step.names[path]].kind is Kind.DIRECTORY, data_only]
         case ops.Msync():
             return Call.MSYNC
         case ops.Write(how=How.SYNC):
@@ -91,9 +74,17 @@ def _call(history: History) -> Call | None:
     return Call.RETURNED
 
 
-def _target(history: History) -> Extent | None:
-    """What the last operation is made on; None for the whole file system."""
-    match history.operations[-1]:
-        case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
-            return extent(history, len(history.operations), history.steps[-1].names[path])
+def target_of(history: History, number: int) -> Extent | None:
+    """What operation ``number`` is made on, as a call; None for the whole file system."""
+    match history.operations[number - 1]:
+        case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
+            return extent(history, number, history.steps[number].names[path])
     return None
+
+
+_FSYNCS = {
+    (False, False): Call.FSYNC_FILE,
+    (False, True): Call.FDATASYNC_FILE,
+    (True, False): Call.FSYNC_DIRECTORY,
+    (True, True): Call.FDATASYNC_DIRECTORY,
+}

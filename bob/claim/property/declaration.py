@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bob import fields
-from bob.claim.property.calls import Call
 from bob.claim.property.rules import Later, Property, Rule
 from bob.claim.property.subjects import Effect, Span
+from bob.claim.property.vocabulary import Call
 from bob.workload.kinds import ChangeKind, Relation
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, Shown, View
@@ -12,11 +12,12 @@ from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import Property, Question, violation
 from bob.claim.property.sentence import of_question
+from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.story.timeline import Timeline
 from bob.workload.history import simulate
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import At, Finish, Operation, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,14 @@ class OfProperty:
 
     def kept(self, view: View, context: Context) -> bool:
         return view.observation.mounted and self.broken(view, context) is None
+
+    def asking(self, workload: Workload) -> Workload:
+        returned = self.question.returned
+        if returned is None or returned == len(workload.operations):
+            return workload
+        # A crash after a call in the middle: in a workload that ends with it, each crash comes after it.
+        finish = Finish("natural", natural=True)
+        return replace(workload, operations=workload.operations[:returned], finish=finish, at=At.END)
 
     def easiest(self, bench: Bench) -> Shown | None:
         judged = bench.judge(self.resolved)
@@ -123,4 +132,5 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfPro
     found = known(name) if probe is None else declared(probe)
     if found is not None and found.name != name:
         raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
-    return OfProperty(name, question, found)
+    name = row_of_today(name)
+    return OfProperty(name, question, None if found is None else replace(found, name=name))

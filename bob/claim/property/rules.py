@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from bob.claim.property.calls import Call, covered
+from bob.claim.property.calls import covered
 from bob.claim.property.collateral import Damage
 from bob.claim.property.contents import Fact
 from bob.claim.property.presence import Oracle, Presence, Reading
 from bob.claim.property.subjects import Effect, Span, Subject, subjects
+from bob.claim.property.vocabulary import Call
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
 from bob.workload.history import History

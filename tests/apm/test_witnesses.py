@@ -1,0 +1,152 @@
+"""The witness of a refuted durability clause: it reads back, and the state that it holds breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import samples_of_runs as samples
+from claims import broken
+
+from bob.apm.clauses import Durable, clause_of
+from bob.apm.derive import derive
+from bob.apm.evidence import Witnessed
+from bob.apm.model import Model, Status
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question, Rule, questions
+from bob.claim.property.vocabulary import Call
+from bob.cli.models import with_witnesses
+from bob.crash.state import CrashState
+from bob.observe.observation import Observation
+from bob.request import ProbeRequest, request_to_json
+from bob.store.run_directory import RunDirectory
+from bob.story.timeline import Called
+from bob.trace.model import Mark, Trace
+from bob.witness import document as witness
+from bob.witness.document import Witness
+from bob.workload.history import simulate
+from bob.workload.language import parse
+from bob.workload.operations import At, Finish, Workload
+
+MADE = samples.outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
+"""What is left where /n was made, and nothing else was done."""
+
+
+def workload(operations: str, finish: str = "", at: At = At.ANY) -> Workload:
+    ending = Finish(finish, parse(finish)) if finish else Finish("natural", natural=True)
+    return Workload("made up", samples.WORKLOAD.setup, parse(operations), ending, at)
+
+
+def trace(asked: Workload) -> Trace:
+    """Each operation returns when all writes are durable, and before the recording ends."""
+    numbers = [*range(1, len(asked.operations) + 1), *(0 for _one in asked.finish.operations)]
+    times = [(number, 20 + 2 * place) for place, number in enumerate(numbers)]
+    marks = [
+        Mark(samples.at(time + later), f"op {number} {when}")
+        for number, time in times
+        for later, when in enumerate(("begin", "end"))
+    ]
+    return replace(samples.TRACE, marks=(samples.TRACE.marks[0], *marks, samples.TRACE.marks[-1]))
+
+
+def derived(path: Path, asked: Workload, found: str, state: CrashState | None = None) -> Model:
+    """The model of a run in which this was found in ``state`` (after all had returned), with its witnesses."""
+    about = {"id": "made-up", "bob": "0", "request": request_to_json(ProbeRequest(samples.CONFIGURATION))}
+    run = RunDirectory.create(path / "run", {**about, "environment": samples.ENVIRONMENT})
+    case = samples.case(asked, trace(asked))
+    seen = samples.observed((state or CrashState(len(case.plan.points) - 1), 0), found=[found])
+    return with_witnesses(derive([Witnessed(run, path / "000", case, seen)]), path)
+
+
+def observation(found: str) -> Observation:
+    [seen] = samples.observed(found=[found]).findings.observations()
+    return seen
+
+
+def witness_in(path: Path, model: Model, name: str) -> Witness:
+    finding = model.finding(clause_of(name))
+    assert finding.status is Status.REFUTED
+    assert finding.refutation is not None and finding.refutation.witness is not None, f"«{name}» has no witness"
+    return witness.read(path / finding.refutation.witness)
+
+
+LOSSES = [  # operations, finish, a clause that is refuted, what was found, which operation is lost after which call
+    ("write /a 0 512; fsync /a", "", "fsync-file data", samples.NOTHING, (1, 2)),
+    ("write /a 0 512; create /n", "fsync /a", "fsync-file data", MADE, (1, 3)),
+    ("write /a 0 512", "fsync /; fsync /a; sync", "fsync-file data", samples.NOTHING, (1, 3)),
+    ("write /a 0 512; fsync /a; create /n", "", "fsync-file data", MADE, (1, 2)),
+    ("write /a 0 512; create /n; fsync /n", "", "fsync-file other-overwrites", MADE, (1, 3)),
+    ("create /n; fsync /n", "", "fsync-file entry", samples.NOTHING, (1, 2)),
+    ("create /n; fsync /", "", "fsync-directory entries", samples.NOTHING, (1, 2)),
+    ("create /n; fdatasync /", "", "fdatasync-directory entries", samples.NOTHING, (1, 2)),
+    ("link /a /n; fdatasync /a", "", "fdatasync-file names", samples.NOTHING, (1, 2)),
+    ("write /a 0 512 mmap; msync /a", "", "msync data", samples.NOTHING, (1, 2)),
+    ("write /a 0 512 sync", "", "o-sync data", samples.NOTHING, (1, 1)),
+    ("append /n 10 dsync", "", "o-dsync entry", samples.NOTHING, (1, 1)),
+    ("create /n; syncfs", "", "syncfs entry", samples.NOTHING, (1, 2)),
+    ("write /a 0 512", "sync", "sync data", samples.NOTHING, (1, 2)),
+    ("setxattr /a user.x 4", "", "returned attributes", samples.NOTHING, (1, 1)),
+    ("write /a 0 512; create /n", "", "returned data", MADE, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("operations", "finish", "name", "found", "shown"), LOSSES, ids=lambda value: str(value)[:40])
+def test_a_refuted_clause_has_a_witness_that_its_state_breaks(
+    tmp_path: Path, operations: str, finish: str, name: str, found: str, shown: tuple[int, int]
+) -> None:
+    asked = workload(operations, finish)
+    read = witness_in(tmp_path, derived(tmp_path, asked, found), f"durable {name}")
+    clause, claim = clause_of(f"durable {name}"), read.claim
+    assert isinstance(clause, Durable) and isinstance(claim, OfProperty)
+    prop, (lost, call) = claim.resolved, shown
+    assert (prop.rule, prop.call, prop.meaning) == (Rule.DURABLE, clause.call, clause.words)
+    assert claim.question == Question((lost,), returned=call)
+    assert read.evidence.startswith(f"operation {call} (") and " had returned, but nothing of " in read.evidence
+    assert broken(read, observation(found)) == read.evidence
+    [called] = [one for one in read.timeline.events if isinstance(one, Called) and one.number == call]
+    assert called.end is not None and called.end <= read.timeline.crash
+    assert " had returned" in read.sentence
+    # A workload that ends with the call asks the same; only such a one is shrunk.
+    assert (read.workload.at is At.END) == (call == len(read.workload.operations))
+    asking = claim.asking(read.workload)
+    assert (asking.at, len(asking.operations)) == (At.END, call)
+    assert (asking is read.workload) == (read.workload.at is At.END)
+    assert claim.question in questions(prop, simulate(asking)[0])
+
+
+def test_a_synchronous_write_that_returned_is_asked_of_as_such(tmp_path: Path) -> None:
+    asked = workload("write /a 0 512 sync")
+    read = witness_in(tmp_path, derived(tmp_path, asked, samples.NOTHING), "durable returned data")
+    assert isinstance(read.claim, OfProperty)
+    assert (read.claim.resolved.call, read.claim.question) == (Call.O_SYNC, Question((1,), returned=1))
+    assert read.claim.question in questions(read.claim.resolved, simulate(read.workload)[0])
+
+
+def test_what_is_there_does_not_break_it(tmp_path: Path) -> None:
+    asked = workload("write /a 0 512; create /n", "fsync /a")
+    read = witness_in(tmp_path, derived(tmp_path, asked, MADE), "durable fsync-file data")
+    assert broken(read, observation(samples.ALL)) is None
+
+
+def test_a_workload_whose_crashes_come_late_stays_as_it_is(tmp_path: Path) -> None:
+    asked = workload("write /a 0 512; fsync /a", at=At.END)
+    read = witness_in(tmp_path, derived(tmp_path, asked, samples.NOTHING), "durable fsync-file data")
+    assert read.workload == asked
+
+
+def test_a_crash_before_the_return_refutes_nothing(tmp_path: Path) -> None:
+    asked = workload("write /a 0 512; fsync /a")
+    model = derived(tmp_path, asked, samples.NOTHING, CrashState(0))
+    assert not [one for one in model.findings if one.status is Status.REFUTED and isinstance(one.clause, Durable)]
+    assert not (tmp_path / "witnesses").exists()
+
+
+def test_every_refuted_durability_clause_of_a_run_has_one(tmp_path: Path) -> None:
+    asked = workload("write /a 0 512; create /n; fsync /a; sync", "fsync /n")
+    model = derived(tmp_path, asked, samples.NOTHING)
+    refuted = [one for one in model.findings if one.refutation is not None and isinstance(one.clause, Durable)]
+    assert len(refuted) > 5
+    for one in refuted:
+        read = witness_in(tmp_path, model, one.clause.name)
+        assert broken(read, observation(samples.NOTHING)) == read.evidence
