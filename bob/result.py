@@ -195,7 +195,7 @@ def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found["properties"] = tuple(map(_property, document["properties"]))
     found["unmountable"] = unmountable_from_json(document["unmountable"])
     found["troubles"] = tuple(map(_trouble, document.get("troubles", ())))
-    found |= {name: int(document.get(name, 0)) for name in ("examined", "examinable")}
+    found |= {name: counts.read(document.get(name, 0)) for name in ("examined", "examinable")}
     return _made(ConfigurationResult, found)
 
 
@@ -223,7 +223,7 @@ def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
 
 def run_from_json(document: Mapping[str, Any]) -> Run:
     """When and how it was run, in a plain document."""
-    return _made(Run, {**document, "seed": int(document["seed"]), "budget": int(document["budget"])})
+    return _made(Run, {**document, "seed": counts.read(document["seed"]), "budget": counts.read(document["budget"])})
 
 
 def environment_from_json(document: Mapping[str, Any]) -> Environment:
