@@ -94,6 +94,7 @@ def record_recovery(
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:
     *logs, timeline_length = header["lengths"]
     ends = list(accumulate(logs))
+    timeline = pieces[sum(logs) : sum(logs) + timeline_length].decode()
     position = sum(logs) + timeline_length
     changed: list[tuple[int, bytes | memoryview]] = []
     for sector, sectors in header["changed"]:
@@ -104,7 +105,7 @@ def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion,
             RecordedDisk(pieces[end - length : end], (major, minor))
             for length, end, (major, minor) in zip(logs, ends, header["devices"], strict=True)
         ),
-        timeline=pieces[sum(logs) : position].decode(),
+        timeline=timeline,
         final=differences.packed(changed),
         effective_options=header["effective_options"],
         inodes_before=_inodes(header["before"]) if lasting_inodes else {},
