@@ -124,7 +124,6 @@ class LoggedDisk:
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
         if cache != "write back":
             raise Refused(f"the recorded device has no volatile write cache ({cache})")
-        give_history(self.device)
 
     def written(self) -> str:
         """Changes with every write that the device completes or has in flight."""
@@ -181,6 +180,8 @@ class Recorded:
         ]
         self._starts = [start // SECTOR for start, _length in spans(lengths)]
         self.assembly = Assembly(stack, [disk.path for disk in self.disks])
+        if stack is None:
+            give_history(self.disks[0].device)
 
     @property
     def devices(self) -> list[tuple[int, int]]:
@@ -201,7 +202,7 @@ class Recorded:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Have what is mounted at ``assembly.path``."""
+        """Have what is mounted at ``assembly.path``; of a stack, the device on top is the one with dirty pages."""
         self.assembly.assemble()
         if len(self.disks) > 1:
             give_history(os.stat(self.assembly.path).st_rdev)
