@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -168,13 +169,20 @@ def _scattered(data: bytes) -> set[int]:
     return set(map(_operation, words))
 
 
+_DESCRIBED: dict[tuple[bytes, int, int], str] = {}
+"""What :func:`describe` has said, by digest, length and offset: most crash states have most contents in common."""
+MOST_DESCRIBED = 2**14
 _PLACES = np.arange(CELL_BYTES)
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
 def place(data: bytes) -> Cell | None:
     """What the cell at the beginning of ``data`` says; None if there is no cell."""
-    piece = data[:CELL_BYTES]
+    return _place(data[:CELL_BYTES])
+
+
+@lru_cache(maxsize=2**16)
+def _place(piece: bytes) -> Cell | None:
     if len(piece) < CELL_BYTES:
         return None
     shade = UNSHADED
@@ -219,6 +227,15 @@ def describe(data: bytes, offset: int = 0) -> str:
     are none of data, zeros or stale medium are ``unknown``; a cell that was found elsewhere than it says is
     ``misplaced``. A few bytes that could be of several operations count with those beside them.
     """
+    known = blake2b(data, digest_size=16).digest(), len(data), offset
+    if known not in _DESCRIBED:
+        if len(_DESCRIBED) == MOST_DESCRIBED:
+            _DESCRIBED.clear()
+        _DESCRIBED[known] = _described(data, offset)
+    return _DESCRIBED[known]
+
+
+def _described(data: bytes, offset: int) -> str:
     runs: list[tuple[str, int]] = []
     for name, length in _named(data, offset):
         if not length:

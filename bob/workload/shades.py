@@ -63,7 +63,8 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
     """``part`` of a cell, from a position in it on, as it is without the shade; zeros where it is of no such cell."""
-    return bytes(PLAIN[shade, position + at, byte] for at, byte in enumerate(part))
+    places = _PLACES[position : position + len(part)]
+    return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
 
 class _Written(NamedTuple):
