@@ -6,7 +6,7 @@ new ones may be added. docs/formats.md describes each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -171,6 +171,23 @@ def to_json(result: Result) -> dict[str, Any]:
     }
 
 
+def condensed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A result document in which each column has its different ``states`` of workloads once, in a list, and a workload
+    has a place in this list for them: for results that are kept for long. :func:`from_json` reads both."""
+    columns = []
+    for column in document["configurations"]:
+        shared: list[Any] = []
+        for states in (row["states"] for cell in column["properties"] for row in cell["workloads"]):
+            if states not in shared:
+                shared.append(states)
+        cells = [
+            {**cell, "workloads": [{**row, "states": shared.index(row["states"])} for row in cell["workloads"]]}
+            for cell in column["properties"]
+        ]
+        columns.append({**column, "properties": cells, "states": shared})
+    return {**document, "configurations": columns}
+
+
 def from_json(document: Mapping[str, Any]) -> Result:
     """The result in a plain document; raises MalformedError if it is none of this schema.
 
@@ -186,13 +203,14 @@ def from_json(document: Mapping[str, Any]) -> Result:
             model=DeviceModel.from_json(document["device_model"]),
             configurations=tuple(map(_configuration, document["configurations"])),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise MalformedError(f"the result document is damaged: {error}") from None
 
 
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found = {**document, "notes": tuple(document.get("notes", ()))}
-    found["properties"] = tuple(map(_property, document["properties"]))
+    shared = document.get("states", ())
+    found["properties"] = tuple(_property(cell, shared) for cell in document["properties"])
     found["unmountable"] = unmountable_from_json(document["unmountable"])
     found["troubles"] = tuple(map(_trouble, document.get("troubles", ())))
     found |= {name: counts.read(document.get(name, 0)) for name in ("examined", "examinable")}
@@ -205,14 +223,19 @@ def _trouble(document: Mapping[str, Any]) -> Trouble:
     )
 
 
-def _property(document: Mapping[str, Any]) -> PropertyResult:
+def _property(document: Mapping[str, Any], shared: Sequence[Any]) -> PropertyResult:
     found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
-    found["workloads"] = tuple(map(_workload, document["workloads"]))
+    found["workloads"] = tuple(_workload(row, shared) for row in document["workloads"])
     return _made(PropertyResult, found)
 
 
-def _workload(document: Mapping[str, Any]) -> WorkloadResult:
-    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
+def _workload(document: Mapping[str, Any], shared: Sequence[Any]) -> WorkloadResult:
+    states = document["states"]
+    if type(states) is int:
+        if states < 0:
+            raise ValueError(f"there are no states {states}")
+        states = shared[states]
+    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(states)}
     return _made(WorkloadResult, {**found, "violations": counts.read(document["violations"])})
 
 

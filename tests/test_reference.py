@@ -15,6 +15,7 @@ from bob.report.saved import read_result
 from bob.result import Verdict
 from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
+from bob.witness import bundle
 from bob.witness import document as witness
 from bob.workload.history import simulate
 from bob.workload.language import write_one
@@ -52,7 +53,7 @@ def test_every_violation_has_its_witness(folder: Path) -> None:
                 read = witness.read(folder / cell.witness)
                 assert (read.claim.name, read.configuration.name) == (cell.name, column.name)
                 assert read.evidence == cell.evidence
-                assert (folder / cell.witness).stat().st_size <= MOST_BYTES
+                assert len(json.dumps(bundle.load(folder / cell.witness))) <= MOST_BYTES
                 assert "unknown" not in {one.kind for one in read.timeline.writes} or set_of(folder) == "modern"
                 told = read.sentence
                 assert all(f"«{write_one(read.workload.operations[number - 1])}»" in told for number in asked(read))
@@ -68,7 +69,7 @@ def asked(read: witness.Witness) -> set[int]:
 def test_the_data_of_witnesses_is_what_their_workloads_write(folder: Path) -> None:
     """Also of those from before there were shades: else each would be judged by bytes that were never written."""
     seen: set[bool] = set()
-    for path in sorted(folder.glob("**/witnesses/*.json")):
+    for path in bundle.within(folder):
         read = witness.read(path)
         _history, setup, performed = simulate(read.workload)
         written = {one.number: one for one in (*setup, *performed) if one.data}
@@ -86,7 +87,7 @@ def test_the_data_of_witnesses_is_what_their_workloads_write(folder: Path) -> No
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_most_witnesses_are_small(folder: Path) -> None:
     cells = [cell for column in read_result(folder).configurations for cell in column.properties if cell.witness]
-    documents = [json.loads((folder / str(cell.witness)).read_text()) for cell in cells]
+    documents = [bundle.load(folder / str(cell.witness)) for cell in cells]
     assert statistics.median(len(document["workload"]["operations"]) for document in documents) <= 3
 
 
@@ -123,7 +124,7 @@ def test_its_pages_can_be_made(folder: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(ROOT)
     assert run(["show", str(folder.relative_to(ROOT)), "--output", f"{tmp_path}/pages/"]) in (0, 3)
     made = {path.relative_to(tmp_path / "pages").with_suffix("") for path in tmp_path.rglob("*.html")}
-    kept = [path.relative_to(folder) for path in folder.glob("*/witnesses/*.json")]
+    kept = [path.relative_to(folder) for path in bundle.within(folder)]
     assert made == {Path("index"), *(Path("witnesses", path.parts[0], path.stem) for path in kept)}
 
 

@@ -27,6 +27,7 @@ from bob.result import (
     Unmountable,
     Verdict,
     WorkloadResult,
+    condensed,
     from_json,
     to_json,
 )
@@ -129,6 +130,28 @@ def test_a_result_that_is_older_than_the_choice_of_completion_was_prompt() -> No
     assert from_json(document).model == model
     del document["device_model"]["completion"]
     assert from_json(document).model.completion is Completion.PROMPT
+
+
+@given(RESULTS)
+def test_a_condensed_document_says_the_same(result: Result) -> None:
+    document = to_json(result)
+    kept = json.loads(json.dumps(condensed(document)))
+    assert from_json(kept) == result
+    assert document == to_json(result), "it was not changed"
+    for column in kept["configurations"]:
+        assert all(column["states"].count(states) == 1 for states in column["states"])
+
+
+@pytest.mark.parametrize("place", [1, -1, True, 10**9])
+def test_a_place_in_a_list_that_has_no_such_place(place: int) -> None:
+    row = WorkloadResult("w", "natural", Verdict.HOLDS, States())
+    cell = replace(SMALL.configurations[0].properties[0], workloads=(row,))
+    document = condensed(
+        to_json(replace(SMALL, configurations=(replace(SMALL.configurations[0], properties=(cell,)),)))
+    )
+    document["configurations"][0]["properties"][0]["workloads"][0]["states"] = place
+    with pytest.raises(MalformedError, match="damaged"):
+        from_json(document)
 
 
 def test_a_later_bob_may_add_fields() -> None:

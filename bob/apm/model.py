@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bob import counts
+from bob import counts, documents
 from bob.apm.clauses import Clause, clause_of
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
@@ -123,7 +122,7 @@ def save(model: Model, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another file") from None
-    write_whole(path, (json.dumps(to_json(model), indent=1) + "\n").encode())
+    write_whole(path, documents.text(to_json(model)).encode())
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bob import documents
 from bob.claim.claim import Judgeable
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
@@ -85,4 +85,4 @@ def tell_results(run: Path) -> None:
         ]
         for cell in cells:
             cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
-        write_whole(file, json.dumps(result, indent=1).encode())
+        write_whole(file, documents.text(result).encode())

@@ -11,13 +11,13 @@ So a matrix that was stopped goes on where it was, and a column is shown, judged
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bob import documents
 from bob.errors import StoreError
 from bob.result import ConfigurationResult, Result, Run, to_json
 from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
@@ -44,7 +44,7 @@ class MatrixDirectory:
         if len(set(folders)) < len(folders):
             folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
         with empty_folder(path):
-            write_whole(path / "run.json", json.dumps({**about, "columns": folders}, indent=1).encode())
+            write_whole(path / "run.json", documents.text({**about, "columns": folders}).encode())
         return cls(path)
 
     @property
@@ -81,7 +81,7 @@ class MatrixDirectory:
             environment=replace(first.environment, mkfs_version=", ".join(tools)),
             configurations=tuple(columns),
         )
-        write_whole(self.path / "result.json", json.dumps(to_json(combined), indent=1).encode())
+        write_whole(self.path / "result.json", documents.text(to_json(combined)).encode())
         return combined
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from bob import documents
 from bob.crash.case import Case
 from bob.crash.coverage import states_from_json
 from bob.crash.device import DeviceModel
@@ -55,7 +56,7 @@ class RunDirectory:
         with empty_folder(path):
             for folder in ("bases", "workloads", "witnesses"):
                 (path / folder).mkdir()
-            write_whole(path / "run.json", json.dumps(about, indent=1).encode())
+            write_whole(path / "run.json", documents.text(about).encode())
         return cls(path)
 
     def discard(self) -> None:
@@ -72,7 +73,7 @@ class RunDirectory:
 
     def note(self, **more: Any) -> None:
         """Add to run.json."""
-        write_whole(self.path / "run.json", json.dumps({**self.about(), **more}, indent=1).encode())
+        write_whole(self.path / "run.json", documents.text({**self.about(), **more}).encode())
 
     def save_base(self, base: Base) -> None:
         """Keep a base image."""
@@ -273,12 +274,12 @@ class RunDirectory:
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness; its path within the run."""
-        write_whole(self.path / "witnesses" / f"{name}.json", json.dumps(document, indent=1).encode())
+        write_whole(self.path / "witnesses" / f"{name}.json", documents.text(document).encode())
         return f"witnesses/{name}.json"
 
     def save_result(self, document: Mapping[str, Any]) -> None:
         """Keep the result document."""
-        write_whole(self.path / "result.json", json.dumps(document, indent=1).encode())
+        write_whole(self.path / "result.json", documents.text(document).encode())
 
     def result(self) -> dict[str, Any]:
         """The kept result document."""

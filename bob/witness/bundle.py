@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from bob import documents
 from bob.errors import MalformedError, StoreError
 
 SCHEMA = "bob.witnesses/1"
@@ -64,7 +65,7 @@ def pack(folder: Path) -> Path:
             document[part] = known.index(document[part])
         witnesses[path.stem] = document
     bundle = folder.with_suffix(".json")
-    bundle.write_text(json.dumps({"schema": SCHEMA, "shared": shared, "witnesses": witnesses}, indent=1) + "\n")
+    bundle.write_text(documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses}))
     for path in files:
         path.unlink()
     folder.rmdir()

@@ -47,7 +47,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
 def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [minix] = re.findall(r"<!-- minix -->\n```toml\n(.*?)```", (DOCS / "add-a-file-system.md").read_text(), flags=re.S)
     folder = tmp_path / "file-systems"
-    shutil.copytree(DOCS.parent / "bob" / "config" / "file-systems", folder)
+    shutil.copytree(DOCS.parent / "bob" / "subject" / "file-systems", folder)
     (folder / "minix.toml").write_text(minix)
     monkeypatch.setattr(bob.subject.file_system, "_FOLDER", folder)
     file_systems.cache_clear()
