@@ -47,10 +47,11 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe import explore as exploring
 from bob.observe.accesses import Access
+from bob.observe.effort import Effort
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed
 from bob.observe.predict import Contents, Gap, Known, places_read
-from bob.observe.rounds import Rounds
+from bob.observe.rounds import Division, Rounds
 from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.torn_courses import TornCourses
 from bob.run.agents import agent_stream
@@ -212,12 +213,23 @@ class Dropping:
         return tuple(kept)
 
 
-def explored(plan: Plan, made: Configuration, base: Base, session: object, budget: int) -> tuple[Observed, Rounds]:
-    """One exploration that mounts by ``session``."""
-    kept: list[Rounds] = []
+class Remembering(Rounds):
+    """Has what was divided."""
 
-    def rounds(*arguments: Any, **more: Any) -> Rounds:
-        kept.append(Rounds(*arguments, **more))
+    divided = Division()
+
+    def divide(self) -> Division:
+        """Divide, and remember it."""
+        self.divided = super().divide()
+        return self.divided
+
+
+def explored(plan: Plan, made: Configuration, base: Base, session: object, budget: int) -> tuple[Observed, Remembering]:
+    """One exploration that mounts by ``session``."""
+    kept: list[Remembering] = []
+
+    def rounds(*arguments: Any, **more: Any) -> Remembering:
+        kept.append(Remembering(*arguments, **more))
         return kept[-1]
 
     def opened(*_arguments: object, **_more: object) -> object:
@@ -226,7 +238,7 @@ def explored(plan: Plan, made: Configuration, base: Base, session: object, budge
     with mock.patch.object(exploring, "Session", opened), mock.patch.object(exploring, "Rounds", rounds):
         nobody: Any = None
         remembering = replace(made, fs=replace(made.fs, forgets=False))
-        seen = exploring.explore(nobody, remembering, base, plan, budget=budget, seed=1, observed=ignore)
+        seen = exploring.explore(nobody, remembering, plan, Effort(budget, 1), ignore)
     return seen, kept[0]
 
 
@@ -234,15 +246,15 @@ def ignore(_states: int) -> None:
     """Progress is not shown."""
 
 
-def wrong(seen: Observed, rounds: Rounds, plan: Plan, truth: Truth) -> bool:
+def wrong(seen: Observed, rounds: Remembering, plan: Plan, truth: Truth) -> bool:
     """Whether something of what was predicted is not so."""
     chance = Random(0)
     for one in seen.states:
         found = truth.of_state(one.state)
         if one.outcome is not None and found is not None and found.outcome != one.outcome:
             return True
-    courses = [(plan.legal, course) for course in rounds._settled]
-    courses += [(plan.parts.legal, course) for course in TornCourses(plan.parts, plan.composer).known(rounds._known)]
+    courses = [(plan.legal, course) for course in rounds.divided.courses]
+    courses += [(plan.parts.legal, course) for course in TornCourses(plan.parts, plan.composer).known(rounds.known)]
     for legal, course in courses:
         for _number in range(DRAWN):
             found = truth.of_state(legal.sample(course.cube, chance))

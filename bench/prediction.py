@@ -26,6 +26,7 @@ from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
 from bob.report.counts import compact
@@ -122,9 +123,7 @@ def main() -> None:
             for predicting, cost, total in zip((False, True), costs, totals, strict=True):
                 plan = Plan(trace, base, model)
                 with metered(agent, guest.qemu_pid, cost):
-                    results.append(
-                        explore(agent, made, base, plan, budget=budget, seed=1, observed=ignore, predicting=predicting)
-                    )
+                    results.append(explore(agent, made, plan, Effort(budget, 1, predicting=predicting), ignore))
                 total.add(cost)
             explored += results[1].coverage.explored
             row(*costs, results[1].coverage.explored, folder.name, remark(*results))

@@ -37,6 +37,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
 from bob.record.base import make_base
@@ -83,7 +84,7 @@ def recorded(agent: Agent, made: Configuration, workloads: list[Workload]) -> It
 def explored(agent: Agent, made: Configuration, one: Recorded) -> dict[str, Any]:
     """Explore one workload."""
     started = time.monotonic()
-    found = explore(agent, made, one.base, one.plan, budget=BUDGET, seed=1, observed=lambda _states: None)
+    found = explore(agent, made, one.plan, Effort(BUDGET, 1), lambda _states: None)
     if found.lost:
         raise click.ClickException(found.lost)
     return {

@@ -12,6 +12,7 @@ from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
+from bob.observe.effort import Effort
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.subject.stack import Stack
@@ -57,6 +58,11 @@ class ProbeRequest:
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
     rows: Rows = Rows.TABLE1
+
+    @property
+    def effort(self) -> Effort:
+        """How much is done for each workload."""
+        return Effort(self.budget, self.seed, self.audit)
 
     @property
     def asked(self) -> tuple[Probe, ...]:

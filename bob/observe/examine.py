@@ -42,62 +42,66 @@ class Examined:
     outcomes: tuple[int, ...]
 
 
+NOT_EXAMINED = Examined((), (), (), ())
+
+
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examined:
     """Examine some outcomes of ``rounds``, which are settled; with it, what the kernel said of each that was mounted.
 
     Raises as :meth:`Session.examine` does.
     """
+    outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
-    there = [number for number in rounds.easiest() if shape(found_of[rounds.outcomes[number]]) is not None]
+    there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]
     by_shape: dict[str | None, int] = {}
     for number in Random(f"{seed} examined").sample(there, len(there)):
-        by_shape.setdefault(shape(found_of[rounds.outcomes[number]]), number)
+        by_shape.setdefault(shape(found_of[outcomes[number]]), number)
     pristine = plan.controls[0]
-    before = rounds.outcomes[rounds.states.index(pristine)] if pristine in rounds.states else None
+    control = rounds.ledger.number_of(pristine)
+    before = None if control is None else outcomes[control]
     if before is not None and len(by_shape) > 1:
         by_shape.pop(shape(found_of[before]), None)
     chosen = sorted(list(by_shape.values())[:MOST_EXAMINED])
     composer = plan.composer
-    deltas = [composer.delta(rounds.states[number]) for number in chosen]
+    deltas = [composer.delta(states[number]) for number in chosen]
     found = session.examine(deltas, composer.payload_since(0)) if chosen else []
     wrong = [(number, complaint) for number, complaints in zip(chosen, found, strict=True) for complaint in complaints]
     passing: list[str] = []
     for numbers in _alike(rounds):
-        easiest = min(numbers, key=lambda number: departure(rounds.states[number]))
+        easiest = min(numbers, key=lambda number: departure(states[number]))
         if _is_said_again(session, rounds, plan, easiest):
-            wrong += [(number, rounds.complaints[number]) for number in numbers]
+            wrong += [(number, complaints[number]) for number in numbers]
         else:
-            passing.append(rounds.complaints[easiest].words)
+            passing.append(complaints[easiest].words)
     usual: list[Complaint] = []
     if wrong:  # or else nobody asks for the control
-        control = rounds.states.index(pristine) if pristine in rounds.states else None
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]
-        usual += [rounds.complaints[control]] if control in rounds.complaints else []
+        usual += [complaints[control]] if control is not None and control in complaints else []
     normal = {alike(complaint): complaint.words for complaint in usual}
     return Examined(
         tuple(Troubled(number, *complaint) for number, complaint in wrong if alike(complaint) not in normal),
         tuple(sorted({normal[alike(complaint)] for _number, complaint in wrong if alike(complaint) in normal})),
         tuple(passing),
-        tuple(rounds.outcomes[number] for number in chosen),
+        tuple(outcomes[number] for number in chosen),
     )
 
 
 def _alike(rounds: Rounds) -> Iterator[list[int]]:
     """The states of which the kernel complained, by what it said."""
     found: dict[tuple[str, str], list[int]] = {}
-    for number, complaint in rounds.complaints.items():
-        if number in rounds.outcomes:
+    for number, complaint in rounds.mounts.complaints.items():
+        if number in rounds.mounts.outcomes:
             found.setdefault(alike(complaint), []).append(number)
     yield from found.values()
 
 
 def _is_said_again(session: Session, rounds: Rounds, plan: Plan, number: int) -> bool:
     """Whether the kernel says of a state what it has said, when it is mounted anew."""
-    said = alike(rounds.complaints[number])
+    said = alike(rounds.mounts.complaints[number])
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_SECONDS)
-        [again] = session.mount([plan.composer.delta(rounds.states[number])], plan.composer.payload_since(0))
+        [again] = session.mount([plan.composer.delta(rounds.ledger.states[number])], plan.composer.payload_since(0))
         if again.complaint is not None and alike(again.complaint) == said:
             return True
     return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -11,17 +11,18 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.blocks.log_area import log_area
 from bob.crash.plan import Plan
+from bob.crash.search import Search
 from bob.crash.state import CrashState
 from bob.errors import UsageError
-from bob.observe.examine import Examined, examined
+from bob.observe.effort import Effort
+from bob.observe.examine import NOT_EXAMINED, Examined, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
-from bob.observe.rounds import Mispredicted, Rounds
+from bob.observe.rounds import Counts, Mispredicted, Rounds
 from bob.observe.session import Session
 from bob.observe.sights import Sights
-from bob.subject import DEFAULT_AUDIT, Configuration
-from bob.trace.base import Base
+from bob.subject import Configuration
 
 WINDOW = 200
 """Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
@@ -31,105 +32,109 @@ controls that it needs."""
 def explore(
     agent: Agent,
     configuration: Configuration,
-    base: Base,
     plan: Plan,
-    *,
-    budget: int,
-    seed: int,
-    observed: Callable[[int], None],
-    audit: float = DEFAULT_AUDIT,
-    predicting: bool = True,
+    effort: Effort,
+    told: Callable[[int], None],
     sights: Sights | None = None,
 ) -> Observed:
-    """Find the outcomes of as many crash states of ``plan`` as ``budget`` mounts in the agent's guest allow; where the
-    plan is of a part of its trace, they are told as states of the whole.
+    """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest; where
+    the plan is of a part of its trace, they are told as states of the whole.
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and if they are
     not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
-    not too much; then single torn states, with the other half. ``observed`` is told how many more single states were
-    dealt with; ``audit`` is the share of predictions that is checked by more mounts. Where not ``predicting``, up to
-    ``budget`` single states are mounted, and no others; the outcomes are the same. ``sights`` are those of the
-    configuration: what is in them need not be mounted, and what was mounted will be in them. (Not where recovery
-    forgets: what is left behind is told in a workload's own terms.)
+    not too much; then single torn states, with the other half. ``told`` is called with how many more single states were
+    dealt with. ``sights`` are those of the configuration: what is in them need not be mounted, and what was mounted
+    will be in them. (Not where recovery forgets: what is left behind is told in a workload's own terms.)
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
-    that were predicted. The loss is in the answer; who asked may try again.
+    that were predicted. The loss is in the answer; the caller may try again.
     """
-    # Where recovery forgets, single states say little that is not learnt as all are divided.
-    singles = -(-budget // (10 if configuration.forgets else 2))
-    whole, torn = plan.search(singles, seed, torn=False), plan.search(budget // 2, seed, torn=True)
-    both = None if predicting else plan.search(budget, seed)  # whole and torn ones, in turn
-    findings, rounds, lost, died, final = Findings(), None, None, False, False
-    closer = Examined((), (), (), ())
+    done = _Done(Findings())
+    loss = _Loss()
     try:
-        floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
-        watched = plan.composer.sectors.tolist() if predicting else None
-        stretches = None
-        if predicting and configuration.forgets:
-            stretches = Stretches(plan.composer, log_area(configuration.fs.log, base))
-        disks = None
-        if sights is not None and predicting and not configuration.forgets:
-            disks = sights.setdefault(base.name, {})
-        session = Session(agent, configuration, base, floor, payload, watched=watched, stretches=stretches)
-        findings = session.findings
-        rounds = Rounds(session, plan, seed, observed, audit=audit, predicting=predicting, disks=disks)
-        if both is None:
-            _observe_all(rounds, (candidate.state for candidate in whole))
-            landmarks = dict.fromkeys((*plan.controls, *plan.bare))
-            rounds.observe([state for state in landmarks if state not in rounds.states], counted=False)
-            rounds.check(tuple(landmarks))
-            rounds.divide(budget)
-            _observe_all(rounds, (candidate.state for candidate in torn))
-            rounds.count()
-            rounds.look_around()
+        if effort.predicting:
+            _explore(agent, configuration, plan, effort, told, sights, done)
         else:
-            _observe_all(rounds, (candidate.state for candidate in both))
-        rounds.settle()
-        if predicting:
-            closer = examined(session, rounds, plan, seed)
-        if disks is not None:
-            disks.update(rounds.new_disks)
-    except (GuestLost, AgentBroken, UsageError) as loss:
-        lost, died = what_happened(loss), isinstance(loss, GuestLost)
+            _mount_each(agent, configuration, plan, effort, told, done)
+    except (GuestLost, AgentBroken, UsageError) as failure:
+        loss = _Loss(what_happened(failure), died=isinstance(failure, GuestLost))
     except Mispredicted as wrong:
-        lost, final = str(wrong), True
-    if rounds is None:
-        return Observed((), findings, plan.nothing_explored(), lost, died=died)
-    # A state speaks for others by predictions, and after a loss the last of these had no control.
-    counts, whole_counts = (rounds.counts, rounds.whole_counts) if lost is None else ({}, {})
-    known = tuple(
-        Seen(
-            plan.in_whole(state),
-            rounds.outcomes.get(number),
-            counts.get(number, 1),
-            whole_counts.get(number, int(not state.torn)),
-        )
-        for number, state in enumerate(rounds.states)
-    )
-    coverage = plan.nothing_explored()
-    explored = sum(seen.states for seen in known if seen.outcome is not None)
-    exhaustive: Literal["writes", "sectors"] | None = None
-    if lost is None and known:
-        if both is not None:
-            exhaustive = both.coverage.exhaustive
-        elif rounds.is_complete:
-            exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
-    mounted = len(rounds.outcomes.keys() & rounds.mounted)
-    coverage = replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted)
-    return Observed(
-        known,
-        findings,
-        coverage,
-        lost,
-        frozenset(rounds.outcomes.keys() - rounds.mounted),
-        died,
-        final=final,
-        troubles=closer.troubles,
-        normal=closer.normal,
-        passing=closer.passing,
-        examined=closer.outcomes,
-    )
+        loss = _Loss(str(wrong), final=True)
+    return _observed(plan, done, loss)
+
+
+@dataclass(slots=True)
+class _Done:
+    """How far an exploration is. ``search`` is that of the states that were mounted one by one, where it was so."""
+
+    findings: Findings
+    rounds: Rounds | None = None
+    counts: Counts | None = None
+    is_complete: bool = False
+    search: Search | None = None
+    closer: Examined = NOT_EXAMINED
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """Why an exploration is not whole, as :class:`Observed` has it."""
+
+    lost: str | None = None
+    died: bool = False
+    final: bool = False
+
+
+def _explore(
+    agent: Agent,
+    configuration: Configuration,
+    plan: Plan,
+    effort: Effort,
+    told: Callable[[int], None],
+    sights: Sights | None,
+    done: _Done,
+) -> None:
+    """Explore ``plan`` by predictions; ``done`` says how far it went, also where this raises."""
+    # Where recovery forgets, single states say little that is not learnt as all are divided.
+    singles = -(-effort.budget // (10 if configuration.forgets else 2))
+    whole = plan.search(singles, effort.seed, torn=False)
+    torn = plan.search(effort.budget // 2, effort.seed, torn=True)
+    stretches, disks = None, None
+    if configuration.forgets:
+        stretches = Stretches(plan.composer, log_area(configuration.fs.log, plan.base))
+    elif sights is not None:
+        disks = sights.setdefault(plan.base.name, {})
+    watched = plan.composer.sectors.tolist()
+    floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
+    session = Session(agent, configuration, plan.base, floor, payload, watched=watched, stretches=stretches)
+    done.findings = session.findings
+    done.rounds = rounds = Rounds(session, plan, effort, told, disks)
+    _observe_all(rounds, (candidate.state for candidate in whole))
+    landmarks = dict.fromkeys((*plan.controls, *plan.bare))
+    rounds.observe([state for state in landmarks if rounds.ledger.number_of(state) is None], counted=False)
+    rounds.check(tuple(landmarks))
+    division = rounds.divide()
+    _observe_all(rounds, (candidate.state for candidate in torn))
+    counts = rounds.count(division)
+    rounds.look_around(counts)
+    rounds.settle()
+    done.counts, done.is_complete = counts, division.is_complete
+    done.closer = examined(session, rounds, plan, effort.seed)
+    if disks is not None:
+        disks.update(rounds.mounts.new_disks)
+
+
+def _mount_each(
+    agent: Agent, configuration: Configuration, plan: Plan, effort: Effort, told: Callable[[int], None], done: _Done
+) -> None:
+    """Mount whole and torn states of ``plan``, in turn, one by one."""
+    search = plan.search(effort.budget, effort.seed)
+    session = Session(agent, configuration, plan.base, plan.composer.floor_delta(), plan.composer.payload_since(0))
+    done.findings = session.findings
+    done.rounds = rounds = Rounds(session, plan, effort, told)
+    _observe_all(rounds, (candidate.state for candidate in search))
+    rounds.settle()
+    done.search = search
 
 
 def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
@@ -137,3 +142,44 @@ def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
         rounds.observe(window)
         if len(window) == WINDOW:
             rounds.settle()
+
+
+def _observed(plan: Plan, done: _Done, loss: _Loss) -> Observed:
+    """What is to be believed of what was ``done``."""
+    coverage = plan.nothing_explored()
+    if done.rounds is None:
+        return Observed((), done.findings, coverage, loss.lost, died=loss.died)
+    # A state speaks for others by predictions, and after a loss the last of these had no control.
+    counts = (None if loss.lost is not None else done.counts) or Counts()
+    states, mounts = done.rounds.ledger.states, done.rounds.mounts
+    known = tuple(
+        Seen(
+            plan.in_whole(state),
+            mounts.outcomes.get(number),
+            counts.states.get(number, 1),
+            counts.whole.get(number, int(not state.torn)),
+        )
+        for number, state in enumerate(states)
+    )
+    explored = sum(seen.states for seen in known if seen.outcome is not None)
+    exhaustive: Literal["writes", "sectors"] | None = None
+    if loss.lost is None and known:
+        if done.search is not None:
+            exhaustive = done.search.coverage.exhaustive
+        elif done.is_complete:
+            exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
+    mounted = len(mounts.outcomes.keys() & mounts.mounted)
+    closer = done.closer
+    return Observed(
+        known,
+        done.findings,
+        replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted),
+        loss.lost,
+        frozenset(mounts.outcomes.keys() - mounts.mounted),
+        loss.died,
+        final=loss.final,
+        troubles=closer.troubles,
+        normal=closer.normal,
+        passing=closer.passing,
+        examined=closer.outcomes,
+    )

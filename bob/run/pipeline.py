@@ -195,7 +195,8 @@ class Pipeline:
         run.save_observed(folder, observed)
         if not is_lost:
             run.clear_loss(folder)
-        self._done(job.work, job.number, workload, recorded.task.budget - told.states, Explored(recorded, observed))
+        unused = recorded.task.effort.budget - told.states
+        self._done(job.work, job.number, workload, unused, Explored(recorded, observed))
 
     def _next(self, *, early: bool) -> Work | Waiting | _Early | None:
         """What to do next: a task to be recorded, or a recording to be observed; None when all is done. Rather than
@@ -336,7 +337,7 @@ class Pipeline:
         task, workload = work.task, work.left[number]
         task.run.save_refusal(task.run.folder(number, workload), workload, reason)
         self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {reason}")
-        self._done(work, number, workload, task.budget, Refused(workload, reason))
+        self._done(work, number, workload, task.effort.budget, Refused(workload, reason))
 
     def _break(self, work: Work, number: int, done: str, error: Exception, told: int = 0) -> None:
         """Take note that bob itself broke, by ``error``, when a workload was ``done``."""
@@ -352,7 +353,7 @@ class Pipeline:
         task.run.save_loss(folder, workload, reason, trace)
         at = f" ({folder / 'traceback.txt'})" if trace else ""
         self._progress.step(f"unknown: {task.configuration.name}, {workload.title}: {reason}{at}")
-        self._done(work, number, workload, task.budget - told, Refused(workload, reason))
+        self._done(work, number, workload, task.effort.budget - told, Refused(workload, reason))
 
     def _observe(self, agent: Agent, recorded: Recorded, told: _Told) -> Observed:
         case, task = recorded.case, recorded.task
@@ -360,13 +361,10 @@ class Pipeline:
         return explore(
             agent,
             task.configuration,
-            case.base,
             case.asked,
-            budget=task.budget,
-            seed=task.seed,
-            audit=task.audit,
-            sights=task.sights,
-            observed=lambda states: self._tell(title, states, told),
+            task.effort,
+            lambda states: self._tell(title, states, told),
+            task.sights,
         )
 
     def _tell(self, title: str, states: int, told: _Told) -> None:

@@ -165,7 +165,7 @@ class Asked:
         is_left = self.refusal is None and not self.run.is_finished()
         workloads = tuple(map(workload_from_json, about["workloads"] if is_left else []))
         made = request.configuration
-        return Task(made, request.model, request.budget, request.seed, request.audit, self.run, workloads)
+        return Task(made, request.model, request.effort, self.run, workloads)
 
 
 class Prober:

@@ -123,16 +123,7 @@ class Recoveries:
             return None
         run.save_base(base)
         run.save_recording(folder, workload, base, recording)
-        observed = explore(
-            agent,
-            request.configuration,
-            base,
-            case.plan,
-            budget=request.budget,
-            seed=request.seed,
-            audit=request.audit,
-            observed=lambda _states: None,
-        )
+        observed = explore(agent, request.configuration, case.plan, request.effort, lambda _states: None)
         if observed.lost is None:
             run.save_observed(folder, observed)
             run.clear_loss(folder)

@@ -9,6 +9,7 @@ from pathlib import Path
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
+from bob.observe.effort import Effort
 from bob.observe.observed import Observed
 from bob.observe.sights import Sights
 from bob.store.run_directory import RunDirectory
@@ -25,14 +26,11 @@ from the run directory, which takes 10 to 50 ms."""
 class Task:
     """A configuration's workloads, in the order of its run directory.
 
-    ``budget`` is in mounts per workload; ``audit`` is the share of predicted outcomes that is checked; ``sights`` are
-    the disks that were mounted for it."""
+    ``effort`` is that for each of them; ``sights`` are the disks that were mounted for it."""
 
     configuration: Configuration
     model: DeviceModel
-    budget: int
-    seed: int
-    audit: float
+    effort: Effort
     run: RunDirectory
     workloads: tuple[Workload, ...]
     sights: Sights = field(default_factory=dict, compare=False)

@@ -66,9 +66,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         environment = environment_of(hypervisor, image, request)
         run.note(environment=asdict(environment))
         progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
-        task = Task(
-            request.configuration, request.model, request.budget, request.seed, request.audit, run, trial.workloads
-        )
+        task = Task(request.configuration, request.model, request.effort, run, trial.workloads)
         with Pipeline(hypervisor, image, [task], progress, request.host.jobs or guests_that_fit()) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps

@@ -19,6 +19,7 @@ from bob.crash.sampling import every_state
 from bob.guest.spec import Clock
 from bob.observe import session as sessions
 from bob.observe.accesses import Access, Accesses, accesses
+from bob.observe.effort import Effort
 from bob.observe.events import Bio, Event
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
@@ -43,9 +44,7 @@ def taken(guests: Guests) -> Taken:
 
 def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Observed:
     plan = Plan(taken.trace, taken.base, taken.plan.composer.model)
-    return explore(
-        agent.agent, taken.configuration, taken.base, plan, budget=BUDGET, seed=1, observed=int, predicting=predicting
-    )
+    return explore(agent.agent, taken.configuration, plan, Effort(BUDGET, 1, predicting=predicting), int)
 
 
 def shown(observation: Observation) -> object:

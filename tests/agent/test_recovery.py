@@ -8,6 +8,7 @@ from bob.claim.idempotence import judged
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.judge.recoveries import recovery_of
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.record.base import put_base
 from bob.record.recorder import record_recovery
@@ -36,7 +37,7 @@ def test_recovery_is_recorded_and_crashed(recording: Inhabited) -> None:
     assert all(write.submitted.time > trace.start.time for write in trace.writes)
     replayed = [write for write in trace.writes if write.submitted.time < trace.end.time]
     assert len(replayed) > 3  # bitmaps, inodes, directories, and the superblocks of journal and file system
-    seen = explore(agent, EXT4, base, plan, budget=40, seed=1, observed=lambda _states: None)
+    seen = explore(agent, EXT4, plan, Effort(40, 1), lambda _states: None)
     assert seen.lost is None
     assert {seen.findings.observation(0).summary} == {before.summary}
     assert found(seen.findings.observation(0)) == found(before) == expected(asked, 2)

@@ -8,6 +8,7 @@ import pytest
 
 from bob.claim.property.bench import Bench
 from bob.errors import UsageError
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.record.base import make_base
 from bob.subject import MIB, Stack, configuration
@@ -53,9 +54,7 @@ def test_each_disk_has_its_log_and_its_flushes(recording: Inhabited, completion:
 
 def test_crash_states_of_two_disks_are_explored(recording: Inhabited, observing: Inhabited) -> None:
     taken = take(recording.agent, WORKLOAD, EXT4)
-    observed = explore(
-        observing.agent, EXT4, taken.base, taken.plan, budget=40, seed=1, observed=lambda _: None, audit=1.0
-    )
+    observed = explore(observing.agent, EXT4, taken.plan, Effort(40, 1, audit=1.0), lambda _: None)
     assert observed.lost is None
     assert observed.coverage.explored > observed.coverage.mounted
     bench = Bench.of(taken.case, observed)

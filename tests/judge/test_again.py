@@ -84,7 +84,7 @@ def test_a_run_says_how_its_disk_completed_writes_and_an_older_one_was_prompt(tm
         run.note(request={**run.about()["request"], **told})
         for number in range(2):
             run.save_observed(keep(run, number, WORKLOADS[number]), GOOD)
-        assert judge_again(run.path).completion == expected
+        assert judge_again(run.path).model.completion.value == expected
         assert run.result()["device_model"]["completion"] == expected
 
 

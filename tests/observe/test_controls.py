@@ -19,13 +19,13 @@ from bob.crash.device import DeviceModel
 from bob.crash.image import Run
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
-from bob.observe import rounds as rounds_module
-from bob.observe import torn_courses
+from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
+from bob.observe.effort import Effort
 from bob.observe.left_behind import Left
 from bob.observe.observation import Findings
 from bob.observe.predict import Contradiction, Known
-from bob.observe.rounds import Mispredicted, Rounds
+from bob.observe.rounds import Counts, Division, Mispredicted, Rounds
 from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
 from bob.observe.torn_courses import TornCourses
@@ -86,11 +86,26 @@ class MadeUp:
         return Mounted(number, accesses, self.left(device) if self.forgets else None)
 
 
-def rounds(session: MadeUp, made: Plan, seed: int) -> Rounds:
-    return Rounds(session, made, seed, int, audit=0.01)  # type: ignore[arg-type]
+class Remembering(Rounds):
+    """Has what was divided and counted last."""
+
+    division = Division()
+    counts = Counts()
+
+    def divide(self) -> Division:
+        self.division = super().divide()
+        return self.division
+
+    def count(self, division: Division) -> Counts:
+        self.counts = super().count(division)
+        return self.counts
 
 
-def by_singles(session: MadeUp, seed: int, *, torn: bool = False) -> Rounds:
+def rounds(session: MadeUp, made: Plan, seed: int) -> Remembering:
+    return Remembering(session, made, Effort(100, seed), int)  # type: ignore[arg-type]
+
+
+def by_singles(session: MadeUp, seed: int, *, torn: bool = False) -> Remembering:
     made = plan()
     found = rounds(session, made, seed)
     found.observe([candidate.state for candidate in made.search(60, seed, torn=torn)])
@@ -98,30 +113,30 @@ def by_singles(session: MadeUp, seed: int, *, torn: bool = False) -> Rounds:
     return found
 
 
-def by_courses(session: MadeUp, seed: int) -> Rounds:
+def by_courses(session: MadeUp, seed: int) -> Remembering:
     found = rounds(session, plan(), seed)
-    found.divide(100)
+    found.divide()
     found.settle()
     return found
 
 
-def by_torn_courses(session: MadeUp, seed: int) -> Rounds:
+def by_torn_courses(session: MadeUp, seed: int) -> Remembering:
     found = rounds(session, plan(), seed)
-    found.divide(100)
-    found._checks.clear()  # those of whole writes: what is left are the controls of what is counted
-    found.count()
+    found.divide()
+    found.controls.chosen.clear()  # those of whole writes: what is left are the controls of what is counted
+    found.count(found.division)
     found.settle()
     return found
 
 
-def by_all(session: MadeUp, seed: int) -> Rounds:
+def by_all(session: MadeUp, seed: int) -> Remembering:
     """As a workload is explored."""
     made = plan()
     found = rounds(session, made, seed)
     found.observe([candidate.state for candidate in made.search(50, seed, torn=False)])
-    found.divide(100)
+    found.divide()
     found.observe([candidate.state for candidate in made.search(50, seed, torn=True)])
-    found.count()
+    found.count(found.division)
     found.settle()
     return found
 
@@ -139,8 +154,8 @@ def honest(device: Device) -> tuple[list[int], int]:
 def test_what_is_predicted_rightly_is_believed(way: str, seed: int) -> None:
     session = MadeUp(honest)
     found = WAYS[way](session, seed)
-    assert found.outcomes.keys() == set(range(len(found.states)))
-    assert found.mounted >= set(found.easiest()), "what witnesses are made of"
+    assert found.mounts.outcomes.keys() == set(range(len(found.ledger.states)))
+    assert found.mounts.mounted >= set(found.ledger.easiest()), "what witnesses are made of"
     assert len(session.mounts) <= 4 + 4 + (4 if way == "all" else 2) * LEAST
 
 
@@ -222,10 +237,10 @@ def test_a_lie_about_one_torn_course_is_noticed(leaf: int) -> None:
 def test_all_that_is_predicted_is_mounted_where_that_is_asked() -> None:
     made = plan()
     session = MadeUp(honest)
-    found = Rounds(session, made, 1, int, audit=1)  # type: ignore[arg-type]
+    found = Remembering(session, made, Effort(100, 1, audit=1), int)  # type: ignore[arg-type]
     found.observe([candidate.state for candidate in made.search(60, 1)])
     found.settle()
-    assert found.mounted == set(range(len(found.states))) == found.outcomes.keys()
+    assert found.mounts.mounted == set(range(len(found.ledger.states))) == found.mounts.outcomes.keys()
 
 
 def with_a_commit() -> Plan:
@@ -248,9 +263,9 @@ def test_a_commit_that_is_never_told_is_noticed_where_it_became_durable_alone() 
         found = rounds(MadeUp(forgetful), made, 1)
         states = [candidate.state for candidate in made.search(60, 1, torn=False)]
         found.observe(sorted(states, key=lambda state: state == CrashState(2)))  # so it is predicted
-        found._checks.clear()
-        [number] = [n for n, state in enumerate(found.states) if state == CrashState(2)]
-        assert number not in found.mounted
+        found.controls.chosen.clear()
+        [number] = [n for n, state in enumerate(found.ledger.states) if state == CrashState(2)]
+        assert number not in found.mounts.mounted
         if is_checked:
             found.check(made.bare)
             with pytest.raises(Mispredicted):
@@ -262,45 +277,45 @@ def test_a_commit_that_is_never_told_is_noticed_where_it_became_durable_alone() 
 def test_of_very_many_states_without_anything_pending_some_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     made = plan()
     states = [candidate.state for candidate in made.search(60, 1, torn=False)]
-    monkeypatch.setattr(rounds_module, "MOST_BARE", 5)
+    monkeypatch.setattr(controls, "MOST_BARE", 5)
     found = rounds(MadeUp(honest), made, 1)
     found.observe(states)
-    found._checks.clear()
+    found.controls.chosen.clear()
     found.check(states)
-    assert len(found._checks) == 5
-    assert not found._checks & found.mounted
+    assert len(found.controls.chosen) == 5
+    assert not found.controls.chosen & found.mounts.mounted
 
 
 def test_all_torn_courses_have_a_control_where_that_is_asked() -> None:
     made = plan()
     session = MadeUp(lambda device: ([A, B, C, D], 0))
-    found = Rounds(session, made, 1, int, audit=1)  # type: ignore[arg-type]
-    found.divide(100)
-    found._checks.clear()
-    found.count()
-    assert len(found._checks) == 2**4
+    found = Remembering(session, made, Effort(100, 1, audit=1), int)  # type: ignore[arg-type]
+    found.divide()
+    found.controls.chosen.clear()
+    found.count(found.division)
+    assert len(found.controls.chosen) == 2**4
 
 
 def test_controls_of_single_states_that_were_settled_are_none_of_courses() -> None:
     made = plan()
     found = rounds(MadeUp(honest), made, 1)
     found.observe([candidate.state for candidate in made.search(8, 1, torn=False)])
-    assert len(found._checks) == LEAST
+    assert len(found.controls.chosen) == LEAST
     found.settle()
-    found.divide(100)
-    assert len(found._checks - found.mounted) >= LEAST
+    found.divide()
+    assert len(found.controls.chosen - found.mounts.mounted) >= LEAST
 
 
 def test_a_state_that_was_repaired_predicts_nothing() -> None:
     """Of all with one refusal the first is repaired: the others are refused, and that is their outcome."""
     session = MadeUp(honest, refused=frozenset({3}))
     found = by_singles(session, 1)
-    repaired = [number for number, outcome in found.outcomes.items() if session.findings.repaired(outcome)]
+    repaired = [number for number, outcome in found.mounts.outcomes.items() if session.findings.repaired(outcome)]
     assert len(repaired) == 1
-    assert repaired[0] in found.mounted
+    assert repaired[0] in found.mounts.mounted
     alike = [
         number
-        for number, outcome in found.outcomes.items()
+        for number, outcome in found.mounts.outcomes.items()
         if session.findings.observation(outcome).error == "no 3" and number not in repaired
     ]
     assert len(alike) > 3, "the others are refused and not repaired"
@@ -311,12 +326,12 @@ def test_a_state_that_was_repaired_speaks_for_itself_alone() -> None:
     made = plan()
     found = rounds(session, made, 1)
     found.observe([candidate.state for candidate in made.search(20, 1, torn=False)])
-    found.divide(100)
-    found.count()
+    found.divide()
+    found.count(found.division)
     found.settle()
-    [repaired] = [number for number, outcome in found.outcomes.items() if session.findings.repaired(outcome)]
-    assert found.counts.get(repaired, 1) == 1
-    total = sum(found.counts.get(number, 1) for number in range(len(found.states)))
+    [repaired] = [number for number, outcome in found.mounts.outcomes.items() if session.findings.repaired(outcome)]
+    assert found.counts.states.get(repaired, 1) == 1
+    total = sum(found.counts.states.get(number, 1) for number in range(len(found.ledger.states)))
     assert total == made.nothing_explored().legal_sectors == 2 ** (4 + len(LONG))
 
 
@@ -324,10 +339,12 @@ def test_a_mounted_state_that_its_course_contradicts_is_noticed_when_it_is_count
     """Where recovery forgets, what is merged may no longer say of a mounted state what was seen of it."""
     session = MadeUp(honest)
     found = by_courses(session, 1)
-    number = min(found.mounted)
-    found._found[number] = next(outcome for outcome in found._found.values() if outcome != found._found[number])
+    number = min(found.mounts.mounted)
+    found.ledger.found[number] = next(
+        outcome for outcome in found.ledger.found.values() if outcome != found.ledger.found[number]
+    )
     with pytest.raises(Mispredicted):
-        found.count()
+        found.count(found.division)
 
 
 def test_two_outcomes_of_like_states_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,13 +368,13 @@ def test_after_a_wrong_prediction_earlier_ones_are_not_believed_either() -> None
     found = rounds(MadeUp(recovery), made, 1)
     found.observe(states[:16])
     found.settle()
-    assert found.outcomes.keys() > found.mounted
+    assert found.mounts.outcomes.keys() > found.mounts.mounted
     is_lying = True
     found.observe(states[16:])
     with pytest.raises(Mispredicted):
         found.settle()
-    assert found.outcomes
-    assert found.outcomes.keys() <= found.mounted
+    assert found.mounts.outcomes
+    assert found.mounts.outcomes.keys() <= found.mounts.mounted
 
 
 def test_what_is_checked_is_mounted_though_its_disk_was_seen_in_another_workload() -> None:
@@ -367,24 +384,24 @@ def test_what_is_checked_is_mounted_though_its_disk_was_seen_in_another_workload
     session: Any = MadeUp(honest)
     session.recall = session.sight = lambda mounted: mounted
     for again in (False, True):
-        found = Rounds(session, made, 1, int, audit=0.01, predicting=again, disks=disks)
+        found = Remembering(session, made, Effort(100, 1, predicting=again), int, disks)
         found.observe(states)
-        checks = set(found._checks)
+        checks = set(found.controls.chosen)
         found.settle()
-        disks.update(found.new_disks)
+        disks.update(found.mounts.new_disks)
     assert len(disks) == len(states)
     assert len(checks) == LEAST
-    assert checks <= found._mounted_here
-    assert found._mounted_here < found.mounted, "others are recalled"
+    assert checks <= found.mounts.here
+    assert found.mounts.here < found.mounts.mounted, "others are recalled"
 
 
 def test_leaves_that_were_not_checked_before_are_checked_by_torn_states() -> None:
     made = plan()
     found = rounds(MadeUp(lies_when_torn(None)), made, 1)
     found.observe([CrashState(len(made.points) - 1, kept) for kept in ((), (0,), (1,), (0, 1))])
-    assert not found._checks
-    found.count()
-    assert found._checks
+    assert not found.controls.chosen
+    found.count(found.division)
+    assert found.controls.chosen
     with pytest.raises(Mispredicted):
         found.settle()
 
@@ -396,9 +413,9 @@ def test_a_state_that_is_torn_inside_a_sector_is_counted_beside_those_that_are_n
     assert not made.parts.separate(inside)
     found = rounds(MadeUp(honest), made, 1)
     found.observe([inside])
-    found.count()
-    assert found.counts[0] == 1 + 2 ** (2 + len(LONG))
-    assert found.whole_counts[0] == 2**3
+    found.count(found.division)
+    assert found.counts.states[0] == 1 + 2 ** (2 + len(LONG))
+    assert found.counts.whole[0] == 2**3
 
 
 def test_where_recovery_forgets_whole_states_are_counted_though_not_all_torn_ones_are_found(
@@ -407,29 +424,30 @@ def test_where_recovery_forgets_whole_states_are_counted_though_not_all_torn_one
     monkeypatch.setattr(torn_courses, "MOST_CUBES", 1)
     session = MadeUp(lambda _device: ([A, B, C, D, *LONG], 0), forgets=True)
     found = by_all(session, 1)
-    assert len(list(TornCourses(found._plan.parts, found._plan.composer).known(found._known))) == 1
-    assert found.is_complete
-    assert sum(found.whole_counts.get(number, 1) for number in range(len(found.states))) == 2**5
-    for number, whole in found.whole_counts.items():
-        assert 0 <= whole <= found.counts[number]
+    assert len(list(TornCourses(found._plan.parts, found._plan.composer).known(found.known))) == 1
+    assert found.division.is_complete
+    assert sum(found.counts.whole.get(number, 1) for number in range(len(found.ledger.states))) == 2**5
+    for number, whole in found.counts.whole.items():
+        assert 0 <= whole <= found.counts.states[number]
 
 
 def test_all_torn_states_are_counted_of_what_is_forgotten() -> None:
     found = by_all(MadeUp(lambda _device: ([A, B, C, D], 0), forgets=True), 1)
-    assert sum(found.counts.get(number, 1) for number in range(len(found.states))) == 2 ** (4 + len(LONG))
+    assert sum(found.counts.states.get(number, 1) for number in range(len(found.ledger.states))) == 2 ** (4 + len(LONG))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_easiest_of_all_states_that_were_divided_explains_an_outcome(seed: int) -> None:
     session, made = MadeUp(lambda device: ([D, C, B, A], device[A] ^ device[B] ^ device[C])), plan()
     found = rounds(session, made, seed)
-    found.divide(100)
-    found.count()
-    for course in found._settled:
-        assert found._easiest[course.outcome][0] <= departure(made.legal.some(course.cube))
-    found._checks.clear()
+    found.divide()
+    found.count(found.division)
+    for course in found.division.courses:
+        easiest = found.ledger.states[found.ledger.speaker(course.outcome)]
+        assert departure(easiest) <= departure(made.legal.some(course.cube))
+    found.controls.chosen.clear()
     found.settle()
-    assert found.mounted >= set(found.easiest()), "it is mounted, for a witness is made of it"
+    assert found.mounts.mounted >= set(found.ledger.easiest()), "it is mounted, for a witness is made of it"
 
 
 def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> None:

@@ -18,9 +18,10 @@ from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
-from bob.observe import examine, left_behind, observation, rounds
+from bob.observe import controls, examine, left_behind, mounts, observation, rounds
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
+from bob.observe.effort import Effort
 from bob.observe.events import Bio, Event, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Findings, Node, Observation
@@ -185,14 +186,10 @@ def explored(
     seen = explore(
         agent,  # type: ignore[arg-type]
         configuration,
-        samples.BASE,
         plan,
-        budget=budget,
-        seed=1,
-        observed=told.append,
-        predicting=predicting,
-        sights=sights,
-        audit=audit,
+        Effort(budget, 1, audit, predicting),
+        told.append,
+        sights,
     )
     return seen, told, plan
 
@@ -202,14 +199,14 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three states to a window, a request, and an audit."""
     monkeypatch.setattr(windows, "WINDOW", 3)
     monkeypatch.setattr(rounds, "BATCH", 3)
-    monkeypatch.setattr(rounds, "AUDIT_EVERY", 3)
+    monkeypatch.setattr(mounts, "AUDIT_EVERY", 3)
 
 
 @pytest.fixture
 def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """One control of each kind: with three of each all nine states would be mounted."""
     monkeypatch.setattr(samples_of_predictions, "LEAST", 1)
-    monkeypatch.setattr(rounds, "LEAST", 1)
+    monkeypatch.setattr(controls, "LEAST", 1)
 
 
 def test_lookups_are_traced_where_something_is_read_ahead_only(few: None) -> None:
@@ -471,11 +468,9 @@ def test_it_can_be_stopped_while_it_divides() -> None:
         explore(
             FakeAgent(),  # type: ignore[arg-type]
             samples.CONFIGURATION,
-            samples.BASE,
             samples.plan(),
-            budget=2,
-            seed=1,
-            observed=observed,
+            Effort(2, 1),
+            observed,
         )
 
 

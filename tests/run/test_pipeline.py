@@ -21,6 +21,7 @@ from bob.crash import case
 from bob.crash.device import DeviceModel
 from bob.errors import BobError, MalformedError, RecordingError, StoreError, UsageError
 from bob.guest.spec import Clock
+from bob.observe.effort import Effort
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.progress import Silent
@@ -39,6 +40,9 @@ from bob.workload.operations import Workload
 LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
 OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+
+
+Tell = Callable[[int], None]
 
 
 @dataclass
@@ -86,8 +90,16 @@ class World:
         self.recording(workload)
         return samples.RECORDING
 
-    def explore(self, _agent: object, _configuration: object, _base: Base, _plan: object, **more: Any) -> Observed:
-        more["observed"](1)
+    def explore(
+        self,
+        _agent: object,
+        _configuration: object,
+        _plan: object,
+        _effort: object,
+        told: Callable[[int], None],
+        *_: Any,
+    ) -> Observed:
+        told(1)
         return self.observing(samples.WORKLOAD)
 
 
@@ -102,7 +114,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def task(run: RunDirectory, workloads: Sequence[Workload] = WORKLOADS, fs: str = "ext4") -> Task:
     made = samples.CONFIGURATION if fs == "ext4" else configuration(fs)
-    return Task(made, DeviceModel(completion=Completion.OLDEST_FIRST), 10, 1, 0.01, run, tuple(workloads))
+    return Task(made, DeviceModel(completion=Completion.OLDEST_FIRST), Effort(10, 1), run, tuple(workloads))
 
 
 def started(*tasks: Task, jobs: int = 2) -> Pipeline:
