@@ -37,6 +37,7 @@ from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import agent_in
 from bob.run.breaking import broke, ends_the_run
+from bob.run.second_chances import SecondChances
 from bob.run.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
 from bob.trace.base import Base
 from bob.workload.operations import Workload
@@ -74,6 +75,7 @@ class Pipeline:
         self._hypervisor = hypervisor
         self._image = image
         self._progress = progress
+        self._chances = SecondChances(progress)
         self._work = [Work(task, left_of(task)) for task in tasks]
         # All of what follows changes under this condition only.
         self._changed = threading.Condition()
@@ -175,8 +177,7 @@ class Pipeline:
                     guest.close()
                     if self._stopped:  # so the guest was ended, and not lost
                         break
-                if observed.died and job.loss is None:
-                    self._give_back(job, recorded, observed.lost or "", told)
+                if observed.died and self._begins_anew(job, recorded, observed.lost or "", told):
                     continue
                 self._keep(job, recorded, observed, told)
                 is_large = recorded.case.recording.log_bytes > LARGE_LOG_BYTES
@@ -188,7 +189,8 @@ class Pipeline:
         """Keep what was seen of a workload; where it was lost on the way, so that it is tried again some day."""
         run, folder, workload = recorded.task.run, recorded.folder, recorded.case.workload
         before = run.loss(folder)  # when the run was stopped or ended without it
-        observed = replace(observed, earlier_loss=job.loss or (before[1] if before else None))
+        earlier = self._chances.loss((job.work, job.number, "observed"))
+        observed = replace(observed, earlier_loss=earlier or (before[1] if before else None))
         is_lost = observed.lost is not None and not observed.final
         if is_lost:
             run.save_loss(folder, workload, observed.lost or "")
@@ -215,14 +217,16 @@ class Pipeline:
                 self._changed.wait()
         return None
 
-    def _give_back(self, job: Waiting, recorded: Recorded, loss: str, told: _Told) -> None:
-        """Have the workload of a guest that died observed by another guest, before all others."""
+    def _begins_anew(self, job: Waiting, recorded: Recorded, loss: str, told: _Told) -> bool:
+        """Have the workload of a guest that died observed by another guest, before all others; whether it will be."""
         title = recorded.case.workload.title
-        self._progress.step(f"{title}: {loss}; another guest begins it anew")
+        if not self._chances.has((job.work, job.number, "observed"), title, loss):
+            return False
         self._progress.observed(title, -told.states)
         with self._changed:
-            self._recorded.appendleft(Waiting(job.work, job.number, recorded, loss))
+            self._recorded.appendleft(Waiting(job.work, job.number, recorded))
             self._changed.notify_all()
+        return True
 
     def _done(self, work: Work, number: int, workload: Workload, unused: int, result: Explored | Refused) -> None:
         self._progress.finished(workload.title, unused)
@@ -275,22 +279,18 @@ class Pipeline:
                         self._break(work, number, "recorded", error)
                         return numbers[place + 1 :]
         except GuestLost as loss:  # nothing was asked of it yet
-            if work.is_unstarted:
-                raise
-            work.is_unstarted = True
-            self._progress.step(f"{work.task.configuration.name}: {loss}; another guest is started")
-            return numbers
+            if self._chances.has((work, "started"), work.task.configuration.name, str(loss)):
+                return numbers
+            raise
         return ()
 
     def _lose_recorder(self, work: Work, number: int, loss: BobError) -> bool:
         """Whether the workload that was being recorded when its guest was lost is to be recorded anew."""
         said = what_happened(loss, " while recording")
-        if self._stopped or number in work.lost:
-            self._lose(work, number, said)
-            return False
-        work.lost.add(number)
-        self._progress.step(f"{work.left[number].title}: {said}; another guest records it anew")
-        return True
+        if not self._stopped and self._chances.has((work, number, "recorded"), work.left[number].title, said):
+            return True
+        self._lose(work, number, said)
+        return False
 
     def _record(self, agent: Agent, work: Work, number: int) -> None:
         task, workload = work.task, work.left[number]

@@ -27,6 +27,7 @@ from bob.report.counts import plural
 from bob.request import ProbeRequest
 from bob.run.agents import agent_in
 from bob.run.breaking import broke, ends_the_run
+from bob.run.second_chances import SecondChances
 from bob.store.run_directory import RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base
@@ -44,7 +45,7 @@ class Recoveries:
         self._run = run
         self._request = request
         self._progress = progress
-        self._lost: set[int] = set()
+        self._chances = SecondChances(progress)
 
     def crash(self, workloads: Sequence[Workload]) -> None:
         """Crash recoveries of ``workloads``, all that the run has, as far as they were observed."""
@@ -81,9 +82,7 @@ class Recoveries:
             observed = self._one(agent, folder, recovered, origin, workload)
         except (GuestLost, AgentBroken) as loss:
             said = what_happened(loss, " while recording")
-            if place not in self._lost:
-                self._lost.add(place)
-                self._progress.step(f"{workload.title}: {said}; another guest records it anew")
+            if self._chances.has(place, workload.title, said):
                 return False, True
             self._run.save_loss(folder, workload, said)
             return False, False
@@ -96,9 +95,7 @@ class Recoveries:
             return False, False
         if observed is None or observed.lost is None:
             return True, False
-        if observed.died and place not in self._lost:
-            self._lost.add(place)
-            self._progress.step(f"{workload.title}: {observed.lost}; another guest begins it anew")
+        if observed.died and self._chances.has(place, workload.title, observed.lost):
             return False, True
         if not observed.final:
             self._run.save_loss(folder, workload, observed.lost)

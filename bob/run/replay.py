@@ -17,7 +17,7 @@ from bob.observe.observed import Words
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base
-from bob.run.agents import agent_in
+from bob.run.second_chances import each_in_a_guest
 from bob.run.witness_image import by_image
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read
@@ -60,9 +60,12 @@ def replay(
 def _replayed(
     witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, times: int, progress: Progress
 ) -> Iterator[Replayed]:
-    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.REAL) as agent:
-        for path, witness in witnesses:
-            yield _replay(agent, image.kernel_release, path, witness, times)
+    def again(agent: Agent, found: tuple[Path, Witness]) -> Replayed:
+        return _replay(agent, image.kernel_release, *found, times)
+
+    items = [(str(path), (path, witness)) for path, witness in witnesses]
+    with Hypervisor.open(connect, progress.step) as hypervisor:
+        yield from each_in_a_guest(hypervisor, image, Clock.REAL, items, again, progress)
 
 
 def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:

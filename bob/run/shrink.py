@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bob import documents
+from bob.agent.client import Agent
 from bob.claim.claim import Judgeable
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.progress import Progress
-from bob.run.agents import agent_in
+from bob.run.second_chances import each_in_a_guest
 from bob.run.shrinker import Shrinker, in_words
 from bob.run.witness_image import by_image
 from bob.store.run_directory import read_document, write_whole
@@ -53,26 +54,32 @@ def shrink(
 def _shrunk(
     witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, image, Clock.VIRTUAL) as agent:
-        for path, found in witnesses:
-            progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
-            assert isinstance(found.claim, Judgeable)
-            shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
-            smaller = shrinker.shrunk(found.workload, progress)
-            before = found.shrunk_from or found.size
-            if smaller is None:
-                progress.step("recorded again, it does not show; it stays as it is")
-                yield Shrunk(path, None, before, found.size)
-                continue
-            progress.step(f"{in_words(smaller)}: done")
-            document = witness.write(
-                smaller,
-                environment=found.environment,
-                configuration=found.configuration,
-                model=found.model,
-                shrunk_from=before,
-            )
-            yield Shrunk(path, document, before, smaller.size)
+    def shrink_one(agent: Agent, each: tuple[Path, Witness]) -> Shrunk:
+        return _shrink(agent, *each, budget, progress)
+
+    items = [(str(path), (path, found)) for path, found in witnesses]
+    with Hypervisor.open(connect, progress.step) as hypervisor:
+        yield from each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, shrink_one, progress)
+
+
+def _shrink(agent: Agent, path: Path, found: Witness, budget: int, progress: Progress) -> Shrunk:
+    progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
+    assert isinstance(found.claim, Judgeable)
+    shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
+    smaller = shrinker.shrunk(found.workload, progress)
+    before = found.shrunk_from or found.size
+    if smaller is None:
+        progress.step("recorded again, it does not show; it stays as it is")
+        return Shrunk(path, None, before, found.size)
+    progress.step(f"{in_words(smaller)}: done")
+    document = witness.write(
+        smaller,
+        environment=found.environment,
+        configuration=found.configuration,
+        model=found.model,
+        shrunk_from=before,
+    )
+    return Shrunk(path, document, before, smaller.size)
 
 
 def tell_results(run: Path) -> None:

@@ -64,29 +64,22 @@ class Explored:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot.
-
-    ``lost`` are the workloads whose guest was lost while it recorded; ``is_unstarted`` says that one was lost before.
-    """
+    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
 
     task: Task
     left: dict[int, Workload]
     results: dict[int, Explored | Refused | None] = field(default_factory=dict)
     bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
     refusal: UsageError | None = None
-    lost: set[int] = field(default_factory=set)
-    is_unstarted: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A recording that is to be observed: ``recorded``, or in the run directory. ``loss`` says how the guest was lost
-    that tried before."""
+    """A recording that is to be observed: ``recorded``, or in the run directory."""
 
     work: Work
     number: int
     recorded: Recorded | None
-    loss: str | None = None
 
 
 def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:

@@ -1,0 +1,71 @@
+"""What becomes of work whose guest was lost: another guest begins it anew, once.
+
+If that guest is lost as well, the work is given up: a run marks it as unknown and goes on with the rest, a command
+that shows or shrinks witnesses ends with the loss. The user is told of each new attempt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
+
+from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.loss import GuestLost
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image
+from bob.progress import Progress
+from bob.run.agents import agent_in
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SecondChances:
+    """Remembers which work (by any key) has lost a guest, and how. Workers of several threads may share one, as long as
+    each piece of work has one worker at a time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._losses: dict[Hashable, str] = {}
+
+    def has(self, work: Hashable, title: str, loss: str) -> bool:
+        """Whether another guest is to begin ``work`` anew, now that there is a ``loss``; then the user is told."""
+        if work in self._losses:
+            return False
+        self._losses[work] = loss
+        self._progress.step(f"{title}: {loss}; another guest begins it anew")
+        return True
+
+    def loss(self, work: Hashable) -> str | None:
+        """How ``work`` lost its first guest; None where it did not."""
+        return self._losses.get(work)
+
+
+def each_in_a_guest(
+    hypervisor: Hypervisor,
+    image: Image,
+    clock: Clock,
+    items: Sequence[tuple[str, T]],
+    do: Callable[[Agent, T], R],
+    progress: Progress,
+) -> Iterator[R]:
+    """What ``do`` makes of each of ``items``, which have titles, one after the other in one guest.
+
+    Raises GuestLost or AgentBroken where the second guest is lost at an item, too.
+    """
+    chances = SecondChances(progress)
+    left = deque(enumerate(items))
+    while left:
+        with agent_in(hypervisor, image, clock) as agent:
+            while left:
+                number, (title, item) = left[0]
+                try:
+                    done = do(agent, item)
+                except (GuestLost, AgentBroken) as loss:
+                    if chances.has(number, title, what_happened(loss)):
+                        break  # go on with a new guest
+                    raise
+                left.popleft()
+                yield done
