@@ -5,7 +5,7 @@ Everything is printed to a rich Console whose owner says how wide it is and whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,12 +17,12 @@ from rich.text import Text
 
 from bob.crash.coverage import total
 from bob.report.broken import broken
-from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
+from bob.report.counts import compact, examined, looked_at, plural, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
-from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, Verdict
+from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, TroubleKind, Verdict
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 STATES_MEAN = (
@@ -63,9 +63,10 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
         if column.unmountable.states:
             states = plural(column.unmountable.states, "crash state")
             _print_hanging(console, "!", f"{column.name}: {states} could not be mounted", "bob.unmountable")
-        for trouble in column.troubles:
-            said = f"{column.name}: {plural(trouble.states, 'crash state')} {trouble.kind.said}"
-            _print_hanging(console, "!", said, "bob.unmountable")
+        for kind in TroubleKind:
+            if found := [trouble.states for trouble in column.troubles if trouble.kind is kind]:
+                said = f"{column.name}: {_several_findings(found)} {kind.said}"
+                _print_hanging(console, "!", said, "bob.unmountable")
     for note in dict.fromkeys(note for column in result.configurations for note in column.notes):
         names = [column.name for column in result.configurations if note in column.notes]
         _print_hanging(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
@@ -75,6 +76,15 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
         command = Text(f"bob show {nearby(run / first)}", "bob.command")
         console.print(command, "shows a column with its evidence.", soft_wrap=True)
     console.print()
+
+
+def _several_findings(states: Sequence[int]) -> str:
+    """Of findings of one kind, each with its number of crash states: one subject. A state may be in several of them."""
+    if len(states) == 1:
+        return plural(states[0], "crash state")
+    least, most = min(states), max(states)
+    each = plural(most, "crash state") if least == most else f"{compact(least)} to {plural(most, 'crash state')}"
+    return f"{len(states):,} findings of {each} each:"
 
 
 def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], list[str]]:

@@ -107,6 +107,17 @@ def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
     )
 
 
+def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() -> None:
+    shown = with_cells(Verdict.HOLDS)
+    [column] = shown.configurations
+    removals = tuple(Trouble(TroubleKind.REMOVAL, states, f"{states}", None) for states in (1, 9, 4))
+    several = replace(column, name="a", troubles=(*removals, Trouble(TroubleKind.CHECKER, 2, "fsck ends with 4", None)))
+    text = printed(replace(shown, configurations=(several, replace(column, name="b"))))
+    assert "! a: 3 findings of 1 to 9 crash states each: mounted, but not all that was there could be removed" in text
+    assert "! a: 2 crash states mounted, but the file system's checker found fault afterwards" in text
+    assert text.count("! a:") == 2
+
+
 def test_a_property_that_is_not_in_table_1_comes_last_in_its_family() -> None:
     own = replace(cell("append-any", Verdict.HOLDS, States(2, 4, 8)), name="a-property-of-mine")
     shown = with_cells(Verdict.HOLDS, Verdict.HOLDS)
