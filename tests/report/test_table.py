@@ -112,7 +112,7 @@ def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() 
     [column] = shown.configurations
     removals = tuple(Trouble(TroubleKind.REMOVAL, states, f"{states}", None) for states in (1, 9, 4))
     several = replace(column, name="a", troubles=(*removals, Trouble(TroubleKind.CHECKER, 2, "fsck ends with 4", None)))
-    text = printed(replace(shown, configurations=(several, replace(column, name="b"))))
+    text = printed(replace(shown, configurations=(several, replace(column, name="b"))), width=120)
     assert "! a: 3 findings of 1 to 9 crash states each: mounted, but not all that was there could be removed" in text
     assert "! a: 2 crash states mounted, but the file system's checker found fault afterwards" in text
     assert text.count("! a:") == 2
