@@ -17,6 +17,8 @@ from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
+from bob.program.answer import CheckerAnswer
+from bob.program.program import Program
 from bob.story.timeline import Timeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Operation, Workload
@@ -53,6 +55,9 @@ class View(Protocol):
     def undisturbed(self) -> Observation:
         """What is there where recovery is not crashed."""
 
+    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
+        """What a program's checker says of it, after a crash before which ``told`` was told."""
+
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
@@ -67,6 +72,11 @@ class AfterMount:
     def undisturbed(self) -> Observation:
         """Not known: raises LookupError."""
         raise LookupError("the recovery without a crash was not looked at")
+
+    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
+        """Not known: raises LookupError."""
+        del told
+        raise LookupError(f"the checker of {program.name} did not look at it")
 
 
 @dataclass(frozen=True, slots=True)

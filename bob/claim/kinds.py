@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bob.claim import mounting, recovery, soundness
+from bob.claim import checking, mounting, recovery, soundness
 from bob.claim.claim import Claim, Known
 from bob.claim.expectation import expected
 from bob.claim.property import of_property
 from bob.workload.operations import Workload
 
 KINDS: Sequence[Callable[[Mapping[str, Any], Workload, Known], Claim | None]] = (
+    checking.read,
     expected.read,
     soundness.read,
     recovery.read,

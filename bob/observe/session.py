@@ -13,6 +13,7 @@ from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
 from bob.observe.observation import Findings
 from bob.observe.sights import Gathering, Sight
+from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.subject import Configuration
 from bob.trace.base import Base
@@ -47,6 +48,16 @@ class Mounted:
     left: Left | None = None
     ahead: bool = False
     complaint: Complaint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """A crash state that a program's checker is to look at, what was ``told`` before the crash, and what spoils the
+    state first (empty: nothing does)."""
+
+    delta: Sequence[Run]
+    told: bytes
+    spoiler: str = ""
 
 
 class Session:
@@ -175,6 +186,25 @@ class Session:
         )
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
+
+    def check_program(self, asked: Sequence[Checking], payload: bytes, seconds: float) -> list[CheckerAnswer]:
+        """What the checker of the program that was put into the guest says of each state, in ``seconds`` at most.
+
+        Raises as :meth:`mount` does; UsageError where a state does not mount, or cannot be spoilt.
+        """
+        new = payload[self._sent :]
+        self._sent = len(payload)
+        header, _ = self._agent.ask(
+            "check_program",
+            timeout=STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
+            states=[_flat(one.delta) for one in asked],
+            told=[one.told.decode("latin-1") for one in asked],
+            spoilers=[one.spoiler for one in asked],
+            seconds=seconds,
+            blob=new,
+        )
+        self._lookups = NO_BLOCKS
+        return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: Mounted) -> Sight | None:
         """What others may recall of a state that was mounted; None where they may not.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from bob.agent.client import Agent
+from bob.program.program import Program
 from bob.record.encode import encode
 from bob.subject import Configuration
 from bob.trace.base import Base
@@ -39,7 +41,21 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
     """
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
-    name = base_name(configuration, setup, pattern)
+    return _made(agent, configuration, base_name(configuration, setup, pattern), encoded, blob)
+
+
+def make_program_base(agent: Agent, configuration: Configuration, program: Program) -> Base:
+    """Make a base image with what the setup of ``program``, which the guest must have, leaves.
+
+    Raises UsageError in the words of mkfs, the kernel or the setup when one of them refuses.
+    """
+    name = hashlib.sha256(f"{base_name(configuration, ())} {program.digest}".encode()).hexdigest()[:16]
+    return _made(agent, configuration, name, [], b"", setup_seconds=program.seconds)
+
+
+def _made(
+    agent: Agent, configuration: Configuration, name: str, setup: list[list[Any]], blob: bytes, **more: Any
+) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
     header, packed = agent.ask(
@@ -51,9 +67,10 @@ def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation
         mkfs=list(configuration.mkfs),
         fs=configuration.fs.driver,
         options=configuration.mount_options,
-        setup=encoded,
+        setup=setup,
         blob=blob,
         **configuration.for_agent,
+        **more,
     )
     held.add(name)
     options, printed = header["effective_options"], header["mkfs"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
+from bob.program.program import Program
 from bob.record.encode import encode
 from bob.subject import Configuration
 from bob.trace import differences
@@ -89,6 +91,56 @@ def record_recovery(
         **configuration.for_agent,
     )
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
+
+
+def put_program(agent: Agent, program: Program) -> None:
+    """Give the agent's guest the files of a program, in place of those of another one."""
+    agent.ask("put_program", timeout=RECORD_TIMEOUT, blob=program.archive)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedProgram:
+    """A recording of a program's workload: the bios, what it told (``told``, and through which ``pipe``), and what
+    strace wrote of its system calls (``calls``)."""
+
+    recording: Recording
+    told: bytes
+    calls: str
+    pipe: int
+
+
+def record_program(
+    agent: Agent,
+    configuration: Configuration,
+    base: Base,
+    program: Program,
+    *,
+    completion: Completion = Completion.PROMPT,
+) -> RecordedProgram:
+    """Record the workload of ``program``, which the guest must have, in virtual time.
+
+    Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
+    """
+    fs = configuration.fs
+    header, pieces = agent.ask(
+        "record_program",
+        timeout=RECORD_TIMEOUT,
+        base=base.name,
+        fs=fs.driver,
+        options=configuration.mount_options,
+        quiet=fs.quiet,
+        enough=fs.enough,
+        sync_when_quiet=fs.keeps_commits,
+        deadline=QUIET_DEADLINE,
+        virtual=True,
+        seconds=program.seconds,
+        completion=completion.value,
+        **configuration.for_agent,
+    )
+    calls = pieces[len(pieces) - header["calls"] :]
+    told = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
+    recording = _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
+    return RecordedProgram(recording, told, calls.decode(), header["pipe"])
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:

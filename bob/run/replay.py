@@ -14,9 +14,12 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
-from bob.observe.session import Session
+from bob.observe.session import Checking, Session
+from bob.program.answer import CheckerAnswer
+from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
+from bob.record.recorder import put_program
 from bob.run.second_chances import each_in_a_guest
 from bob.run.witness_image import by_image
 from bob.trace.model import SECTOR_BYTES
@@ -78,7 +81,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     session = Session(agent, witness.configuration, witness.base, [], payload)
     # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
-    views = [_View(session, delta, payload) for _ in range(times)]
+    views = [_View(agent, session, delta, payload) for _ in range(times)]
     shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
@@ -88,8 +91,8 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 class _View:
     """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
 
-    def __init__(self, session: Session, delta: Sequence[Run], payload: bytes) -> None:
-        self._session, self._delta, self._payload = session, delta, payload
+    def __init__(self, agent: Agent, session: Session, delta: Sequence[Run], payload: bytes) -> None:
+        self._agent, self._session, self._delta, self._payload = agent, session, delta, payload
         [self._mounted] = session.mount([delta], payload)
         self.observation = session.findings.observation(self._mounted.outcome)
 
@@ -99,6 +102,10 @@ class _View:
 
     def undisturbed(self) -> Observation:
         return self._session.findings.observation(self._session.observe([[]], self._payload)[0])
+
+    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
+        put_program(self._agent, program)
+        return self._session.check_program([Checking(self._delta, told)], self._payload, program.seconds)[0]
 
 
 def lines(observation: Observation) -> tuple[str, ...]:

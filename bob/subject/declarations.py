@@ -55,6 +55,13 @@ class Table:
             raise ValueError(f"{key} is not a list of words out of {', '.join(known)}")
         return tuple(value)
 
+    def names(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        """The list of texts under ``key``. Raises ValueError for anything else."""
+        value = self._take(key, (list(default),))
+        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+            raise ValueError(f"{key} is not a list of texts")
+        return tuple(value)
+
     def codes(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """The list of exit codes under ``key``. Raises ValueError for anything else."""
         value = self._take(key, (list(default),))

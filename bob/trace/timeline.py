@@ -68,7 +68,17 @@ class Marker:
     text: str
 
 
-Event = BioQueued | BioSent | BioCompleted | Marker
+@dataclass(frozen=True, slots=True)
+class CallReturned:
+    """``sys_exit``: system call ``number`` of process ``pid`` has returned ``result`` (negative: an errno)."""
+
+    at: Moment
+    pid: int
+    number: int
+    result: int
+
+
+Event = BioQueued | BioSent | BioCompleted | Marker | CallReturned
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ _BIO = r"(\d+),(\d+) (\S+) (\d+) \+ (\d+) "
 _QUEUE = re.compile(_BIO + r"\[.*\]")
 _COMPLETE = re.compile(_BIO + r"\[(-?\d+)\]")
 _REMAP = re.compile(_BIO + r"<- \((\d+),(\d+)\) (\d+)")
+_RETURNED = re.compile(r"NR (-?\d+) = (-?\d+)")
 _LOST = re.compile(r"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]")
 _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
@@ -141,6 +152,9 @@ def _event(line: re.Match[str], at: Moment) -> Event | None:
         case "block_bio_complete":
             found = _matched(_COMPLETE, body, at)
             return BioCompleted(at, task, pid, *_bio(found), int(found[6]))
+        case "sys_exit":
+            found = _matched(_RETURNED, body, at)
+            return CallReturned(at, pid, int(found[1]), int(found[2]))
         case _ if body.startswith(MARK_PREFIX):  # by its text: the event's name is only a symbol, tracing_mark_write
             return Marker(at, body.removeprefix(MARK_PREFIX).rstrip())
     return None

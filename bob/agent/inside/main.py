@@ -18,6 +18,7 @@ from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
+from bob.agent.inside.programs import put_program
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
@@ -101,10 +102,13 @@ HANDLERS: dict[str, Handler] = {
     "has_base": recorder.has_base,
     "drop_base": recorder.drop_base,
     "record": at_work(recorder.record),
+    "record_program": at_work(recorder.record_program),
     "record_recovery": at_work(recorder.record_recovery),
     "observe_prepare": at_work(observer.observe_prepare, observes=True),
     "observe": at_work(observer.observe, observes=True),
     "examine": at_work(observer.examine, observes=True),
+    "check_program": at_work(observer.check_program, observes=True),
+    "put_program": put_program,
     "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,
 }

@@ -36,10 +36,14 @@ from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.images import SECTOR, Runs, differing, merged, outside, pack
 from bob.agent.inside.look import Look, Tree, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
+from bob.agent.inside.programs import MOST_OUTPUT, run_check, run_spoiler
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 """As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
+
+EMPTIED = "emptied"
+"""In place of the name of a script that spoils a tree: all that is in it is removed."""
 
 Outcome = tuple[Optional[str], bool, Optional[Tree]]
 """The error with which it did not mount, whether it was repaired, what was found."""
@@ -228,6 +232,36 @@ class Session:
                     wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
         return wrong
 
+    def check_program(self, runs: list[int], told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
+        """Build and recover one state, and have the checker of the program that was put here look at it, after a crash
+        before which ``told`` was told: its exit code (None: it did not end within so many ``seconds``) and what it
+        printed. Before that, a script of the program, or bob (:data:`EMPTIED`), spoils the tree where there is a
+        ``spoiler``."""
+        self.write(runs)
+        with self.scratch.assembly:
+            if self.check:
+                run_anyhow(self.check, self.scratch.assembly.path)
+            if number := self.mount():
+                if self.repair:
+                    run_anyhow(self.repair, self.scratch.assembly.path)
+                if not self.repair or self.mount():
+                    raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+            try:
+                if spoiler == EMPTIED:
+                    if fault := remove_all(ROOT):
+                        raise Refused(f"the tree cannot be emptied: {fault}")
+                elif spoiler:
+                    run_spoiler(spoiler, seconds)
+                ended = run_check(told, seconds)
+            finally:
+                unmount()
+        _trace, _read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        printed = b"\n".join(part.rstrip() for part in (ended.errors, ended.output[:MOST_OUTPUT]) if part.strip())
+        return ended.code, printed.decode(errors="replace")
+
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""
         if not self.scratch.came_back():
@@ -351,6 +385,20 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
     under_way.audit()
     under_way.scratch.trace_reads(True)
     return {"wrong": wrong, "seconds": time.monotonic() - started}, b""
+
+
+def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
+    """What the checker of the program says of each of ``states``, as :func:`observe` has them, with what was ``told``
+    before the crash (a byte a character): ``answers`` has pairs of exit code and what was printed. ``spoilers`` names a
+    script for each state that spoils it first, and is empty where none does."""
+    under_way = _extended(blob)
+    under_way.scratch.look_out([1, 0])
+    under_way.scratch.trace_reads(False)
+    asked = zip(states, told, spoilers)
+    answers = [under_way.check_program(runs, text.encode("latin-1"), by, seconds) for runs, text, by in asked]
+    under_way.audit()
+    under_way.scratch.trace_reads(True)
+    return {"answers": answers}, b""
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:

@@ -31,6 +31,7 @@ from bob.agent.inside.late_disk import LateDisk, clear_late_disks, late_disks
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.operations import perform_all
+from bob.agent.inside.programs import run_setup, run_workload
 from bob.agent.inside.tracing import Instance, kernel_device
 
 CLOCK_FILE = "/.bob-clock"
@@ -62,9 +63,11 @@ def make_base(
     blob: bytes,
     disks: list[int] | None = None,
     stack: dict[str, Any] | None = None,
+    setup_seconds: float = 0.0,
 ) -> Reply:
     """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted. Where there are
-    ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them.
+    ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them. Where
+    ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long at most.
 
     Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
     device full of ``cell``.
@@ -78,6 +81,8 @@ def make_base(
         effective = effective_options()
         os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
         perform_all(setup, blob, ROOT, lambda _text: None)
+        if setup_seconds:
+            run_setup(setup_seconds)
         os.sync()
         unmount()
     set_clock()
@@ -188,8 +193,8 @@ class Recorded:
         """Major and minor numbers of the disks."""
         return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
 
-    def timeline(self, kib: int) -> Instance:
-        """The trace of the disks' bios, ready to be entered."""
+    def timeline(self, kib: int, more: dict[str, str]) -> Instance:
+        """The trace of the disks' bios and of ``more`` events, ready to be entered."""
         numbers = [kernel_device(disk.device) for disk in self.disks]
         of_disks, from_disks = (
             " || ".join(f"{field} == {number}" for number in numbers) for field in ("dev", "old_dev")
@@ -198,6 +203,7 @@ class Recorded:
             "block/block_bio_queue": of_disks,
             "block/block_bio_complete": of_disks,
             "block/block_bio_remap": from_disks,
+            **more,
         }
         return Instance("bob-record", events, kib)
 
@@ -249,7 +255,8 @@ def dirty_kib() -> int:
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, and their timeline; ``with`` ends the tracing."""
+    """Recorded disks over a copy of ``base``, and their timeline, with ``more`` events in it; ``with`` ends the
+    tracing."""
 
     def __init__(
         self,
@@ -260,11 +267,12 @@ class Take:
         timeline_kib: int,
         virtual: bool,
         completion: str,
+        more: dict[str, str] | None = None,
     ) -> None:
         self.medium = medium.medium_with(base)
         lengths = disks or [self.medium.length]
         self.recorded = Recorded(self.medium.work_path, lengths, log_bytes, completion, stack)
-        self.timeline = self.recorded.timeline(timeline_kib)
+        self.timeline = self.recorded.timeline(timeline_kib, more or {})
         self.effective = ""
         self._virtual = virtual
 
@@ -367,6 +375,55 @@ def record(
         mark("end")
         unmount()
         return recording.reply(before, after)
+
+
+TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
+"""The system calls by which a program can tell something through a pipe: write, writev, sendfile and splice
+(arch/x86/entry/syscalls/syscall_64.tbl)."""
+
+
+def record_program(
+    base: str,
+    fs: str,
+    options: str,
+    quiet: float,
+    enough: float,
+    deadline: float,
+    virtual: bool,
+    seconds: float,
+    blob: bytes,
+    completion: str = PROMPT,
+    sync_when_quiet: bool = False,
+    log_bytes: int = LOG_BYTES,
+    timeline_kib: int = TIMELINE_KIB,
+    disks: list[int] | None = None,
+    stack: dict[str, Any] | None = None,
+) -> Reply:
+    """Record the workload of the program that was put here, for ``seconds`` at most, on a copy of ``base``; all else is
+    as for :func:`record` with a natural finish.
+
+    The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
+    the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
+    strace wrote. ``pipe`` is the inode of the pipe that the standard output was.
+    """
+    more = {"raw_syscalls/sys_exit": TELLING}
+    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, more) as recording:
+        device, mark = recording.recorded, recording.timeline.mark
+        mount_or_refuse(recording.path, fs, options)
+        recording.effective = effective_options()
+        os.sync()
+        device.wait_until_quiet(quiet, enough, deadline)
+        mark("start")
+        told, calls, pipe = run_workload(seconds)
+        mark("ended")
+        device.wait_until_quiet(quiet, enough, deadline)
+        if sync_when_quiet:
+            os.sync()
+            device.wait_until_quiet(quiet, enough, deadline)
+        mark("end")
+        unmount()
+        header, pieces = recording.reply({}, {})
+        return {**header, "told": len(told), "calls": len(calls), "pipe": pipe}, pieces + told + calls
 
 
 def record_recovery(

@@ -1,0 +1,221 @@
+"""Runs the scripts of a program under test: its setup, its workload, its checker.
+
+A script is an executable in any language. It runs in the file system under test, with that directory as its first
+argument and as its working directory (the checker's working directory is /). When a script has ended, all that it has
+started is killed: a server is gone before the next crash state is looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import threading
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from bob.agent.inside.devices import WORK, plain_environment, read_text
+from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.mounts import ROOT, libc
+
+HOME = f"{WORK}/program"
+"""Where the files of the program are."""
+TOLD = f"{WORK}/told"
+"""The file by which a checker learns what was told before the crash."""
+CALLS = f"{WORK}/calls"
+"""What strace wrote."""
+PR_SET_CHILD_SUBREAPER = 36
+MOST_OUTPUT = 64 * 1024
+"""So much of what a script prints is kept (bytes); of a workload's standard output, all."""
+TRACED = (
+    "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,"
+    "open,openat,openat2,creat,truncate,ftruncate,fallocate,"
+    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
+    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utimensat,setxattr,lsetxattr,fsetxattr,"
+    "removexattr,lremovexattr,fremovexattr,"
+    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit"
+)
+"""The system calls that change files, make changes durable, or may do so in a way that is not traced."""
+LONGEST = 16 * 1024 * 1024
+"""How much of what one call writes strace may write down (bytes)."""
+GONE_SECONDS = 30.0
+
+
+class Ended(NamedTuple):
+    """How a script ended: its exit code (negative: the signal; None: it took too long), and what it printed."""
+
+    code: int | None
+    output: bytes
+    errors: bytes
+
+
+def put_program(blob: bytes) -> Reply:
+    """Take the files of a program, a tar archive, in place of those of another one."""
+    shutil.rmtree(HOME, ignore_errors=True)
+    os.makedirs(HOME)
+    with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
+        archive.extractall(HOME)
+    return {}, b""
+
+
+def has_script(name: str) -> bool:
+    """Whether the program has a script of this name."""
+    return os.path.exists(f"{HOME}/{name}")
+
+
+def run_setup(seconds: float) -> None:
+    """Run the program's setup, if it has one; refuse in its own words where it fails."""
+    if not has_script("setup"):
+        return
+    ended = run_script([f"{HOME}/setup", ROOT], seconds, ROOT)
+    if ended.code != 0:
+        raise Refused(f"setup {how_it_ended(ended, seconds)}")
+
+
+def run_workload(seconds: float) -> tuple[bytes, bytes, int]:
+    """Run the program's workload under strace: what it wrote to its standard output, what strace wrote, and the inode
+    of the pipe that its standard output was. Refuses in its own words where it fails."""
+    with suppress(FileNotFoundError):
+        os.unlink(CALLS)
+    # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
+    tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", CALLS]
+    started = Script([*tracer, "-e", f"trace={TRACED}", f"{HOME}/workload", ROOT], ROOT)
+    ended = started.wait(seconds)
+    if ended.code != 0:
+        raise Refused(f"workload {how_it_ended(ended, seconds)}")
+    with open(CALLS, "rb") as calls:
+        return ended.output, calls.read(), started.pipe_inode
+
+
+def run_check(told: bytes, seconds: float) -> Ended:
+    """Run the program's checker on what is mounted, after a crash before which ``told`` was told."""
+    with open(TOLD, "wb") as file:
+        file.write(told)
+    return run_script([f"{HOME}/check", ROOT, TOLD], seconds, "/")
+
+
+def run_spoiler(name: str, seconds: float) -> None:
+    """Have a script of the program spoil what is mounted; refuse where it fails."""
+    ended = run_script([f"{HOME}/{name}", ROOT], seconds, ROOT)
+    if ended.code != 0:
+        raise Refused(f"{name} {how_it_ended(ended, seconds)}")
+
+
+def run_script(words: list[str], seconds: float, folder: str) -> Ended:
+    """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind."""
+    return Script(words, folder).wait(seconds)
+
+
+def how_it_ended(ended: Ended, seconds: float) -> str:
+    """In words, with the last of what it printed."""
+    said = (ended.errors or ended.output).decode(errors="replace").strip().splitlines()
+    words = f": {said[-1][:300]}" if said else ""
+    if ended.code is None:
+        return f"did not end within {seconds:g} s{words}"
+    return f"failed ({ended.code}){words}"
+
+
+class Script:
+    """A script that was started in ``folder``."""
+
+    def __init__(self, words: list[str], folder: str) -> None:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+        self._others = set(descendants(os.getpid()))
+        read_end, write_end = os.pipe()
+        self.pipe_inode = os.fstat(write_end).st_ino
+        environment = {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(read_end)
+            raise Refused(f"{os.path.basename(words[-2])} cannot be started: {error.strerror}") from None
+        finally:
+            os.close(write_end)
+        assert self._process.stderr is not None
+        self._output = Drain(read_end)
+        self._errors = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT)
+        self._process.stderr.close()
+
+    def wait(self, seconds: float) -> Ended:
+        """Wait for its end, and kill what it leaves behind."""
+        code: int | None = None
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(seconds)
+        self._kill_all()
+        return Ended(code, self._output.all(), self._errors.all())
+
+    def _kill_all(self) -> None:
+        """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
+        deadline = time.monotonic() + GONE_SECONDS
+        while left := [pid for pid in descendants(os.getpid()) if pid not in self._others]:
+            for pid in left:
+                with suppress(OSError):
+                    if name_of(pid) != "strace":  # it ends by itself, with all in its file
+                        os.kill(pid, signal.SIGKILL)
+            for pid in left:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{len(left)} processes of the program cannot be killed")
+            time.sleep(0.001)
+        self._process.returncode = self._process.returncode if self._process.returncode is not None else -9
+
+
+class Drain(threading.Thread):
+    """Reads a pipe to its end, so that the writer never waits; keeps the first ``most`` bytes (0: all)."""
+
+    def __init__(self, fd: int, most: int = 0) -> None:
+        super().__init__(daemon=True)
+        self._fd, self._most, self._read = fd, most, bytearray()
+        self.start()
+
+    def run(self) -> None:
+        while piece := os.read(self._fd, 65536):
+            if not self._most or len(self._read) < self._most:
+                self._read += piece
+        os.close(self._fd)
+
+    def all(self) -> bytes:
+        """What was read, when all who could write are gone."""
+        self.join()
+        return bytes(self._read)
+
+
+def name_of(pid: int) -> str:
+    """The name of a process; empty if it is gone."""
+    with suppress(OSError):
+        return read_text(f"/proc/{pid}/comm").strip()
+    return ""
+
+
+def descendants(pid: int) -> list[int]:
+    """The children of ``pid``, theirs, and so on."""
+    of = parents()
+    found, new = [], [pid]
+    while new:
+        new = [child for child, parent in of.items() if parent in new]
+        found += new
+    return found
+
+
+def parents() -> dict[int, int]:
+    """The parent of each process."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(OSError):
+                found[int(entry)] = int(read_text(f"/proc/{entry}/stat").rpartition(")")[2].split()[1])
+    return found

@@ -1,0 +1,225 @@
+"""``bob app``: does a program survive a crash on this file system?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bob.cli.asking import check_out, configuration_options, jobs_option, request, trying_options
+from bob.cli.commands import Commands
+from bob.cli.display import watching
+from bob.cli.kernels import asked_images
+from bob.cli.options import Known
+from bob.cli.output import console, is_stdout, write_json
+from bob.errors import Exit, UsageError, meant
+from bob.judge.programs import ProgramResult, Safety, to_json
+from bob.program.folder import load, of_commands
+from bob.program.program import Program
+from bob.report.counts import plural
+from bob.request import ProbeRequest
+from bob.resources import shipped
+from bob.subject import configuration, file_systems
+
+DEFAULT = "run"
+TEMPLATE = Path(__file__).with_name("new-app")
+
+
+class AppCommands(Commands):
+    """A group in which a program may stand where a command would: it is run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's own, with the command that was left out."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
+def app() -> None:
+    """Ask whether a program survives a crash: bob app PROGRAM is short for bob app run PROGRAM."""
+
+
+def shipped_programs() -> dict[str, Path]:
+    """The folders of the programs that bob ships, by name."""
+    folders = shipped("probes") / "apps"
+    return {path.parent.name: path.parent for path in sorted(folders.glob("*/app.toml"))}
+
+
+_PROGRAM = (
+    click.argument("program", metavar="[PROGRAM]", required=False),
+    click.option(
+        "--fs", "fs_names", type=Known("file system", file_systems), multiple=True, required=True,
+        help="File system, e.g. ext4; may be repeated.",
+    ),
+    configuration_options,
+    click.option("--workload", metavar="COMMAND", help="What the program does, in place of PROGRAM."),
+    click.option("--check", metavar="COMMAND", help="What looks at a crash state: exit code 0 where all is well."),
+    click.option("--setup", metavar="COMMAND", help="What is there, durable, before the workload begins."),
+    jobs_option,
+    trying_options,
+)  # fmt: skip
+
+
+def _program_options(command: Any) -> Any:
+    for option in reversed(_PROGRAM):
+        command = option(command)
+    return command
+
+
+@app.command()
+@_program_options
+def run(
+    program: str | None,
+    workload: str | None,
+    check: str | None,
+    setup: str | None,
+    out: Path | None,
+    json_file: Path | None,
+    quiet: bool,
+    **asked: Any,
+) -> Exit:
+    """Find out whether PROGRAM survives a crash.
+
+    PROGRAM is the name of a program that bob ships, or a folder with app.toml, setup, workload and check. The workload
+    runs in a guest, and bob records what the disk is sent, and what the program tells on its standard output. After
+    each legal crash the checker is asked: its arguments are the directory as the crash left it, and a file with what
+    the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
+    corrupt, 12 that it cannot be opened; any other one is a violation, too.
+
+    \b
+    Examples:
+      bob app sqlite-rollback --fs ext4
+      bob app ./my-app --fs ext4 --fs btrfs --fs xfs
+      bob app --fs ext4 --workload './w.sh "$1"' --check './c.sh "$1" "$2"'
+
+    \b
+    Exit codes:
+      0   safe on all file systems, as far as explored
+      1   vulnerable on one of them
+      2   the program cannot be run, or its checker cannot be trusted; nothing was explored
+      3   not known on one of them: a guest was lost, or the checker contradicts itself
+      4+  something is missing or went wrong, see `bob --help`
+    """
+    found = _program(program, workload, check, setup)
+    requests = _requests(found, asked, quiet=quiet)
+
+    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
+    from bob.run.programs import try_program
+
+    check_out(out, RUNS)
+    with watching(quiet=quiet) as progress:
+        results, folder = try_program(found, requests, out, progress)
+    if json_file is not None:
+        write_json(json_file, to_json(found, results, {}))
+    if not is_stdout(json_file):
+        from bob.report.programs import print_programs
+
+        print_programs(console(), found, results, folder)
+    return _exit(results)
+
+
+@app.command("check")
+@_program_options
+def check_app(
+    program: str | None,
+    workload: str | None,
+    check: str | None,
+    setup: str | None,
+    out: Path | None,
+    json_file: Path | None,
+    quiet: bool,
+    **asked: Any,
+) -> Exit:
+    """Do everything but explore: run PROGRAM, record it, and try its checker.
+
+    The checker must accept what the setup leaves, with no output, and what a clean end leaves; and it must refuse what
+    must_fail in app.toml says.
+
+    \b
+    Examples:
+      bob app check ./my-app --fs ext4
+
+    \b
+    Exit codes:
+      0   the program can be explored
+      2   it cannot be run, or its checker cannot be trusted
+      4+  something is missing or went wrong, see `bob --help`
+    """
+    del out, json_file
+    found = _program(program, workload, check, setup)
+    requests = _requests(found, asked, quiet=quiet)
+
+    from bob.run.programs import preflight
+
+    with watching(quiet=quiet) as progress:
+        ready = preflight(found, requests, progress)
+    screen = console()
+    for one in ready:
+        told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
+        calls = plural(one.calls, "traced call")
+        screen.print(f"{one.configuration}: ready; {told}, {calls}, {plural(one.windows, 'window')}", soft_wrap=True)
+    return Exit.DONE
+
+
+@app.command()
+@click.argument("name")
+def new(name: str) -> Exit:
+    """Write the folder NAME, a program with comments, to begin with.
+
+    It can be run as it is; change its scripts to those of a program of your own. What is there is never overwritten.
+
+    \b
+    Examples:
+      bob app new my-app
+      bob app ./my-app --fs ext4
+
+    \b
+    Exit codes:
+      0   the folder was written
+      2   there is such a file or folder
+    """
+    folder = Path(name)
+    if folder.exists():
+        raise UsageError(f"{folder} is there already", hint="choose another name, or remove it")
+    try:
+        folder.mkdir(parents=True)
+        for source in sorted(TEMPLATE.iterdir()):
+            target = folder / source.name
+            target.write_bytes(source.read_bytes())
+            target.chmod(0o644 if source.suffix == ".toml" else 0o755)
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}", hint="go to another directory") from None
+    console().print(f"wrote {folder}; change it, then\n  bob app ./{folder} --fs ext4", soft_wrap=True)
+    return Exit.DONE
+
+
+def _program(name: str | None, workload: str | None, check: str | None, setup: str | None) -> Program:
+    """The program that is asked about: a shipped one, a folder, or commands."""
+    if name is None:
+        if workload is None or check is None:
+            raise UsageError("no program is named", hint="name a folder, or give --workload and --check")
+        return of_commands(workload, check, setup or "")
+    if workload or check or setup:
+        raise UsageError("PROGRAM has its own scripts", hint="leave out --workload, --check and --setup")
+    there = shipped_programs()
+    if name in there and not Path(name).is_dir():
+        return load(there[name])
+    if "/" not in name and not Path(name).exists():
+        raise UsageError(f"there is no program {name!r}", hint=meant(name, there, "bob ships"))
+    return load(Path(name))
+
+
+def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
+    names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
+    device = asked.pop("device") or program.device
+    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
+    return [request(configuration(name, mkfs, mount, device), asked) for name in dict.fromkeys(names)]
+
+
+def _exit(results: list[ProgramResult]) -> Exit:
+    found = {result.safety for result in results}
+    if Safety.VULNERABLE in found:
+        return Exit.DIFFERENT
+    return Exit.UNKNOWN_CELLS if Safety.UNKNOWN in found else Exit.DONE

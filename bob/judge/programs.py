@@ -1,0 +1,182 @@
+"""From what was seen of a program's crash states, and what its checker said of them, to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bob.claim.checking import Checked, evidence
+from bob.claim.counting import judged
+from bob.counts import written
+from bob.crash.case import Case
+from bob.crash.coverage import States, total
+from bob.crash.state import CrashState, departure
+from bob.observe.observed import Observed, without_numbers
+from bob.program.answer import CheckerAnswer, Consequence
+from bob.program.program import Program
+
+SCHEMA = "bob.app/1"
+
+
+class Safety(StrEnum):
+    """Whether a program survives a crash on a configuration, as far as it was explored."""
+
+    SAFE = "safe"
+    VULNERABLE = "vulnerable"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The crashes before which just ``told`` was told: their ``case``, what was ``observed``, and what the checker said
+    by the number of the outcome. ``disagreed`` says of a checker that answered differently on the same tree."""
+
+    told: bytes
+    case: Case
+    observed: Observed
+    answers: Mapping[int, CheckerAnswer]
+    disagreed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vulnerability:
+    """A way in which crashes harm the program: what the checker says, in how many legal crash states (``states``) and
+    how many different trees (``trees``). ``place`` is the number of the window with the easiest crash ``state``, after
+    which ``told`` had been told."""
+
+    consequence: Consequence
+    evidence: str
+    states: int
+    trees: int
+    place: int
+    state: CrashState
+    told: bytes
+    witness: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """The answer of one configuration.
+
+    ``trees`` is how many different outcomes there are, each with what was told before, and ``checks`` how often the
+    checker was run. ``reason`` says why it is unknown, ``notes`` what else is to be known.
+    """
+
+    configuration: str
+    mount: str
+    safety: Safety
+    states: States
+    windows: int
+    trees: int
+    checks: int
+    vulnerabilities: tuple[Vulnerability, ...] = ()
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int, notes: Sequence[str]) -> ProgramResult:
+    """The answer by what was ``looked`` at, a window each, for which the checker was run ``checks`` times."""
+    found: dict[tuple[Consequence, str], list[tuple[int, int, CrashState, bytes, int, str]]] = {}
+    trees = 0
+    reasons: list[str] = []
+    parts: list[States] = []
+    for place, window in enumerate(looked):
+        reasons += [reason for reason in (window.observed.lost, window.disagreed) if reason]
+        outcomes = {seen.outcome for seen in window.observed.states if seen.outcome is not None}
+        trees += len(outcomes)
+        mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
+        parts.append(judged(window.observed.coverage, window.observed.states, mounting))
+        if mounting - window.answers.keys():
+            reasons.append("the checker was not run on all that can be seen")
+        for seen in window.observed.states:
+            answer = None if seen.outcome is None else window.answers.get(seen.outcome)
+            if seen.outcome is None or answer is None or answer.consequence is None:
+                continue
+            key = answer.consequence, without_numbers(answer.evidence)
+            one = place, seen.outcome, seen.state, window.told, seen.states, evidence(answer)
+            found.setdefault(key, []).append(one)
+    vulnerabilities = tuple(_vulnerability(key[0], shown) for key, shown in found.items())
+    states = total(parts)
+    safety = Safety.SAFE
+    if vulnerabilities:
+        safety = Safety.VULNERABLE
+    elif reasons or not states.explored:
+        safety = Safety.UNKNOWN
+    if states.unmountable:
+        notes = (*notes, f"{states.unmountable:,} crash states do not mount: nothing was checked there")
+    return ProgramResult(
+        configuration=configuration,
+        mount=mount,
+        safety=safety,
+        states=states,
+        windows=len(looked),
+        trees=trees,
+        checks=checks,
+        vulnerabilities=tuple(sorted(vulnerabilities, key=lambda one: (-one.states, one.evidence))),
+        reason=(reasons or ["nothing was explored"])[0] if safety is Safety.UNKNOWN else None,
+        notes=(*notes, *dict.fromkeys(reasons)) if safety is Safety.VULNERABLE else tuple(notes),
+    )
+
+
+def _vulnerability(
+    consequence: Consequence, shown: Sequence[tuple[int, int, CrashState, bytes, int, str]]
+) -> Vulnerability:
+    place, _outcome, state, told, _states, said = min(shown, key=lambda one: (*departure(one[2]), -one[0]))
+    return Vulnerability(
+        consequence,
+        said,
+        sum(one[4] for one in shown),
+        len({one[:2] for one in shown}),
+        place,
+        state,
+        told,
+    )
+
+
+def claim_of(program: Program, vulnerability: Vulnerability) -> Checked:
+    """What the witness of a vulnerability breaks."""
+    return Checked(program, vulnerability.told)
+
+
+def to_json(program: Program, results: Sequence[ProgramResult], about: Mapping[str, Any]) -> dict[str, Any]:
+    """The result document (docs/formats.md)."""
+    return {
+        "schema": SCHEMA,
+        **about,
+        "program": {"name": program.name, "about": program.about, "digest": program.digest},
+        "refuses": list(program.must_fail),
+        "configurations": [_result_to_json(result) for result in results],
+    }
+
+
+def _result_to_json(result: ProgramResult) -> dict[str, Any]:
+    states = result.states
+    return {
+        "name": result.configuration,
+        "mounted": result.mount,
+        "safety": result.safety.value,
+        "reason": result.reason,
+        "explored": written(states.explored),
+        "legal_writes": written(states.legal_writes),
+        "legal_sectors": written(states.legal_sectors),
+        "exhaustive": states.exhaustive,
+        "unmountable": written(states.unmountable),
+        "mounted_states": states.mounted,
+        "windows": result.windows,
+        "trees": result.trees,
+        "checks": result.checks,
+        "vulnerabilities": [
+            {
+                "consequence": one.consequence.value,
+                "evidence": one.evidence,
+                "states": written(one.states),
+                "trees": one.trees,
+                "told": one.told.decode("latin-1"),
+                "witness": one.witness,
+            }
+            for one in result.vulnerabilities
+        ],
+        "notes": list(result.notes),
+    }

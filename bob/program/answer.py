@@ -1,0 +1,53 @@
+"""What a checker says of a crash state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Consequence(StrEnum):
+    """What a crash did to the program, by the checker's exit code (docs/apps.md)."""
+
+    LOST = "lost"
+    CORRUPT = "corrupt"
+    CANNOT_OPEN = "cannot-open"
+    OTHER = "other"
+    HANG = "hang"
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Consequence.LOST: "lost acknowledged data",
+    Consequence.CORRUPT: "corruption",
+    Consequence.CANNOT_OPEN: "cannot open",
+    Consequence.OTHER: "the checker refuses it",
+    Consequence.HANG: "the checker does not end",
+}
+CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
+"""Exit codes by which a checker says which it is. 0 is fine; any other one is :attr:`Consequence.OTHER`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerAnswer:
+    """The exit code of a checker (None: it did not end in time), and what it printed."""
+
+    code: int | None
+    printed: str
+
+    @property
+    def consequence(self) -> Consequence | None:
+        """What the crash did; None where all is well."""
+        if self.code is None:
+            return Consequence.HANG
+        return None if self.code == 0 else CODES.get(self.code, Consequence.OTHER)
+
+    @property
+    def evidence(self) -> str:
+        """What it printed last, in one line."""
+        lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
+        return lines[-1][:300] if lines else f"it prints nothing and ends with {self.code}"

@@ -1,0 +1,88 @@
+"""Reads the folder of a program: ``app.toml``, and the scripts beside it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from bob.errors import UsageError
+from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
+from bob.subject.declarations import Table, read
+from bob.subject.file_system import MIB
+
+DECLARATION = "app.toml"
+MOST_BYTES = 64 * MIB
+"""So much may be in the folder of a program."""
+_HINT = "bob app new NAME writes a folder to begin with"
+
+
+def load(folder: Path) -> Program:
+    """The program in ``folder``. Raises UsageError for what is missing, or cannot be."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder of a program", hint=_HINT)
+    if not (folder / DECLARATION).is_file():
+        raise UsageError(f"{folder} has no {DECLARATION}", hint=_HINT)
+    declared = read(folder / DECLARATION, _declared)
+    program = replace(declared, name=folder.resolve().name, files=_files(folder))
+    _check(program, folder)
+    return program
+
+
+def of_commands(workload: str, check: str, setup: str = "") -> Program:
+    """The program of which the scripts are these shell commands: nobody has written a folder for it."""
+    texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
+    files = [_script(name, text) for name, text in texts.items() if text]
+    return Program("commands", workload, tuple(files))
+
+
+def _script(name: str, text: str) -> ProgramFile:
+    """A script that hands its arguments to a command: a file of the user's, or what a shell makes of a line."""
+    path = Path(text)
+    if path.is_file():
+        if not os.access(path, os.X_OK):
+            raise UsageError(f"{path} is not executable", hint=f"chmod +x {path}")
+        return ProgramFile(name, path.read_bytes(), True)
+    return ProgramFile(name, f"#!/bin/sh\n{text}\n".encode(), True)
+
+
+def _declared(table: Table) -> Program:
+    return Program(
+        name=table.name,
+        about=table.text("about", ""),
+        files=(),
+        device=round(table.number("device_mib", 0)) * MIB,
+        must_fail=table.names("must_fail", (EMPTIED,)),
+        seconds=table.number("seconds", 60.0),
+    )
+
+
+def _files(folder: Path) -> tuple[ProgramFile, ...]:
+    found: list[ProgramFile] = []
+    total = 0
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        total += path.stat().st_size
+        if total > MOST_BYTES:
+            raise UsageError(
+                f"{folder} has more than {MOST_BYTES // MIB} MiB", hint="what the program needs comes from packages"
+            )
+        found.append(ProgramFile(str(path.relative_to(folder)), path.read_bytes(), os.access(path, os.X_OK)))
+    return tuple(found)
+
+
+def _check(program: Program, folder: Path) -> None:
+    there = {file.path for file in program.files}
+    for name in (SETUP, WORKLOAD, CHECK):
+        if name not in there:
+            if name != SETUP:
+                raise UsageError(f"{folder} has no {name}", hint=_HINT)
+        elif name not in program.scripts:
+            raise UsageError(f"{folder / name} is not executable", hint=f"chmod +x {folder / name}")
+    for name in program.must_fail:
+        if name != EMPTIED and name not in program.scripts:
+            raise UsageError(
+                f"{DECLARATION}: must_fail names {name!r}, which is no executable in {folder}",
+                hint=f"a script that spoils the tree, or {EMPTIED!r}",
+            )

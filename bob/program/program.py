@@ -1,0 +1,92 @@
+"""A program under test: the files of its folder, and what its ``app.toml`` says."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
+"""The names of the scripts. A program may do without a setup."""
+EMPTIED = "emptied"
+"""In ``must_fail``: a tree from which all was removed, after all of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFile:
+    """A file of the program's folder; ``path`` is relative to it."""
+
+    path: str
+    data: bytes
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program under test.
+
+    ``about`` says in a line what it is. ``device`` is the size of the device (bytes; 0: the file system's default).
+    ``must_fail`` names what spoils the tree after a clean end so that the checker must refuse it: scripts of the
+    program, or :data:`EMPTIED`; where there is none, the checker was never seen to refuse anything. A script may take
+    so many ``seconds`` (in the guest's clock).
+    """
+
+    name: str
+    about: str
+    files: tuple[ProgramFile, ...]
+    device: int = 0
+    must_fail: tuple[str, ...] = (EMPTIED,)
+    seconds: float = 60.0
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The paths of the files that can be run."""
+        return tuple(file.path for file in self.files if file.executable)
+
+    @property
+    def archive(self) -> bytes:
+        """Its files as a tar archive; the same files make the same bytes."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for file in self.files:
+                entry = tarfile.TarInfo(file.path)
+                entry.size, entry.mode = len(file.data), 0o755 if file.executable else 0o644
+                archive.addfile(entry, io.BytesIO(file.data))
+        return buffer.getvalue()
+
+    @property
+    def digest(self) -> str:
+        """Two programs with the same one are the same."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain document."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "device": self.device,
+            "must_fail": list(self.must_fail),
+            "seconds": self.seconds,
+            "files": [[file.path, file.executable, base64.b64encode(file.data).decode()] for file in self.files],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Program:
+        """The program in a plain document. Raises KeyError, TypeError or ValueError where there is none."""
+        files = tuple(
+            ProgramFile(path, base64.b64decode(data, validate=True), bool(executable))
+            for path, executable, data in document["files"]
+        )
+        return cls(
+            document["name"],
+            document["about"],
+            files,
+            document["device"],
+            tuple(document["must_fail"]),
+            document["seconds"],
+        )

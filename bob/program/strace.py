@@ -1,0 +1,104 @@
+"""What strace writes down, parsed: ``strace -f -y -ttt -xx``, with all strings and paths as hexadecimal escapes.
+
+::
+
+    1234 1700000000.000001 write(1<\\x70...>, "\\x61\\x0a", 2) = 2
+    1234 1700000000.000002 fsync(3<\\x2f...> <unfinished ...>
+    1235 1700000000.000003 +++ exited with 0 +++
+    1234 1700000000.000004 <... fsync resumed>) = 0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bob.errors import MalformedError
+
+_LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
+_WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
+_BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")
+_RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
+_FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
+_BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCall:
+    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is what it returned, None
+    where it failed or there is none to be told. ``seconds`` is the guest's clock as the call began."""
+
+    pid: int
+    seconds: float
+    name: str
+    arguments: tuple[str, ...]
+    result: int | None
+
+    def path(self, place: int) -> str:
+        """The path, or what else there is behind it, of the file descriptor at ``place``; empty where it is none."""
+        found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
+        return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
+
+    @property
+    def written(self) -> bytes:
+        """What a write or writev has written."""
+        if self.result is None:
+            return b""
+        if self.name == "writev":
+            data = b"".join(unescaped(one) for one in _BASE.findall(", ".join(self.arguments[1:])))
+        else:
+            data = unescaped(self.arguments[1].strip('"'))
+        return data[: self.result]
+
+
+def parse(text: str) -> tuple[SystemCall, ...]:
+    """The calls in what strace wrote, in the order in which they returned. Raises MalformedError for other text."""
+    return tuple(_calls(text))
+
+
+def _calls(text: str) -> Iterator[SystemCall]:
+    begun: dict[int, tuple[float, str, str]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise MalformedError(f"line {number} of the calls is not strace's: {line[:80]!r}")
+        pid, seconds, rest = int(found["pid"]), float(found["seconds"]), found["rest"]
+        if rest.startswith(("---", "+++")):
+            continue
+        if resumed := _RESUMED.fullmatch(rest):
+            since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
+            whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
+            yield SystemCall(pid, since, name, _split(whole), _result(resumed["result"]))
+        elif unfinished := _BEGUN.fullmatch(rest):
+            begun[pid] = seconds, unfinished["name"], unfinished["arguments"]
+        elif complete := _WHOLE.fullmatch(rest):
+            yield SystemCall(pid, seconds, complete["name"], _split(complete["arguments"]), _result(complete["result"]))
+        else:
+            raise MalformedError(f"line {number} of the calls is not strace's: {rest[:80]!r}")
+
+
+def _split(arguments: str) -> tuple[str, ...]:
+    """The arguments; those in brackets are one. Strings and paths are escaped, so no bracket or comma is in them."""
+    found, depth, start = [], 0, 0
+    for place, letter in enumerate(arguments):
+        if letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and not depth:
+            found.append(arguments[start:place].strip())
+            start = place + 1
+    rest = arguments[start:].strip()
+    return (*found, rest) if rest else tuple(found)
+
+
+def _result(text: str) -> int | None:
+    found = re.match(r"-?\d+|0x[0-9a-f]+", text)
+    value = int(found[0], 0) if found else -1
+    return value if value >= 0 else None
+
+
+def unescaped(text: str) -> bytes:
+    """The bytes of hexadecimal escapes."""
+    return bytes.fromhex(text.replace("\\x", ""))

@@ -1,0 +1,82 @@
+"""What a program told the outside, and when: each crash state is held against what was told before the crash.
+
+An output counts from the moment at which the program's call had returned. The kernel says so in the buffer that has the
+bios, too (the event ``raw_syscalls:sys_exit``), so there is one order of all. strace says what was written, and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bob.errors import RecordingError
+from bob.program.strace import SystemCall
+from bob.trace.model import Moment, Trace
+from bob.trace.timeline import CallReturned, Timeline
+
+NUMBERS = {"write": 1, "writev": 20, "sendfile": 40, "splice": 275}
+"""The calls that write to a pipe (arch/x86/entry/syscalls/syscall_64.tbl)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of standard output, and when the call that wrote it had returned."""
+
+    at: Moment
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The crashes before which just ``told`` was told: those of ``trace``."""
+
+    told: bytes
+    trace: Trace
+
+
+def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: bytes) -> tuple[Output, ...]:
+    """The outputs, in order, of a program whose standard output was the pipe with the inode ``pipe``, out of which
+    ``told`` was read.
+
+    Raises RecordingError where the calls are not the kernel's, or did not write what was read.
+    """
+    name = f"pipe:[{pipe}]"
+    found: list[Output] = []
+    for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):
+        made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
+        returned = [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
+        if len(returned) < len(made):
+            raise RecordingError(f"process {pid} has made {len(made)} calls, of which {len(returned)} returned")
+        for call, event in zip(made, returned, strict=False):
+            if event.number != NUMBERS[call.name] or (call.result is not None and call.result != event.result):
+                raise RecordingError(f"process {pid}: the kernel and strace do not tell of the same calls")
+            if _tells(call, name):
+                found.append(Output(event.at, call.written))
+    found.sort(key=lambda output: output.at.time)
+    if b"".join(output.data for output in found) != told:
+        raise RecordingError(
+            "the program's output is not what its traced calls wrote",
+            hint="it may write to it by sendfile or splice, which bob does not follow",
+        )
+    return tuple(found)
+
+
+def _tells(call: SystemCall, pipe: str) -> bool:
+    return call.name in ("write", "writev") and bool(call.result) and call.path(0) == pipe
+
+
+def windows(trace: Trace, told: Sequence[Output]) -> tuple[Window, ...]:
+    """The windows in which nothing, the first output, the first two ... were told. A state that is legal in several of
+    them is several cases."""
+    made: list[Window] = []
+    start, before = trace.start, b""
+    for output in told:
+        if output.at.time > start.time:
+            made.append(Window(before, replace(trace, start=start, end=_just_before(output.at))))
+        start, before = output.at, before + output.data
+    made.append(Window(before, replace(trace, start=start)))
+    return tuple(made)
+
+
+def _just_before(at: Moment) -> Moment:
+    return Moment(at.time - 1, at.seconds)

@@ -1,0 +1,68 @@
+"""The answer for a program for a terminal: of each configuration whether the program survives, and what harms it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from bob.judge.programs import ProgramResult, Safety, Vulnerability
+from bob.program.program import Program
+from bob.report.broken import broken
+from bob.report.counts import explored, plural
+from bob.report.nearby import nearby, witness_command
+from bob.report.trimmed import Trimmed
+
+SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
+_STYLES = {Safety.SAFE: "bob.holds", Safety.VULNERABLE: "bob.fails", Safety.UNKNOWN: "bob.unknown"}
+
+
+def print_programs(console: Console, program: Program, results: Sequence[ProgramResult], run: Path) -> None:
+    """Print the ``results`` of ``program``, whose witnesses are in the folder ``run``."""
+    _print(console, Text.assemble((program.name, "bob.title"), (f"   {program.about}", "bob.dim")), 0)
+    for result in results:
+        console.print()
+        _print_result(console, result, run)
+    console.print()
+    if any(result.safety is Safety.SAFE for result in results):
+        _print(console, Text(SAFE_MEANS, "bob.dim"), 0)
+    console.print(Text(f"run {nearby(run)}", "bob.dim"), soft_wrap=True)
+
+
+def _print_result(console: Console, result: ProgramResult, run: Path) -> None:
+    title = Text.assemble((result.configuration, "bob.title"), (f"   mounted {result.mount}", "bob.dim"))
+    console.print(Trimmed(broken(title, console.width)))
+    match result.safety:
+        case Safety.SAFE:
+            said = "safe as far as explored"
+        case Safety.VULNERABLE:
+            count = len(result.vulnerabilities)
+            said = "× 1 vulnerability" if count == 1 else f"× {count} vulnerabilities"
+        case Safety.UNKNOWN:
+            said = f"? {result.reason}"
+    _print(console, Text(said, _STYLES[result.safety]), 2)
+    for one in result.vulnerabilities:
+        _print_vulnerability(console, one, run)
+    seen = f"{plural(result.trees, 'outcome')}, {plural(result.checks, 'check')}"
+    mounts = plural(result.states.mounted, "mount")
+    _print(console, Text(f"{explored(result.states)}; {mounts}, {seen}", "bob.dim"), 2)
+    for note in result.notes:
+        _print(console, Text(f"note: {note}", "bob.dim"), 2)
+
+
+def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> None:
+    where = f"   in {plural(one.states, 'crash state')}, {plural(one.trees, 'outcome')}"
+    _print(console, Text.assemble(one.evidence, (where, "bob.dim")), 4)
+    told = one.told.decode(errors="replace").split("\n")
+    lines = [line for line in told if line.strip()]
+    said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
+    _print(console, Text(said, "bob.dim"), 6)
+    if one.witness:
+        console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
+
+
+def _print(console: Console, text: Text, indent: int) -> None:
+    console.print(Trimmed(Padding(text, (0, 0, 0, indent))))

@@ -1,0 +1,96 @@
+"""Programs on real guests: planted bugs are found, their mended twins are not accused, witnesses replay, and a checker
+that cannot be trusted is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planted_programs import LIBRARY, PLANTED
+
+from bob.errors import UsageError
+from bob.judge.programs import ProgramResult, Safety
+from bob.program.answer import Consequence
+from bob.program.program import Program, ProgramFile
+from bob.progress import Silent
+from bob.request import ProbeRequest
+from bob.run.programs import preflight, try_program
+from bob.run.replay import replay
+from bob.subject import configuration
+
+pytestmark = pytest.mark.vm
+SHELL = "#!/bin/sh\n"
+BY_NAME = {planted.name: planted for planted in PLANTED}
+
+
+def request(fs: str = "ext4", options: str = "") -> ProbeRequest:
+    return ProbeRequest(configuration(fs, "", options), budget=60)
+
+
+def ask(program: Program, out: Path, asked: ProbeRequest | None = None) -> ProgramResult:
+    [result], path = try_program(program, [asked or request()], out, Silent())
+    assert path == out
+    return result
+
+
+def scripts(workload: str, check: str = 'test -e "$1/f"', setup: str = "touch f") -> Program:
+    texts = {"setup": setup, "workload": workload, "check": check}
+    return Program(
+        "p", "", tuple(ProgramFile(name, f"#!/bin/sh\n{text}\n".encode(), True) for name, text in texts.items())
+    )
+
+
+@pytest.mark.parametrize("name", ["rename-before-fsync", "acknowledged-before-fsync"])
+def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: str) -> None:
+    found = ask(BY_NAME[name].program(mended=False), tmp_path)
+    assert found.safety is Safety.VULNERABLE
+    for one in found.vulnerabilities:
+        assert one.witness is not None
+        [shown] = replay([tmp_path / one.witness], image=None, connect=None, times=2, progress=Silent())
+        assert (shown.confirmed, shown.times) == (2, 2)
+        assert one.evidence.partition(":")[0] in shown.evidence
+
+
+@pytest.mark.parametrize("name", ["rename-before-fsync"])
+def test_its_mended_twin_is_not_accused(tmp_path: Path, name: str) -> None:
+    found = ask(BY_NAME[name].program(mended=True), tmp_path)
+    assert found.safety is Safety.SAFE
+    assert found.states.explored > 1 and found.windows == 2 and found.trees > 2
+
+
+def test_an_output_counts_from_when_it_was_told(tmp_path: Path) -> None:
+    """Told, then synced: the loss shows only to the checker that is told of the output before the sync."""
+    found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
+    lost = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
+    assert [one.told for one in lost] == [b"saved\n"]
+
+
+def test_a_server_that_the_checker_starts_is_gone_before_the_next_state(tmp_path: Path) -> None:
+    check = (
+        LIBRARY
+        + """
+if [ -e /tmp/alive ] && kill -0 "$(cat /tmp/alive)"; then exit 13; fi
+sleep 1000 & echo $! > /tmp/alive
+[ -e f ]
+"""
+    )
+    found = ask(scripts("touch g; sync .", check), tmp_path)
+    assert found.safety is Safety.SAFE and found.checks > 1
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (scripts("echo no >&2; exit 3"), "workload failed \\(3\\): no"),
+        (scripts("sleep 1000"), "workload did not end within 5 s"),
+        (scripts("touch g", setup="exit 4"), "setup failed \\(4\\)"),
+        (scripts("touch g", check="echo no; exit 1"), "the checker refuses what setup leaves, with no output: no"),
+        (scripts("rm f; sync"), "the checker refuses what a clean end leaves"),
+        (scripts("touch g", check="true"), "the checker accepts an emptied directory"),
+        (scripts("./nothing"), "workload failed \\(127\\)"),
+    ],
+)
+def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: Program, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        preflight(replace(program, seconds=5.0), [request()], Silent())

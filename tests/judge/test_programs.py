@@ -1,0 +1,114 @@
+"""From what a checker says to an answer: what is vulnerable, what is safe, and when nothing can be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import samples_of_runs as samples
+
+from bob.crash.state import CrashState
+from bob.judge.programs import Looked, ProgramResult, Safety, judge, to_json
+from bob.observe.observed import Observed, Seen
+from bob.program.answer import CheckerAnswer, Consequence
+from bob.program.program import Program
+
+FINE, LOST, STRANGE, HANG = (
+    CheckerAnswer(0, ""),
+    CheckerAnswer(10, "3 rows were told\n2 of 3 are there\n"),
+    CheckerAnswer(1, ""),
+    CheckerAnswer(None, "..."),
+)
+TORN = CrashState(0, (), ((1, ((0, 1),)),))
+
+
+def looked(answers: dict[int, CheckerAnswer], told: bytes = b"", **more: Any) -> Looked:
+    seen = samples.observed(
+        (samples.FIRST, 0), (samples.LAST, 1), (TORN, 2), found=[samples.NOTHING, samples.ALL, samples.TORN]
+    )
+    return Looked(told, samples.case(), replace(seen, **more), answers)
+
+
+def asked(*windows: Looked) -> ProgramResult:
+    return judge("ext4", "rw", windows, 7, ())
+
+
+def test_what_the_checker_accepts_everywhere_is_safe() -> None:
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}))
+    assert (found.safety, found.vulnerabilities, found.reason) == (Safety.SAFE, (), None)
+    assert (found.trees, found.checks, found.windows) == (3, 7, 1)
+
+
+def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
+    found = asked(looked({0: FINE, 1: LOST, 2: LOST}, b"a"))
+    assert found.safety is Safety.VULNERABLE
+    [one] = found.vulnerabilities
+    assert (one.consequence, one.evidence) == (Consequence.LOST, "lost acknowledged data: 2 of 3 are there")
+    assert (one.states, one.trees, one.state, one.told) == (2, 2, samples.LAST, b"a")
+
+
+def test_sentences_that_differ_in_numbers_are_one_and_others_are_not() -> None:
+    other = CheckerAnswer(10, "1 of 3 are there")
+    found = asked(looked({0: FINE, 1: LOST, 2: other}), looked({0: STRANGE, 1: FINE, 2: HANG}, b"a"))
+    kinds = {one.consequence: one.trees for one in found.vulnerabilities}
+    assert kinds == {Consequence.LOST: 2, Consequence.OTHER: 1, Consequence.HANG: 1}
+
+
+def test_the_same_state_before_and_after_an_output_counts_twice() -> None:
+    found = asked(looked({0: LOST, 1: FINE, 2: FINE}), looked({0: LOST, 1: FINE, 2: FINE}, b"a"))
+    [one] = found.vulnerabilities
+    assert (one.states, one.trees) == (2, 2)
+    assert found.states.legal_writes == 2 * looked({}).observed.coverage.legal_writes
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        looked({0: FINE, 1: FINE}),
+        looked({0: FINE, 1: FINE, 2: FINE}, lost="the guest was lost"),
+        replace(looked({0: FINE, 1: FINE, 2: FINE}), disagreed="the checker says 0 and 1 of the same tree"),
+        looked({}),
+    ],
+    ids=["a tree was not checked", "a lost guest", "a checker that contradicts itself", "nothing was checked"],
+)
+def test_what_is_not_known_is_not_safe(window: Looked) -> None:
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}), window)
+    assert found.safety is Safety.UNKNOWN
+    assert found.reason
+
+
+def test_a_loss_does_not_hide_a_refusal() -> None:
+    found = asked(looked({0: FINE, 1: LOST, 2: FINE}), looked({0: FINE, 1: FINE, 2: FINE}, lost="the guest was lost"))
+    assert found.safety is Safety.VULNERABLE
+    assert "the guest was lost" in found.notes
+
+
+def test_nothing_explored_is_not_safe() -> None:
+    empty = Looked(b"", samples.case(), Observed((), samples.observed(found=[]).findings, samples.COVERAGE), {})
+    assert asked(empty).safety is Safety.UNKNOWN
+
+
+def test_states_that_do_not_mount_are_told_and_not_checked() -> None:
+    seen = samples.observed((samples.FIRST, 0), (TORN, 1), found=[samples.NOTHING, samples.UNMOUNTABLE])
+    found = asked(Looked(b"", samples.case(), seen, {0: FINE}))
+    assert found.safety is Safety.SAFE
+    assert found.states.unmountable == 1
+    assert any("do not mount" in note for note in found.notes)
+
+
+def test_a_state_speaks_for_others() -> None:
+    window = looked({0: FINE, 1: LOST, 2: FINE})
+    states = tuple(Seen(one.state, one.outcome, 2**number) for number, one in enumerate(window.observed.states))
+    [one] = asked(replace(window, observed=replace(window.observed, states=states))).vulnerabilities
+    assert one.states == 2
+
+
+def test_the_document_has_all_of_it() -> None:
+    found = asked(looked({0: FINE, 1: LOST, 2: HANG}, b"told\n"))
+    document = to_json(Program("p", "about", ()), [found], {"id": "x"})
+    [column] = document["configurations"]
+    assert document["schema"] == "bob.app/1" and document["id"] == "x"
+    assert column["safety"] == "vulnerable"
+    assert {one["consequence"] for one in column["vulnerabilities"]} == {"lost", "hang"}
+    assert all(one["told"] == "told\n" for one in column["vulnerabilities"])

@@ -1,0 +1,92 @@
+"""The folder of a program: what is taken, and what is refused in a line."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from bob.cli.app import TEMPLATE, shipped_programs
+from bob.errors import UsageError
+from bob.program.folder import load, of_commands
+from bob.program.program import EMPTIED, Program
+
+
+def folder(path: Path, declaration: str = "", *, leave_out: str = "", plain: str = "") -> Path:
+    path.mkdir()
+    (path / "app.toml").write_text(declaration)
+    for name in ("setup", "workload", "check"):
+        if name != leave_out:
+            (path / name).write_text("#!/bin/sh\n")
+            (path / name).chmod(0o644 if name == plain else 0o755)
+    return path
+
+
+def test_a_program_is_its_files_and_what_it_declares(tmp_path: Path) -> None:
+    found = load(folder(tmp_path / "mine", 'about = "a line"\ndevice_mib = 32\nseconds = 5\n'))
+    assert (found.name, found.about, found.device, found.seconds) == ("mine", "a line", 32 * 1024 * 1024, 5)
+    assert found.must_fail == (EMPTIED,)
+    assert set(found.scripts) == {"setup", "workload", "check"}
+    with tarfile.open(fileobj=io.BytesIO(found.archive)) as archive:
+        modes = {entry.name: entry.mode for entry in archive}
+    assert modes == {"app.toml": 0o644, "setup": 0o755, "workload": 0o755, "check": 0o755}
+
+
+def test_a_program_is_written_and_read_back(tmp_path: Path) -> None:
+    found = load(folder(tmp_path / "mine"))
+    again = Program.from_json(found.to_json())
+    assert again == found and again.digest == found.digest
+
+
+def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
+    found = load(folder(tmp_path / "mine"))
+    (tmp_path / "mine" / "workload").write_text("#!/bin/sh\ntrue\n")
+    assert load(tmp_path / "mine").digest != found.digest
+
+
+@pytest.mark.parametrize(
+    ("declaration", "leave_out", "plain", "said"),
+    [
+        ("", "workload", "", "has no workload"),
+        ("", "check", "", "has no check"),
+        ("", "", "check", "is not executable"),
+        ("", "", "setup", "is not executable"),
+        ("colour = 3", "", "", "unknown key 'colour'"),
+        ("must_fail = 3", "", "", "must_fail is not a list of texts"),
+        ('must_fail = ["gone"]', "", "", "no executable"),
+        ("about = ", "", "", "app.toml"),
+        ("seconds = -1", "", "", "not a number from 0 on"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: str, plain: str, said: str) -> None:
+    made = folder(tmp_path / "mine", declaration, leave_out=leave_out, plain=plain)
+    with pytest.raises(UsageError, match=said):
+        load(made)
+
+
+def test_a_setup_may_be_left_out(tmp_path: Path) -> None:
+    assert set(load(folder(tmp_path / "mine", leave_out="setup")).scripts) == {"workload", "check"}
+
+
+def test_commands_make_a_program(tmp_path: Path) -> None:
+    script = tmp_path / "w.sh"
+    script.write_text("#!/bin/sh\necho\n")
+    script.chmod(0o755)
+    found = of_commands(str(script), 'test -e "$1/a"')
+    files = {file.path: file.data for file in found.files}
+    assert files == {"workload": b"#!/bin/sh\necho\n", "check": b'#!/bin/sh\ntest -e "$1/a"\n'}
+    script.chmod(0o644)
+    with pytest.raises(UsageError, match="is not executable"):
+        of_commands(str(script), "true")
+
+
+def test_what_is_shipped_can_be_loaded() -> None:
+    assert "sqlite-rollback" in shipped_programs()
+    for path in shipped_programs().values():
+        assert load(path).about
+
+
+def test_the_template_has_all_that_a_program_needs() -> None:
+    assert {path.name for path in TEMPLATE.iterdir()} == {"app.toml", "setup", "workload", "check"}
