@@ -28,6 +28,10 @@ class Checked:
     no_export: ClassVar[Refusal | None] = None
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        return self.program.packages
+
+    @property
     def title(self) -> str:
         return f"a crash state that the checker of {self.program.name} refuses"
 

@@ -112,6 +112,10 @@ class Claim(Protocol):
         """The numbers of the operations that it is about."""
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """The Debian packages that a guest needs, beside what its image has, to judge it."""
+
+    @property
     def no_shrinking(self) -> Refusal | None:
         """Why its witnesses cannot be made smaller; None where they can."""
 

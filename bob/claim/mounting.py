@@ -26,6 +26,7 @@ class Mountable:
     )
     is_shown_by_the_tree = False
     operations: ClassVar[tuple[int, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
     no_shrinking: ClassVar[Refusal | None] = None
     no_export: ClassVar[Refusal | None] = None
 

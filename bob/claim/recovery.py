@@ -22,6 +22,7 @@ class Idempotent:
     asks = (f"What {IDEMPOTENT.name} asks for", IDEMPOTENT.meaning)
     is_shown_by_the_tree = True
     operations: ClassVar[tuple[int, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
     no_shrinking = Refusal("a crash during recovery", "in that there is nothing to leave out")
     no_export = Refusal("a crash during recovery", "only what operations wrote can be exported")
 

@@ -21,6 +21,7 @@ class Sound:
 
     is_shown_by_the_tree = False
     operations: ClassVar[tuple[int, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
     no_export: ClassVar[Refusal | None] = None
 
     @property

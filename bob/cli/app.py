@@ -91,7 +91,7 @@ def run(
     \b
     Examples:
       bob app sqlite-rollback --fs ext4
-      bob app ./my-app --fs ext4 --fs btrfs --fs xfs
+      bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload './w.sh "$1"' --check './c.sh "$1" "$2"'
 
     \b

@@ -9,6 +9,7 @@ from uuid import UUID
 from xml.sax.saxutils import escape
 
 from bob.agent.inside.port import PORT_NAME
+from bob.agent.inside.world import WORLD_SERIAL
 from bob.guest.network import TAP
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
@@ -57,7 +58,7 @@ _DOMAIN = """\
       <source file='{root}'/>
       <target dev='vda' bus='virtio'/>
       <readonly/>
-    </disk>{modules_disk}
+    </disk>{modules_disk}{world_disk}
     <serial type='file'><source path='{console}'/></serial>
     <!-- builtin: QEMU's own generator, which -seed makes the same in every run. -->
     <rng model='virtio'><backend model='builtin'/></rng>
@@ -83,6 +84,16 @@ _MODULES_DISK = """
       <source file='{path}'/>
       <target dev='vdb' bus='virtio'/>
       <readonly/>
+    </disk>"""
+
+_WORLD_DISK = """
+    <!-- The user space of a program under test. The agent finds it by its serial number. -->
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='raw' cache='unsafe'/>
+      <source file='{path}'/>
+      <target dev='vdc' bus='virtio'/>
+      <readonly/>
+      <serial>{serial}</serial>
     </disk>"""
 
 _PORT = """
@@ -162,10 +173,11 @@ def domain_xml(
         "console": str(console),
         "netdev": _NETDEV[network],
     }
-    modules = spec.image.modules_disk
+    modules, world = spec.image.modules_disk, spec.world
     return _DOMAIN.format(
         **{key: _escaped(text) for key, text in texts.items()},
         modules_disk="" if modules is None else _MODULES_DISK.format(path=_escaped(str(modules))),
+        world_disk="" if world is None else _WORLD_DISK.format(path=_escaped(str(world)), serial=WORLD_SERIAL),
         port="" if port is None else _PORT.format(path=_escaped(str(port)), name=PORT_NAME),
         clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
         translated="" if accelerator is Accelerator.KVM else _TRANSLATED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from bob.errors import UsageError
 from bob.image import Image
@@ -36,7 +37,8 @@ class NetworkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """One guest: its image, its clock, its memory in MiB, and its accelerator (None: whichever boots here).
+    """One guest: its image, its clock, its memory in MiB, its accelerator (None: whichever boots here), and the disk
+    with a world for programs (None: it has none).
 
     Virtual time exists only under TCG; asking for both VIRTUAL and KVM is a UsageError.
     """
@@ -45,6 +47,7 @@ class GuestSpec:
     clock: Clock = Clock.REAL
     memory_mib: int = 2048
     accelerator: Accelerator | None = None
+    world: Path | None = None
 
     def __post_init__(self) -> None:
         if self.clock is Clock.VIRTUAL and self.accelerator is Accelerator.KVM:

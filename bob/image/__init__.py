@@ -8,6 +8,7 @@ from bob.image.build import build, check_name, ensure, image_names
 from bob.image.cache import Image, find, images_folder, installed, remove
 from bob.image.needs import check_file_system, check_kernel
 from bob.image.recipe import Recipe, load_recipe, recipe_names
+from bob.image.world import ensure_world
 
 __all__ = [
     "Image",
@@ -17,6 +18,7 @@ __all__ = [
     "check_kernel",
     "check_name",
     "ensure",
+    "ensure_world",
     "find",
     "image_names",
     "images_folder",

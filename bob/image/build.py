@@ -61,7 +61,7 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
     the cache whole or not at all.
     """
     mmdebstrap.check_programs()
-    with locked(recipe, lambda: progress("waiting for another build of this image")) as lock:
+    with locked(image_folder(recipe), lambda: progress("waiting for another build of this image")) as lock:
         image = find(recipe)
         if image is not None:
             return image
@@ -71,7 +71,7 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
         shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
         part.mkdir()
         try:
-            with _scratch(lock) as scratch:
+            with scratch_folder(lock) as scratch:
                 _make_root(recipe, part, scratch, progress)
             progress("finishing the image")
             _finish(recipe, part)
@@ -162,7 +162,7 @@ def _finish(recipe: Recipe, part: Path) -> None:
 
 
 @contextmanager
-def _scratch(lock: TextIO) -> Iterator[Path]:
+def scratch_folder(lock: TextIO) -> Iterator[Path]:
     """A folder for the root while it is made, that other users may enter (apt's own, and those of a user namespace).
 
     Its path stands in the lock file until it is gone, so that a later build removes what a killed one left.

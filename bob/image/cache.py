@@ -120,12 +120,11 @@ def write_manifest(image: Image) -> None:
 
 
 @contextmanager
-def locked(recipe: Recipe, waiting: Callable[[], None]) -> Iterator[TextIO]:
-    """Hold the build lock of this recipe, calling ``waiting`` once if someone else has it; yields the lock file.
+def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
+    """Hold the lock of who builds ``folder``, calling ``waiting`` once if someone else has it; yields the lock file.
 
     The kernel releases it whatever becomes of this process.
     """
-    folder = image_folder(recipe)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         handle = (folder.parent / f".{folder.name}.lock").open("a+")

@@ -88,6 +88,8 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int,
         trees += len(outcomes)
         mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
         parts.append(judged(window.observed.coverage, window.observed.states, mounting))
+        if not outcomes & mounting:
+            reasons.append("nothing was explored")
         if mounting - window.answers.keys():
             reasons.append("the checker was not run on all that can be seen")
         for seen in window.observed.states:
@@ -102,7 +104,7 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int,
     safety = Safety.SAFE
     if vulnerabilities:
         safety = Safety.VULNERABLE
-    elif reasons or not states.explored:
+    elif reasons:
         safety = Safety.UNKNOWN
     if states.unmountable:
         notes = (*notes, f"{states.unmountable:,} crash states do not mount: nothing was checked there")
@@ -115,7 +117,7 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int,
         trees=trees,
         checks=checks,
         vulnerabilities=tuple(sorted(vulnerabilities, key=lambda one: (-one.states, one.evidence))),
-        reason=(reasons or ["nothing was explored"])[0] if safety is Safety.UNKNOWN else None,
+        reason=reasons[0] if safety is Safety.UNKNOWN else None,
         notes=(*notes, *dict.fromkeys(reasons)) if safety is Safety.VULNERABLE else tuple(notes),
     )
 

@@ -54,6 +54,7 @@ def _declared(table: Table) -> Program:
         device=round(table.number("device_mib", 0)) * MIB,
         must_fail=table.names("must_fail", (EMPTIED,)),
         seconds=table.number("seconds", 60.0),
+        packages=table.names("packages", ()),
     )
 
 

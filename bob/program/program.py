@@ -33,7 +33,7 @@ class Program:
     ``about`` says in a line what it is. ``device`` is the size of the device (bytes; 0: the file system's default).
     ``must_fail`` names what spoils the tree after a clean end so that the checker must refuse it: scripts of the
     program, or :data:`EMPTIED`; where there is none, the checker was never seen to refuse anything. A script may take
-    so many ``seconds`` (in the guest's clock).
+    so many ``seconds`` (in the guest's clock). It needs these Debian ``packages``.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Program:
     device: int = 0
     must_fail: tuple[str, ...] = (EMPTIED,)
     seconds: float = 60.0
+    packages: tuple[str, ...] = ()
 
     @property
     def scripts(self) -> tuple[str, ...]:
@@ -72,6 +73,7 @@ class Program:
             "device": self.device,
             "must_fail": list(self.must_fail),
             "seconds": self.seconds,
+            "packages": list(self.packages),
             "files": [[file.path, file.executable, base64.b64encode(file.data).decode()] for file in self.files],
         }
 
@@ -89,4 +91,5 @@ class Program:
             document["device"],
             tuple(document["must_fail"]),
             document["seconds"],
+            tuple(document["packages"]),
         )

@@ -95,7 +95,7 @@ def record_recovery(
 
 def put_program(agent: Agent, program: Program) -> None:
     """Give the agent's guest the files of a program, in place of those of another one."""
-    agent.ask("put_program", timeout=RECORD_TIMEOUT, blob=program.archive)
+    agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 from bob.agent.client import Agent, Stream, agent_file
 from bob.guest.hypervisor import Hypervisor
@@ -16,9 +17,10 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 @contextmanager
-def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock) -> Iterator[Agent]:
-    """An agent in a guest of its own; where time is virtual there, the guest is awake only while it is asked."""
-    with hypervisor.guest(GuestSpec(image, clock)) as guest, closing(agent_stream(guest)) as stream:
+def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
+    """An agent in a guest of its own; where time is virtual there, the guest is awake only while it is asked. It has
+    the disk with a ``world``, where programs need one."""
+    with hypervisor.guest(GuestSpec(image, clock, world=world)) as guest, closing(agent_stream(guest)) as stream:
         yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 

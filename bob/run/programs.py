@@ -21,6 +21,7 @@ from typing import Any
 
 import bob
 from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
 from bob.crash.case import Case
 from bob.crash.plan import Plan
@@ -29,7 +30,7 @@ from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image, check_file_system, check_kernel, ensure
+from bob.image import Image, check_file_system, check_kernel, ensure, ensure_world
 from bob.judge.programs import Looked, ProgramResult, claim_of, judge, to_json
 from bob.observe.explore import explore
 from bob.observe.observation import Findings
@@ -38,8 +39,9 @@ from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
 from bob.program.program import EMPTIED, Program
-from bob.program.strace import parse
+from bob.program.strace import SystemCall, parse
 from bob.program.told import Window, outputs, windows
+from bob.program.unsynced import not_followed, unsynced
 from bob.progress import Progress
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program
@@ -78,10 +80,12 @@ class _Taken:
 
     request: ProbeRequest
     program: Program
+    world: Path | None
     case: Case
     windows: tuple[Window, ...]
     told: bytes
-    calls: int
+    calls: tuple[SystemCall, ...]
+    pipe: int
     sights: Sights = field(default_factory=dict)
     answers: dict[tuple[str, bytes], CheckerAnswer] = field(default_factory=dict)
     checks: int = 0
@@ -90,7 +94,7 @@ class _Taken:
     @property
     def preflight(self) -> Preflight:
         name = self.request.configuration.name
-        return Preflight(name, len(self.windows) - 1, len(self.told), self.calls, len(self.windows))
+        return Preflight(name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows))
 
 
 def try_program(
@@ -159,6 +163,7 @@ def _take(
     """Record the program's workload, and keep that in ``run``. Raises UsageError where a script of it fails or does not
     end, RecordingError where the recording is not to be believed."""
     made = request.configuration
+    world = ensure_world(image, program.packages, progress.step)
     progress.step(f"recording the workload of {program.name} on {made.name}")
 
     def take(agent: Agent, item: Program) -> tuple[Base, RecordedProgram]:
@@ -167,7 +172,7 @@ def _take(
         return base, record_program(agent, made, base, item, completion=request.model.completion)
 
     items = [(program.name, program)]
-    [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, take, progress)
+    [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, take, progress, world)
     workload = Workload(program.name, (), ())
     case = Case.of(workload, base, recorded.recording, request.model)
     calls = parse(recorded.calls)
@@ -184,7 +189,7 @@ def _take(
         }
         write_whole(folder / "told.json", json.dumps(more).encode())
     progress.recorded(program.name)
-    return _Taken(request, program, case, windows(case.plan.trace, told), recorded.told, len(calls))
+    return _Taken(request, program, world, case, windows(case.plan.trace, told), recorded.told, calls, recorded.pipe)
 
 
 def _trust(hypervisor: Hypervisor, image: Image, taken: _Taken, progress: Progress) -> None:
@@ -204,7 +209,8 @@ def _trust(hypervisor: Hypervisor, image: Image, taken: _Taken, progress: Progre
         ]
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 
-    [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, [(program.name, None)], ask, progress)
+    items = [(program.name, None)]
+    [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, items, ask, progress, taken.world)
     hint = "bob app check tries the checker, and explores nothing"
     for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
         if answer.consequence is not None:
@@ -232,7 +238,7 @@ def _look(hypervisor: Hypervisor, image: Image, taken: _Taken, jobs: int, progre
     def work() -> None:
         while waiting:
             try:
-                with agent_in(hypervisor, image, Clock.REAL) as agent:
+                with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
                     put_program(agent, taken.program)
                     for place, window in _next(waiting):
                         looked, is_lost = _look_at(agent, taken, window, place, progress)
@@ -339,6 +345,10 @@ def _notes(taken: _Taken) -> tuple[str, ...]:
     found = [taken.request.configuration.note]
     if not taken.program.must_fail:
         found.append("the checker was never seen to refuse anything: must_fail is empty")
+    if never := unsynced(taken.calls, taken.pipe, ROOT):
+        found.append(f"changed, and not synced when the program last told something: {', '.join(never)}")
+    if unfollowed := not_followed(taken.calls, ROOT):
+        found.append(f"not traced: {', '.join(unfollowed)}")
     return tuple(note for note in found if note)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.crash.image import Run
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
 from bob.observe.session import Checking, Session
@@ -51,13 +51,22 @@ def replay(
 ) -> Iterator[Replayed]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
-    A path may be a run directory: all witnesses in it. One guest serves for all of one image. Raises, before anything
-    is started, MalformedError for what is no witness, UsageError where the image's kernel is not the witness's, unless
-    ``any_kernel`` will do, and StoreError for a directory without witnesses.
+    A path may be a run directory: all witnesses in it. One guest serves for all of one image, and of programs with the
+    same packages. Raises, before anything is started, MalformedError for what is no witness, UsageError where the
+    image's kernel is not the witness's, unless ``any_kernel`` will do, and StoreError for a directory without
+    witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
-    groups = by_image(witnesses, image, progress, any_kernel=any_kernel)
+    groups = [
+        (built, list(alike))
+        for built, group in by_image(witnesses, image, progress, any_kernel=any_kernel)
+        for _packages, alike in groupby(sorted(group, key=_packages), _packages)
+    ]
     return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)
+
+
+def _packages(found: tuple[Path, Witness]) -> tuple[str, ...]:
+    return found[1].claim.packages
 
 
 def _replayed(
@@ -67,8 +76,9 @@ def _replayed(
         return _replay(agent, image.kernel_release, *found, times)
 
     items = [(str(path), (path, witness)) for path, witness in witnesses]
+    world = ensure_world(image, _packages(witnesses[0]), progress.step)
     with Hypervisor.open(connect, progress.step) as hypervisor:
-        yield from each_in_a_guest(hypervisor, image, Clock.REAL, items, again, progress)
+        yield from each_in_a_guest(hypervisor, image, Clock.REAL, items, again, progress, world)
 
 
 def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -50,15 +51,17 @@ def each_in_a_guest(
     items: Sequence[tuple[str, T]],
     do: Callable[[Agent, T], R],
     progress: Progress,
+    world: Path | None = None,
 ) -> Iterator[R]:
-    """What ``do`` makes of each of ``items``, which have titles, one after the other in one guest.
+    """What ``do`` makes of each of ``items``, which have titles, one after the other in one guest, which has
+    a ``world`` where programs need one.
 
     Raises GuestLost or AgentBroken where the second guest is lost at an item, too.
     """
     chances = SecondChances(progress)
     left = deque(enumerate(items))
     while left:
-        with agent_in(hypervisor, image, clock) as agent:
+        with agent_in(hypervisor, image, clock, world) as agent:
             while left:
                 number, (title, item) = left[0]
                 try:

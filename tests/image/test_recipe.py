@@ -201,9 +201,9 @@ def test_lock_tells_that_it_waits(recipe: Recipe, monkeypatch: pytest.MonkeyPatc
         waited.append(True)
         raise Waited
 
-    with locked(recipe, waiting):
+    with locked(image_folder(recipe), waiting):
         assert not waited
-        with pytest.raises(Waited), locked(recipe, waiting):
+        with pytest.raises(Waited), locked(image_folder(recipe), waiting):
             pass
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from bob.agent.inside.devices import WORK, plain_environment, read_text
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
+from bob.agent.inside.world import enter_world, within
 
 HOME = f"{WORK}/program"
 """Where the files of the program are."""
@@ -54,8 +55,17 @@ class Ended(NamedTuple):
     errors: bytes
 
 
-def put_program(blob: bytes) -> Reply:
-    """Take the files of a program, a tar archive, in place of those of another one."""
+uses_world = False
+"""Whether the scripts of the program run in a world of their own."""
+
+
+def put_program(blob: bytes, world: bool = False) -> Reply:
+    """Take the files of a program, a tar archive, in place of those of another one. Its scripts are run in the
+    ``world`` that is on a disk of the guest's, where they need one."""
+    global uses_world
+    if world:
+        enter_world()
+    uses_world = world
     shutil.rmtree(HOME, ignore_errors=True)
     os.makedirs(HOME)
     with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
@@ -84,7 +94,7 @@ def run_workload(seconds: float) -> tuple[bytes, bytes, int]:
         os.unlink(CALLS)
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", CALLS]
-    started = Script([*tracer, "-e", f"trace={TRACED}", f"{HOME}/workload", ROOT], ROOT)
+    started = Script([*tracer, "-e", f"trace={TRACED}"], [f"{HOME}/workload", ROOT], ROOT)
     ended = started.wait(seconds)
     if ended.code != 0:
         raise Refused(f"workload {how_it_ended(ended, seconds)}")
@@ -108,7 +118,7 @@ def run_spoiler(name: str, seconds: float) -> None:
 
 def run_script(words: list[str], seconds: float, folder: str) -> Ended:
     """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind."""
-    return Script(words, folder).wait(seconds)
+    return Script([], words, folder).wait(seconds)
 
 
 def how_it_ended(ended: Ended, seconds: float) -> str:
@@ -121,9 +131,9 @@ def how_it_ended(ended: Ended, seconds: float) -> str:
 
 
 class Script:
-    """A script that was started in ``folder``."""
+    """A script, ``words`` with its arguments, that was started in ``folder`` under a ``tracer`` (empty: none)."""
 
-    def __init__(self, words: list[str], folder: str) -> None:
+    def __init__(self, tracer: list[str], words: list[str], folder: str) -> None:
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
         self._others = set(descendants(os.getpid()))
         read_end, write_end = os.pipe()
@@ -131,7 +141,7 @@ class Script:
         environment = {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
         try:
             self._process = subprocess.Popen(
-                words,
+                [*tracer, *(within(words, folder) if uses_world else words)],
                 stdin=subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=subprocess.PIPE,
@@ -141,7 +151,7 @@ class Script:
             )
         except OSError as error:
             os.close(read_end)
-            raise Refused(f"{os.path.basename(words[-2])} cannot be started: {error.strerror}") from None
+            raise Refused(f"{os.path.basename(words[0])} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
         assert self._process.stderr is not None

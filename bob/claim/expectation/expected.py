@@ -24,6 +24,7 @@ class Expected:
     name = "expectation"
     is_shown_by_the_tree = True
     operations: ClassVar[tuple[int, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
     no_shrinking = Refusal(
         "an expectation, and bob shrinks those of properties", "bob try answers for fewer operations"
     )

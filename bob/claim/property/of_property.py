@@ -32,6 +32,7 @@ class OfProperty:
     no_shrinking: ClassVar[Refusal | None] = None
     no_export: ClassVar[Refusal | None] = None
     is_shown_by_the_tree = True
+    packages: ClassVar[tuple[str, ...]] = ()
 
     @property
     def title(self) -> str:

@@ -1,0 +1,66 @@
+"""The world of a program under test: the root that its scripts see, where it needs more than the guest has.
+
+It is a disk of its own, read-only; what is written goes to memory. The agent's folder, and in it the file system under
+test, is in the same place inside and outside: its mount is shared, so what is mounted in one is there in the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from contextlib import suppress
+
+from bob.agent.inside.devices import WORK, read_text
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.mounts import libc
+
+WORLD_SERIAL = "bob-world"
+"""The disk's serial number."""
+PLACE = "/run/bob-world"
+LOWER, MEMORY, WORLD = f"{PLACE}/lower", f"{PLACE}/memory", f"{PLACE}/root"
+MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 20
+
+
+def enter_world() -> None:
+    """Have the world there, unless it is. Raises Refused where the guest has no such disk."""
+    if os.path.exists(f"{WORLD}/usr"):
+        return
+    device = _device()
+    for path in (LOWER, MEMORY, WORLD):
+        os.makedirs(path, exist_ok=True)
+    _mount(device, LOWER, "erofs", MS_RDONLY)
+    _mount("bob", MEMORY, "tmpfs")
+    for name in ("upper", "work"):
+        os.makedirs(f"{MEMORY}/{name}", exist_ok=True)
+    _mount("bob", WORLD, "overlay", 0, f"lowerdir={LOWER},upperdir={MEMORY}/upper,workdir={MEMORY}/work")
+    for path in ("/proc", "/sys", "/dev", "/tmp", "/run", "/root"):
+        os.makedirs(WORLD + path, exist_ok=True)
+    for path in ("/proc", "/sys", "/dev"):
+        _mount(path, WORLD + path, "", MS_BIND | MS_REC)
+    os.chmod(f"{WORLD}/tmp", 0o1777)
+    os.makedirs(WORLD + WORK, exist_ok=True)
+    _mount("", WORK, "", MS_SHARED)
+    _mount(WORK, WORLD + WORK, "", MS_BIND)
+    with suppress(OSError):
+        os.makedirs(f"{WORLD}/etc", exist_ok=True)
+        with open(f"{WORLD}/etc/hosts", "w") as hosts:
+            hosts.write("127.0.0.1 localhost bob\n")
+
+
+def within(words: list[str], folder: str) -> list[str]:
+    """The words that run ``words`` in the world, in ``folder``."""
+    return ["chroot", WORLD, "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
+
+
+def _device() -> str:
+    for name in sorted(os.listdir("/sys/block")):
+        with suppress(OSError):
+            if read_text(f"/sys/block/{name}/serial").strip() == WORLD_SERIAL:
+                return f"/dev/{name}"
+    raise Refused("the guest has no disk with the packages of the program")
+
+
+def _mount(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
+    if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
+        number = ctypes.get_errno()
+        raise Refused(f"{target} cannot be mounted: {os.strerror(number)}")

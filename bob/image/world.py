@@ -1,0 +1,98 @@
+"""Worlds: the user space of a program under test, with the Debian packages that it needs.
+
+A world is a whole Debian root of its own, without a kernel, on a read-only disk (erofs) beside the guest's. So the
+guest stays the same whatever the program needs, and a program's libraries are not mixed with the guest's. It is built
+once, and kept in the cache under what is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bob.errors import ImageError, UsageError
+from bob.image import mmdebstrap
+from bob.image.build import scratch_folder
+from bob.image.cache import OWN, Image, images_folder, locked
+from bob.image.recipe import Recipe, load_recipe
+
+FORMAT = 1
+"""Counts up when the same packages make another world."""
+ALWAYS = ("python3",)
+"""What is in every world: scripts may be Python, as where there is no world."""
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+_UNKNOWN = re.compile(r"Unable to locate package (\S+)")
+_PACK = """
+cd "$1"
+rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
+mkdir -p .bob var/cache/apt var/lib/apt/lists
+mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(dev|proc|sys|run|tmp)/.+' \\
+    .bob/world.erofs .
+"""
+
+
+def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str], None]) -> Path | None:
+    """The disk with a world for programs that need ``packages`` in guests of ``image``, built first if need be; None
+    where they need none.
+
+    Raises UsageError for a package that the image's suite does not have, ImageError for a build that fails.
+    """
+    if not packages:
+        return None
+    check_packages(packages)
+    recipe = load_recipe(image.name.partition(OWN)[0])
+    wanted = sorted({*packages, *ALWAYS})
+    text = "\0".join((str(FORMAT), _PACK, recipe.suite, recipe.architecture, *wanted))
+    folder = images_folder().parent / "worlds" / f"{recipe.suite}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    disk = folder / "world.erofs"
+    if disk.is_file():
+        return disk
+    mmdebstrap.check_programs()
+    with locked(folder, lambda: progress("waiting for another build of these packages")) as lock:
+        if disk.is_file():
+            return disk
+        part = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        try:
+            with scratch_folder(lock) as scratch:
+                progress(f"building a disk with {', '.join(packages)}")
+                _make(recipe, wanted, part, scratch, progress)
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return disk
+
+
+def check_packages(packages: Sequence[str]) -> None:
+    """Raise UsageError for what cannot be the name of a package."""
+    for package in packages:
+        if not _PACKAGE.fullmatch(package):
+            raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
+
+
+def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
+    hooks = (_PACK, f"download /.bob/world.erofs {shlex.quote(str(part / 'world.erofs'))}")
+    try:
+        mmdebstrap.run(
+            [
+                "--variant=minbase",
+                f"--architectures={recipe.architecture}",
+                f"--include={','.join(packages)}",
+                *(f"--customize-hook={hook}" for hook in hooks),
+            ],
+            recipe.suite,
+            {"TMPDIR": str(scratch)},
+            log=part.with_name(f"{part.name.strip('.')}.log"),
+            progress=progress,
+        )
+    except ImageError as error:
+        if found := _UNKNOWN.search(error.message):
+            raise UsageError(
+                f"Debian {recipe.suite} has no package {found[1]!r}", hint="packages in app.toml names Debian packages"
+            ) from None
+        raise

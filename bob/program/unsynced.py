@@ -1,0 +1,95 @@
+"""What a program's system calls say by themselves: files that it told of and never synced, and changes that bob does
+not follow."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from bob.program.strace import SystemCall, unescaped
+
+WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate")
+"""Calls that change the file behind their first argument."""
+SYNCS = ("fsync", "fdatasync")
+RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
+"""Where in its arguments a call has the old name and the new one."""
+OPENS = {"open": (0, 1), "creat": (0, 1), "openat": (1, 2), "openat2": (1, 2)}
+"""Where in its arguments a call has the name and the flags."""
+NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
+"""Calls that change the file behind this argument with data that strace does not tell."""
+ASYNCHRONOUS = ("io_uring_enter", "io_submit")
+
+
+class _Names:
+    """Names of files below ``root``, as the calls of each process have them."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._folders: dict[int, str] = {}
+
+    def below(self, path: str) -> str:
+        """A path of the guest as one below the root: ``/f``; empty where it is elsewhere, or the root itself."""
+        _before, found, rest = path.partition(self._root)
+        return rest if found and rest.startswith("/") else ""
+
+    def at(self, call: SystemCall, place: int) -> str:
+        """The name at ``place``, which may be relative to a directory at the place before, or to the process's own."""
+        folder = call.path(place - 1) if place else ""
+        if place and call.arguments[place - 1].startswith("AT_FDCWD"):
+            self._folders[call.pid] = folder
+        name = unescaped(call.arguments[place].strip('"')).decode(errors="surrogateescape")
+        return self.below(posixpath.normpath(posixpath.join(folder or self._folders.get(call.pid, ""), name)))
+
+
+def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
+    """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
+    with this inode: by their names then, in the order in which they were changed."""
+    names = _Names(root)
+    dirty: dict[str, None] = {}
+    synchronous: set[str] = set()
+    told: tuple[str, ...] = ()
+    for call in calls:
+        if call.result is None:
+            continue
+        if call.name in OPENS:
+            place, flags = OPENS[call.name]
+            name = names.at(call, place)
+            if any(flag in " ".join(call.arguments[flags:]) for flag in ("O_SYNC", "O_DSYNC")):
+                synchronous.add(name)
+        elif call.name in RENAMES:
+            old, new = (names.at(call, place) for place in RENAMES[call.name])
+            dirty = {new if name == old else name: None for name in dirty if name != new or old not in dirty}
+        elif call.name in WRITES:
+            if call.path(0) == f"pipe:[{pipe}]" and call.result:
+                told = tuple(dirty)
+            elif (name := names.below(call.path(0))) and name not in synchronous:
+                dirty[name] = None
+        elif call.name in SYNCS:
+            dirty.pop(names.below(call.path(0)), None)
+        elif call.name in ("sync", "syncfs"):
+            dirty.clear()
+        elif call.name in ("unlink", "unlinkat"):
+            dirty.pop(names.at(call, int(call.name == "unlinkat")), None)
+    return told
+
+
+def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
+    """What may have changed files below ``root`` without a call that tells the bytes, a phrase each."""
+    return tuple(dict.fromkeys(_not_followed(calls, _Names(root))))
+
+
+def _not_followed(calls: Sequence[SystemCall], names: _Names) -> Iterator[str]:
+    for call in calls:
+        if call.result is None:
+            continue
+        if call.name == "mmap" and "PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]:
+            if name := names.below(call.path(4)):
+                yield f"mmap of {name}"
+        elif call.name in NOT_FOLLOWED:
+            if name := names.below(call.path(NOT_FOLLOWED[call.name])):
+                yield f"{call.name} to {name}"
+        elif call.name == "ioctl" and "CLONE" in call.arguments[1]:
+            if name := names.below(call.path(0)):
+                yield f"reflink to {name}"
+        elif call.name in ASYNCHRONOUS:
+            yield call.name
