@@ -76,6 +76,7 @@ def check_packages(packages: Sequence[str]) -> None:
 
 
 def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
+    log = part.with_name(f"{part.name.strip('.')}.log")
     hooks = (_PACK, f"download /.bob/world.erofs {shlex.quote(str(part / 'world.erofs'))}")
     try:
         mmdebstrap.run(
@@ -87,11 +88,11 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
             ],
             recipe.suite,
             {"TMPDIR": str(scratch)},
-            log=part.with_name(f"{part.name.strip('.')}.log"),
+            log=log,
             progress=progress,
         )
-    except ImageError as error:
-        if found := _UNKNOWN.search(error.message):
+    except ImageError:
+        if found := _UNKNOWN.search(log.read_text(errors="replace")):
             raise UsageError(
                 f"Debian {recipe.suite} has no package {found[1]!r}", hint="packages in app.toml names Debian packages"
             ) from None

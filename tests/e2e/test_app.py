@@ -94,3 +94,20 @@ sleep 1000 & echo $! > /tmp/alive
 def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: Program, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         preflight(replace(program, seconds=5.0), [request()], Silent())
+
+
+def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:
+    program = replace(
+        scripts(
+            "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved", setup="ed --version && touch f"
+        ),
+        packages=("ed",),
+    )
+    found = ask(program, tmp_path)
+    assert found.safety is Safety.SAFE
+    assert "changed, and not synced when the program last told something: /g" in found.notes
+
+
+def test_a_package_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match="has no package 'no-such-package-as-this'"):
+        preflight(replace(scripts("true"), packages=("no-such-package-as-this",)), [request()], Silent())
