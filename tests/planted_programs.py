@@ -120,7 +120,7 @@ PLANTED = (
     Planted(
         "truncated-in-place",
         "echo old > f",
-        "echo new > f; sync f; echo saved",
+        "exec 3> f; sleep 40; echo new >&3; sync f; echo saved",  # whoever writes at once is saved by luck
         "echo new > f.tmp; sync f.tmp; mv f.tmp f; sync .; echo saved",
         WHOLE_OR_OLD,
     ),
@@ -131,6 +131,7 @@ PLANTED = (
         "cp a b; sync b; sync .; rm a; sync .; echo saved",
         '[ "$(cat a)" = data ] || [ "$(cat b)" = data ] || corrupt "neither a nor b has the data"\n'
         'told saved || exit 0\n[ ! -e a ] || lost "saved was told, and a is there"',
+        ("ext4", "btrfs"),  # on xfs cp makes a reflink, and that is in the log
     ),
     Planted(
         "link-without-fsync",

@@ -97,13 +97,9 @@ def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: 
 
 
 def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:
-    program = replace(
-        scripts(
-            "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved", setup="ed --version && touch f"
-        ),
-        packages=("ed",),
-    )
-    found = ask(program, tmp_path)
+    edits = "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved"
+    program = scripts(edits, setup="ed --version && touch f")
+    found = ask(replace(program, packages=("ed",)), tmp_path)
     assert found.safety is Safety.SAFE
     assert "changed, and not synced when the program last told something: /g" in found.notes
 
