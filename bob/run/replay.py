@@ -60,7 +60,7 @@ def replay(
     groups = [
         (built, list(alike))
         for built, group in by_image(witnesses, image, progress, any_kernel=any_kernel)
-        for _packages, alike in groupby(sorted(group, key=_packages), _packages)
+        for _same, alike in groupby(sorted(group, key=_packages), _packages)
     ]
     return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)
 

@@ -362,6 +362,8 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
     """What to say of the run directory ``path`` where it is not that of a probe of this version."""
     if "expectations" in about:
         return StoreError(f"{path} is the run of a quick question, not of a probe", hint="bob try asks it again")
+    if "program" in about:
+        return StoreError(f"{path} is the run of a program, not of a probe", hint="bob app runs it again")
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
 
 
