@@ -88,5 +88,11 @@ def test_what_is_shipped_can_be_loaded() -> None:
         assert load(path).about
 
 
+def test_the_page_has_what_is_shipped() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "apps.md").read_text()
+    for name, path in shipped_programs().items():
+        assert f"| `{name}` | {load(path).about} |" in page
+
+
 def test_the_template_has_all_that_a_program_needs() -> None:
     assert {path.name for path in TEMPLATE.iterdir()} == {"app.toml", "setup", "workload", "check"}
