@@ -92,7 +92,7 @@ def run(
     Examples:
       bob app sqlite-rollback --fs ext4
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
-      bob app --fs ext4 --workload './w.sh "$1"' --check './c.sh "$1" "$2"'
+      bob app --fs ext4 --workload ./w.sh --check ./c.sh
 
     \b
     Exit codes:

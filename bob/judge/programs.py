@@ -16,6 +16,7 @@ from bob.crash.state import CrashState, departure
 from bob.observe.observed import Observed, without_numbers
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
+from bob.result import TroubleKind
 
 SCHEMA = "bob.app/1"
 
@@ -31,12 +32,14 @@ class Safety(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Looked:
     """The crashes before which just ``told`` was told: their ``case``, what was ``observed``, and what the checker said
-    by the number of the outcome. ``disagreed`` says of a checker that answered differently on the same tree."""
+    by the number of the outcome, in ``checks`` runs. ``disagreed`` says of a checker that answered differently on the
+    same tree."""
 
     told: bytes
     case: Case
     observed: Observed
     answers: Mapping[int, CheckerAnswer]
+    checks: int = 0
     disagreed: str | None = None
 
 
@@ -76,14 +79,20 @@ class ProgramResult:
     notes: tuple[str, ...] = ()
 
 
-def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int, notes: Sequence[str]) -> ProgramResult:
-    """The answer by what was ``looked`` at, a window each, for which the checker was run ``checks`` times."""
+def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Sequence[str]) -> ProgramResult:
+    """The answer by what was ``looked`` at, a window each.
+
+    A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
+    end is a finding, and no violation by itself.
+    """
     found: dict[tuple[Consequence, str], list[tuple[int, int, CrashState, bytes, int, str]]] = {}
     trees = 0
     reasons: list[str] = []
     parts: list[States] = []
     for place, window in enumerate(looked):
-        reasons += [reason for reason in (window.observed.lost, window.disagreed) if reason]
+        reasons += [reason for reason in (window.disagreed, window.observed.lost) if reason]
+        if any(trouble.kind == TroubleKind.READ_ONLY for trouble in window.observed.troubles):
+            reasons.append("some crash states mount read-only: the checker was not asked of each of them")
         outcomes = {seen.outcome for seen in window.observed.states if seen.outcome is not None}
         trees += len(outcomes)
         mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
@@ -101,11 +110,13 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int,
             found.setdefault(key, []).append(one)
     vulnerabilities = tuple(_vulnerability(key[0], shown) for key, shown in found.items())
     states = total(parts)
-    safety = Safety.SAFE
-    if vulnerabilities:
+    reasons = [*filter(None, (window.disagreed for window in looked)), *reasons]
+    harm = any(one.consequence is not Consequence.HANG for one in vulnerabilities)
+    if vulnerabilities and not harm:
+        reasons.append(f"{Consequence.HANG.words}, in {vulnerabilities[0].states:,} crash states or more")
+    safety = Safety.UNKNOWN if reasons else Safety.SAFE
+    if harm and not any(window.disagreed for window in looked):
         safety = Safety.VULNERABLE
-    elif reasons:
-        safety = Safety.UNKNOWN
     if states.unmountable:
         notes = (*notes, f"{states.unmountable:,} crash states do not mount: nothing was checked there")
     return ProgramResult(
@@ -115,7 +126,7 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], checks: int,
         states=states,
         windows=len(looked),
         trees=trees,
-        checks=checks,
+        checks=sum(window.checks for window in looked),
         vulnerabilities=tuple(sorted(vulnerabilities, key=lambda one: (-one.states, one.evidence))),
         reason=reasons[0] if safety is Safety.UNKNOWN else None,
         notes=(*notes, *dict.fromkeys(reasons)) if safety is Safety.VULNERABLE else tuple(notes),

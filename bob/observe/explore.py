@@ -106,7 +106,9 @@ def _explore(
         disks = sights.setdefault(plan.base.name, {})
     watched = plan.composer.sectors.tolist()
     floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
-    session = Session(agent, configuration, plan.base, floor, payload, watched=watched, stretches=stretches)
+    session = Session(
+        agent, configuration, plan.base, floor, payload, watched=watched, stretches=stretches, closely=effort.closely
+    )
     done.findings = session.findings
     done.rounds = rounds = Rounds(session, plan, effort, told, disks)
     _observe_all(rounds, (candidate.state for candidate in whole))
@@ -129,7 +131,8 @@ def _mount_each(
 ) -> None:
     """Mount whole and torn states of ``plan``, in turn, one by one."""
     search = plan.search(effort.budget, effort.seed)
-    session = Session(agent, configuration, plan.base, plan.composer.floor_delta(), plan.composer.payload_since(0))
+    floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
+    session = Session(agent, configuration, plan.base, floor, payload, closely=effort.closely)
     done.findings = session.findings
     done.rounds = rounds = Rounds(session, plan, effort, told)
     _observe_all(rounds, (candidate.state for candidate in search))

@@ -66,7 +66,8 @@ class Session:
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
     ``watched`` are the sectors of which somebody wants to know whether they were read, and None where nobody does:
     then the guest does not trace reads. By ``stretches`` it is told what states leave behind, where recovery
-    ``forgets``; ``forgettable`` says of which of the watched sectors that is told.
+    ``forgets``; ``forgettable`` says of which of the watched sectors that is told. Where it looks ``closely``, all that
+    a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Session:
         *,
         watched: Sequence[int] | None = None,
         stretches: Stretches | None = None,
+        closely: bool = False,
     ) -> None:
         self._agent = agent
         self._watched = None if watched is None else frozenset(watched)
@@ -102,6 +104,7 @@ class Session:
             "checker": list(fs.checker),
             "clean": list(fs.clean),
             "expected": list(fs.expected_messages),
+            **({"closely": True} if closely else {}),
         }
         prepared, _ = agent.ask(
             "observe_prepare",

@@ -47,7 +47,15 @@ class CheckerAnswer:
         return None if self.code == 0 else CODES.get(self.code, Consequence.OTHER)
 
     @property
+    def is_judgement(self) -> bool:
+        """Whether the checker came to an end, and that by itself: not what a shell says of a program that it cannot run
+        (126, 127), and no signal."""
+        return self.code is not None and self.code >= 0 and self.code not in (126, 127)
+
+    @property
     def evidence(self) -> str:
         """What it printed last, in one line."""
+        if self.code is None:
+            return "it was ended when its time was over"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
         return lines[-1][:300] if lines else f"it prints nothing and ends with {self.code}"

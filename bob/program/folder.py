@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from bob.subject.file_system import MIB
 DECLARATION = "app.toml"
 MOST_BYTES = 64 * MIB
 """So much may be in the folder of a program."""
+MOST_SECONDS = 3600.0
+"""So long may a script take at most."""
 _HINT = "bob app new NAME writes a folder to begin with"
 
 
@@ -39,11 +42,16 @@ def of_commands(workload: str, check: str, setup: str = "") -> Program:
 def _script(name: str, text: str) -> ProgramFile:
     """A script that hands its arguments to a command: a file of the user's, or what a shell makes of a line."""
     path = Path(text)
-    if path.is_file():
-        if not os.access(path, os.X_OK):
-            raise UsageError(f"{path} is not executable", hint=f"chmod +x {path}")
-        return ProgramFile(name, path.read_bytes(), True)
+    with suppress(OSError):  # a command may be too long for a name
+        if path.is_file():
+            return _script_file(name, path)
     return ProgramFile(name, f"#!/bin/sh\n{text}\n".encode(), True)
+
+
+def _script_file(name: str, path: Path) -> ProgramFile:
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{path} is not executable", hint=f"chmod +x {path}")
+    return ProgramFile(name, path.read_bytes(), True)
 
 
 def _declared(table: Table) -> Program:
@@ -53,9 +61,15 @@ def _declared(table: Table) -> Program:
         files=(),
         device=round(table.number("device_mib", 0)) * MIB,
         must_fail=table.names("must_fail", (EMPTIED,)),
-        seconds=table.number("seconds", 60.0),
+        seconds=_positive(table.number("seconds", 60.0)),
         packages=table.names("packages", ()),
     )
+
+
+def _positive(seconds: float) -> float:
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ValueError(f"seconds = {seconds:g} is not more than 0 and at most {MOST_SECONDS:g}")
+    return seconds
 
 
 def _files(folder: Path) -> tuple[ProgramFile, ...]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bob.errors import MalformedError
+from bob.errors import MalformedError, RecordingError
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
@@ -42,9 +42,11 @@ class SystemCall:
 
     @property
     def written(self) -> bytes:
-        """What a write or writev has written."""
+        """What a write or writev has written. Raises RecordingError where strace has not written all of it down."""
         if self.result is None:
             return b""
+        if any(argument.endswith("...") for argument in self.arguments):
+            raise RecordingError(f"process {self.pid} has told too much in one call", hint="tell less at a time")
         if self.name == "writev":
             data = b"".join(unescaped(one) for one in _BASE.findall(", ".join(self.arguments[1:])))
         else:
@@ -62,9 +64,11 @@ def _calls(text: str) -> Iterator[SystemCall]:
     for number, line in enumerate(text.splitlines(), start=1):
         found = _LINE.fullmatch(line)
         if found is None:
+            if line.startswith("["):
+                continue
             raise MalformedError(f"line {number} of the calls is not strace's: {line[:80]!r}")
         pid, seconds, rest = int(found["pid"]), float(found["seconds"]), found["rest"]
-        if rest.startswith(("---", "+++")):
+        if rest.startswith(("---", "+++", "[ ")):  # a signal, an end, a change of the process's mode
             continue
         if resumed := _RESUMED.fullmatch(rest):
             since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
@@ -94,7 +98,7 @@ def _split(arguments: str) -> tuple[str, ...]:
 
 
 def _result(text: str) -> int | None:
-    found = re.match(r"-?\d+|0x[0-9a-f]+", text)
+    found = re.match(r"0x[0-9a-f]+|-?\d+", text)
     value = int(found[0], 0) if found else -1
     return value if value >= 0 else None
 

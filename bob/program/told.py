@@ -56,7 +56,7 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
     if b"".join(output.data for output in found) != told:
         raise RecordingError(
             "the program's output is not what its traced calls wrote",
-            hint="it may write to it by sendfile or splice, which bob does not follow",
+            hint="did two processes write at the same time, or one by sendfile or splice? bob does not follow that",
         )
     return tuple(found)
 

@@ -54,13 +54,19 @@ def make_program_base(agent: Agent, configuration: Configuration, program: Progr
 
 
 def _made(
-    agent: Agent, configuration: Configuration, name: str, setup: list[list[Any]], blob: bytes, **more: Any
+    agent: Agent,
+    configuration: Configuration,
+    name: str,
+    setup: list[list[Any]],
+    blob: bytes,
+    *,
+    setup_seconds: float = 0.0,
 ) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
     header, packed = agent.ask(
         "make_base",
-        timeout=BASE_TIMEOUT,
+        timeout=BASE_TIMEOUT + setup_seconds,
         base=name,
         length=configuration.device_bytes,
         cell=STALE_CELL.decode(),
@@ -69,8 +75,8 @@ def _made(
         options=configuration.mount_options,
         setup=setup,
         blob=blob,
+        setup_seconds=setup_seconds,
         **configuration.for_agent,
-        **more,
     )
     held.add(name)
     options, printed = header["effective_options"], header["mkfs"]

@@ -124,7 +124,7 @@ def record_program(
     fs = configuration.fs
     header, pieces = agent.ask(
         "record_program",
-        timeout=RECORD_TIMEOUT,
+        timeout=RECORD_TIMEOUT + program.seconds,
         base=base.name,
         fs=fs.driver,
         options=configuration.mount_options,

@@ -8,9 +8,7 @@ others with the same tree.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +30,8 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, check_file_system, check_kernel, ensure, ensure_world
 from bob.judge.programs import Looked, ProgramResult, claim_of, judge, to_json
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observation import Findings
 from bob.observe.observed import Observed
 from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
@@ -59,7 +57,9 @@ from bob.witness.document import Showing
 from bob.workload.operations import Workload
 
 LEAST_SAMPLED = 3
-"""Of the states of a window whose tree was checked in another one, at least so many are checked all the same."""
+"""Of the states of a window whose tree was checked in another state, at least so many are checked all the same."""
+BATCH = 10
+"""So many states are checked in one request: what was said of them is known when the guest is lost at a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,6 @@ class _Taken:
     calls: tuple[SystemCall, ...]
     pipe: int
     sights: Sights = field(default_factory=dict)
-    answers: dict[tuple[str, bytes], CheckerAnswer] = field(default_factory=dict)
-    checks: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def preflight(self) -> Preflight:
@@ -115,16 +112,22 @@ def try_program(
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
         results: list[ProgramResult] = []
+        every = []
         for number, request in enumerate(requests):
-            made = request.configuration
             taken = _take(hypervisor, image, program, request, progress, run, number)
             _trust(hypervisor, image, taken, progress)
-            progress.planned(len(taken.windows), len(taken.windows) * request.budget)
+            every.append(taken)
+        progress.planned(
+            sum(len(taken.windows) for taken in every),
+            sum(len(taken.windows) * taken.request.budget for taken in every),
+        )
+        for number, taken in enumerate(every):
             looked = _look(hypervisor, image, taken, jobs, progress)
-            result = judge(made.name, taken.case.recording.effective_options, looked, taken.checks, _notes(taken))
+            name, mount = taken.request.configuration.name, taken.case.recording.effective_options
+            result = judge(name, mount, looked, _notes(taken))
             results.append(_with_witnesses(result, taken, looked, run, environment, number))
-        document = to_json(program, results, {"id": identity, "started": started, "finished": now()})
-        run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
+            document = to_json(program, results, {"id": identity, "started": started, "finished": now()})
+            run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
         run.note(finished=now())
     return results, run.path
 
@@ -216,8 +219,13 @@ def _trust(hypervisor: Hypervisor, image: Image, taken: _Taken, progress: Progre
         if answer.consequence is not None:
             raise UsageError(f"the checker refuses {what}: {answer.evidence} (exit code {answer.code})", hint=hint)
     for answer, spoiler in zip(answers[2:], program.must_fail, strict=True):
+        what = "an emptied directory, after all of the output" if spoiler == EMPTIED else f"what {spoiler} leaves"
+        if answer.consequence is not None and not answer.is_judgement:
+            raise UsageError(
+                f"the checker does not judge {what}: {answer.evidence} (exit code {answer.code})",
+                hint="it must refuse what is lost by itself: in time, without a signal, and not since it cannot be run",
+            )
         if answer.consequence is None:
-            what = "an emptied directory, after all of the output" if spoiler == EMPTIED else f"what {spoiler} leaves"
             raise UsageError(
                 f"the checker accepts {what}: it cannot tell a loss",
                 hint="must_fail in app.toml says what it must refuse; must_fail = [] says that there is no such thing",
@@ -267,78 +275,80 @@ def _next(waiting: deque[tuple[int, Window]]) -> Iterator[tuple[int, Window]]:
 
 
 def _look_at(agent: Agent, taken: _Taken, window: Window, place: int, progress: Progress) -> tuple[Looked, bool]:
-    """Explore one window, and have the checker look at what is new there; whether the guest was lost."""
+    """Explore one window, and have the checker look at each tree; whether another guest is needed."""
     request = taken.request
     plan = Plan(window.trace, taken.case.base, request.model)
     case = replace(taken.case, plan=plan)
     name = f"{taken.program.name}, window {place + 1}"
-    told = 0
+    dealt_with = 0
 
     def tell(states: int) -> None:
-        nonlocal told
-        told += states
+        nonlocal dealt_with
+        dealt_with += states
         progress.observed(name, states)
 
-    observed = explore(agent, request.configuration, plan, request.effort, tell, taken.sights)
+    observed = explore(agent, request.configuration, plan, _effort(request), tell, taken.sights)
     if observed.died:
         return Looked(window.told, case, observed, {}), True
+    checked = _Checks()
+    is_over = False
     try:
-        answers, disagreed = _check(agent, taken, case, window, observed)
+        _check(agent, taken, plan, window, observed, checked)
     except (GuestLost, AgentBroken, UsageError) as loss:
-        lost = replace(observed, lost=what_happened(loss, " while checking"))
-        return Looked(window.told, case, lost, {}), isinstance(loss, GuestLost)
-    progress.finished(name, request.budget - told)
-    return Looked(window.told, case, observed, answers, disagreed), False
+        observed = replace(observed, lost=what_happened(loss, " while checking"))
+        is_over = not isinstance(loss, UsageError)
+    progress.finished(name, request.budget - dealt_with)
+    return Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed), is_over
 
 
-def _check(
-    agent: Agent, taken: _Taken, case: Case, window: Window, observed: Observed
-) -> tuple[dict[int, CheckerAnswer], str | None]:
-    """What the checker says of each outcome that mounts, and how it disagreed with itself, if it did."""
-    easiest: dict[int, CrashState] = {}
-    others: list[tuple[int, CrashState]] = []
-    for seen in observed.states:
-        if seen.outcome is None:
-            continue
-        before = easiest.get(seen.outcome)
-        if before is None or departure(seen.state) < departure(before):
-            easiest[seen.outcome] = seen.state
-        others.append((seen.outcome, seen.state))
-    digests = {outcome: _digest(observed.findings, outcome) for outcome in easiest}
-    mounting = {one for one in easiest if observed.findings.observation(one).mounted}
-    with taken.lock:
-        new = [one for one in mounting if (digests[one], window.told) not in taken.answers]
-    rest = [one for one in others if one[0] in mounting and one[1] != easiest[one[0]]]
-    rest += [(one, easiest[one]) for one in mounting if one not in new]
-    random = Random(f"{taken.request.seed} checked {len(window.told)}")
-    wanted = min(len(rest), max(LEAST_SAMPLED, round(taken.request.audit * len(rest))))
-    sample = random.sample(rest, wanted)
-    asked = [*((one, easiest[one]) for one in new), *sample]
-    if not asked:
-        return {}, None
-    plan = case.plan
-    session = _session(agent, taken, plan)
-    checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in asked]
-    said = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)
+@dataclass(slots=True)
+class _Checks:
+    """What the checker has said so far, by outcome; in how many runs; and how it disagreed with itself, if it did."""
+
+    answers: dict[int, CheckerAnswer] = field(default_factory=dict)
+    count: int = 0
     disagreed: str | None = None
-    with taken.lock:
-        taken.checks += len(asked)
-        for (outcome, _state), answer in zip(asked, said, strict=True):
-            known = taken.answers.setdefault((digests[outcome], window.told), answer)
-            if known.code != answer.code:
-                disagreed = f"the checker says {known.code} and {answer.code} of the same tree and the same output"
-        return {one: taken.answers[digests[one], window.told] for one in mounting}, disagreed
+
+    def take(self, outcome: int, answer: CheckerAnswer) -> None:
+        """Take in an answer. One that did not end in time is no answer where the same tree has another one."""
+        self.count += 1
+        known = self.answers.setdefault(outcome, answer)
+        if known.code is None:
+            self.answers[outcome] = answer
+        elif answer.code is not None and known.code != answer.code:
+            self.disagreed = f"the checker contradicts itself: it ends with {known.code} and with {answer.code} of one tree and output"
 
 
-def _digest(findings: Findings, outcome: int) -> str:
-    """Outcomes with the same tree have the same one, whatever numbers their contents have."""
-    document: dict[str, Any] = json.loads(findings.found[outcome])
-    for entry in (document["tree"] or {}).values():
-        content = b"".join(findings.chunks[number] for number in entry.get("content", ()))
-        entry["content"] = hashlib.blake2b(content).hexdigest()
-        xattrs = entry.get("xattrs", {}).items()
-        entry["xattrs"] = {name: findings.chunks[number].hex() for name, number in xattrs}
-    return hashlib.blake2b(json.dumps(document, sort_keys=True).encode()).hexdigest()
+def _check(agent: Agent, taken: _Taken, plan: Plan, window: Window, observed: Observed, checked: _Checks) -> None:
+    """Run the checker on each outcome that mounts, in the state that is easiest to explain; then on a sample of other
+    states with the same tree, and once more where it did not end."""
+    of: dict[int, list[CrashState]] = {}
+    for seen in observed.states:
+        if seen.outcome is not None:
+            of.setdefault(seen.outcome, []).append(seen.state)
+    mounting = [one for one in of if observed.findings.observation(one).mounted]
+    easiest = {one: min(of[one], key=departure) for one in mounting}
+    others = [(one, state) for one in mounting for state in of[one] if state != easiest[one]]
+    wanted = min(len(others), max(LEAST_SAMPLED, round(taken.request.audit * len(others))))
+    sample = Random(f"{taken.request.seed} checked {len(window.told)}").sample(others, wanted)
+    session = _session(agent, taken, plan)
+
+    def ask(asked: Sequence[tuple[int, CrashState]]) -> None:
+        for start in range(0, len(asked), BATCH):
+            some = asked[start : start + BATCH]
+            checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
+            answers = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)
+            for (outcome, _state), answer in zip(some, answers, strict=True):
+                checked.take(outcome, answer)
+
+    ask(list(easiest.items()))
+    ask(sample)
+    ask([(one, easiest[one]) for one, answer in checked.answers.items() if answer.code is None])
+
+
+def _effort(request: ProbeRequest) -> Effort:
+    """What is spent on a window; a program may see more than a property asks about."""
+    return replace(request.effort, closely=True)
 
 
 def _notes(taken: _Taken) -> tuple[str, ...]:

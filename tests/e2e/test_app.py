@@ -20,6 +20,7 @@ from bob.run.replay import replay
 from bob.subject import configuration
 
 pytestmark = pytest.mark.vm
+MADE = "touch f; mknod n c 1 3"
 SHELL = "#!/bin/sh\n"
 BY_NAME = {planted.name: planted for planted in PLANTED}
 
@@ -89,11 +90,33 @@ sleep 1000 & echo $! > /tmp/alive
         (scripts("rm f; sync"), "the checker refuses what a clean end leaves"),
         (scripts("touch g", check="true"), "the checker accepts an emptied directory"),
         (scripts("./nothing"), "workload failed \\(127\\)"),
+        (scripts("touch g", check='test -e "$1/f" || ./nothing'), "the checker does not judge an emptied directory"),
+        (scripts("touch g", check='test -e "$1/f" || sleep 1000'), "the checker does not judge an emptied directory"),
     ],
 )
 def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: Program, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         preflight(replace(program, seconds=5.0), [request()], Silent())
+
+
+def test_a_checker_that_answers_by_chance_is_not_believed(tmp_path: Path) -> None:
+    """It refuses every other call."""
+    check = LIBRARY + "[ -e f ] || exit 1\nn=$(cat /tmp/n 2>/dev/null || echo 0)\necho $((n + 1)) > /tmp/n\n"
+    check += 'case $2 in *) [ "$n" -lt 3 ] || [ $((n % 2)) = 0 ] || lost "by chance" ;; esac'
+    found = ask(scripts("for n in 1 2 3 4; do touch g$n; sync .; done", check), tmp_path)
+    assert found.safety is Safety.UNKNOWN
+    assert "contradicts itself" in (found.reason or "")
+
+
+def test_trees_that_differ_in_what_no_property_asks_about_are_two(tmp_path: Path) -> None:
+    """A fifo in the place of a device, and the mode of the root: a program can see both."""
+    check = (
+        LIBRARY + '[ -e f ] || exit 1\n[ ! -p n ] || corrupt "a fifo"\n[ "$(stat -c %a .)" != 700 ] || lost "closed"'
+    )
+    found = ask(
+        scripts("rm n; mkfifo n; chmod 700 .; sync; rm n; mknod n c 1 3; chmod 755 .; sync", check, MADE), tmp_path
+    )
+    assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
 
 
 def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import samples_of_runs as samples
 
 from bob.crash.state import CrashState
 from bob.judge.programs import Looked, ProgramResult, Safety, judge, to_json
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
 
@@ -27,11 +27,11 @@ def looked(answers: dict[int, CheckerAnswer], told: bytes = b"", **more: Any) ->
     seen = samples.observed(
         (samples.FIRST, 0), (samples.LAST, 1), (TORN, 2), found=[samples.NOTHING, samples.ALL, samples.TORN]
     )
-    return Looked(told, samples.case(), replace(seen, **more), answers)
+    return Looked(told, samples.case(), replace(seen, **more), answers, 7)
 
 
 def asked(*windows: Looked) -> ProgramResult:
-    return judge("ext4", "rw", windows, 7, ())
+    return judge("ext4", "rw", windows, ())
 
 
 def test_what_the_checker_accepts_everywhere_is_safe() -> None:
@@ -76,6 +76,25 @@ def test_what_is_not_known_is_not_safe(window: Looked) -> None:
     found = asked(looked({0: FINE, 1: FINE, 2: FINE}), window)
     assert found.safety is Safety.UNKNOWN
     assert found.reason
+
+
+def test_a_checker_that_contradicts_itself_accuses_nobody() -> None:
+    window = replace(looked({0: FINE, 1: LOST, 2: FINE}), disagreed="the checker contradicts itself")
+    found = asked(looked({0: FINE, 1: LOST, 2: FINE}), window)
+    assert (found.safety, found.reason) == (Safety.UNKNOWN, "the checker contradicts itself")
+    assert found.vulnerabilities
+
+
+def test_a_checker_that_does_not_end_is_told_and_accuses_nobody() -> None:
+    found = asked(looked({0: FINE, 1: HANG, 2: FINE}))
+    assert found.safety is Safety.UNKNOWN and "does not end" in (found.reason or "")
+    assert [one.consequence for one in found.vulnerabilities] == [Consequence.HANG]
+    assert asked(looked({0: FINE, 1: HANG, 2: LOST})).safety is Safety.VULNERABLE
+
+
+def test_what_mounts_read_only_is_not_safe() -> None:
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(Troubled(1, "read-only", "..."),)))
+    assert found.safety is Safety.UNKNOWN and "read-only" in (found.reason or "")
 
 
 def test_a_loss_does_not_hide_a_refusal() -> None:

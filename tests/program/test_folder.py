@@ -58,6 +58,8 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
         ('must_fail = ["gone"]', "", "", "no executable"),
         ("about = ", "", "", "app.toml"),
         ("seconds = -1", "", "", "not a number from 0 on"),
+        ("seconds = 0", "", "", "not more than 0"),
+        ("seconds = 4000", "", "", "at most 3600"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: str, plain: str, said: str) -> None:
@@ -77,6 +79,7 @@ def test_commands_make_a_program(tmp_path: Path) -> None:
     found = of_commands(str(script), 'test -e "$1/a"')
     files = {file.path: file.data for file in found.files}
     assert files == {"workload": b"#!/bin/sh\necho\n", "check": b'#!/bin/sh\ntest -e "$1/a"\n'}
+    assert of_commands("echo " + "x" * 5000, "true").files[0].data.startswith(b"#!/bin/sh\necho x")
     script.chmod(0o644)
     with pytest.raises(UsageError, match="is not executable"):
         of_commands(str(script), "true")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.errors import MalformedError
+from bob.errors import MalformedError, RecordingError
 from bob.program.strace import SystemCall, parse
 
 
@@ -59,6 +59,21 @@ def test_what_failed_has_no_result_and_wrote_nothing() -> None:
 
 def test_signals_and_ends_are_no_calls() -> None:
     assert parse(line(1, "--- SIGCHLD {si_signo=SIGCHLD} ---") + "\n" + line(1, "+++ exited with 0 +++")) == ()
+
+
+def test_what_strace_says_of_itself_is_no_call() -> None:
+    assert parse("[ Process PID=12 runs in 32 bit mode. ]\n" + line(1, "[ Process PID=1 runs in 64 bit mode. ]")) == ()
+
+
+def test_data_that_strace_has_cut_off_is_refused() -> None:
+    [call] = parse(line(1, f'write(1<{escaped(b"pipe:[5]")}>, "{escaped(b"ab")}"..., 9) = 9'))
+    with pytest.raises(RecordingError):
+        _ = call.written
+
+
+def test_an_address_is_a_number() -> None:
+    [call] = parse(line(1, "mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3<>, 0) = 0x7f0000000000"))
+    assert call.result == 0x7F0000000000
 
 
 def test_a_call_that_never_returned_is_none() -> None:

@@ -24,6 +24,8 @@ HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")
 """So fsck.fat names what it found in clusters of no file, as e2fsck puts it into lost+found."""
 RECORDED_NS = EPOCH * 1_000_000_000
 """A time that was set by a recording, by recovery or while it was looked at is not before this (ns)."""
+RECORDED_UNTIL_NS = (EPOCH + 30 * 86_400) * 1_000_000_000
+"""One that a recording set is before this, and what a guest's own clock sets is not (ns)."""
 
 Xattrs = tuple[tuple[str, int], ...]
 Status = tuple[int, int, int, int]
@@ -41,10 +43,15 @@ class Look:
     """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet.
 
     Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
+
+    Where it looks ``closely``, nothing is left out that a program could see: the root itself, the order of names in
+    a directory (as its target), which kind of other file it is (too), times that the recording set, and names that
+    are hidden else, but for those of the file system.
     """
 
-    def __init__(self, root: str, *, lasting_inodes: bool = True) -> None:
+    def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
+        self.closely = closely
         self.lasting_inodes = lasting_inodes
         self.new_chunks: list[bytes] = []
         self._chunks: dict[bytes, int] = {}
@@ -67,6 +74,8 @@ class Look:
     def _found(self) -> dict[str, Entry]:
         """Every name below the working directory."""
         found: dict[str, Entry] = {}
+        if self.closely:
+            found["/"] = self._entry(".")
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -76,8 +85,10 @@ class Look:
                 path = folder or "/"
                 found[path] = _with_fault(found.get(path, UNKNOWN), f"cannot be listed: {error.strerror}")
                 continue
+            if self.closely and (folder or "/") in found:
+                found[folder or "/"] = _with_target(found[folder or "/"], "/".join(names))
             for name in names:
-                if not folder and is_hidden(name):
+                if not folder and (is_of_the_file_system(name) if self.closely else is_hidden(name)):
                     continue
                 path = f"{folder}/{name}"
                 found[path] = entry = self._entry(path[1:])
@@ -92,7 +103,7 @@ class Look:
             return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
         mode, links, size = status.st_mode, status.st_nlink, status.st_size
         inode = status.st_ino if self.lasting_inodes else 0
-        more = what_else(status)
+        more = what_else(status, RECORDED_UNTIL_NS if self.closely else RECORDED_NS)
         content: tuple[int, ...] = ()
         fault: str | None = None
         if stat.S_ISREG(mode):
@@ -103,7 +114,8 @@ class Look:
             xattrs, fault = self._xattrs(path)
             return ("directory", inode, links, 0, (), "", xattrs, more, fault)
         if not stat.S_ISLNK(mode):
-            return ("other", inode, links, 0, (), "", (), more, None)
+            kind = f"{stat.S_IFMT(mode):o} {status.st_rdev}" if self.closely else ""
+            return ("other", inode, links, 0, (), kind, (), more, None)
         try:
             return ("symlink", inode, links, 0, (), os.readlink(path), (), more, None)
         except OSError as error:
@@ -154,17 +166,27 @@ class Look:
 
 def is_hidden(name: str) -> bool:
     """Whether a name at the top is the file system's, its recovery's or bob's own."""
-    return name in HIDDEN_NAMES or name.startswith(HIDDEN_PREFIX) or HIDDEN_SAVED.fullmatch(name) is not None
+    return name.startswith(HIDDEN_PREFIX) or is_of_the_file_system(name)
 
 
-def what_else(status: os.stat_result) -> Status:
-    """What is told of a name's status beside its kind, inode number, links and size."""
-    modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
+def is_of_the_file_system(name: str) -> bool:
+    """Whether a name at the top is the file system's or its recovery's."""
+    return name in HIDDEN_NAMES or HIDDEN_SAVED.fullmatch(name) is not None
+
+
+def what_else(status: os.stat_result, until: int = RECORDED_NS) -> Status:
+    """What is told of a name's status beside its kind, inode number, links and size; of a time of modification only
+    whether it is before ``until`` (ns), and which then."""
+    modified = status.st_mtime_ns if status.st_mtime_ns < until else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 
 
 def _with_fault(entry: Entry, fault: str) -> Entry:
     return (*entry[:-1], fault)
+
+
+def _with_target(entry: Entry, target: str) -> Entry:
+    return (*entry[:5], target, *entry[6:])
 
 
 def describe(tree: Tree) -> dict[str, dict[str, Any]]:

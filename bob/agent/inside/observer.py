@@ -36,7 +36,7 @@ from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.images import SECTOR, Runs, differing, merged, outside, pack
 from bob.agent.inside.look import Look, Tree, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
-from bob.agent.inside.programs import MOST_OUTPUT, run_check, run_spoiler
+from bob.agent.inside.programs import run_check, run_spoiler
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
@@ -84,7 +84,7 @@ class Session:
         kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
-        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"])
+        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"], closely=recovery.get("closely", False))
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
         self.stretches = list(zip(stretches[::2], stretches[1::2]))
@@ -242,10 +242,7 @@ class Session:
             if self.check:
                 run_anyhow(self.check, self.scratch.assembly.path)
             if number := self.mount():
-                if self.repair:
-                    run_anyhow(self.repair, self.scratch.assembly.path)
-                if not self.repair or self.mount():
-                    raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+                raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
             try:
                 if spoiler == EMPTIED:
                     if fault := remove_all(ROOT):
@@ -259,8 +256,7 @@ class Session:
         changed = merged([*targets(runs), *written])
         self.medium.put_back(changed)
         self.scratch.put_back += changed
-        printed = b"\n".join(part.rstrip() for part in (ended.errors, ended.output[:MOST_OUTPUT]) if part.strip())
-        return ended.code, printed.decode(errors="replace")
+        return ended.code, ended.said.decode(errors="replace")
 
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""

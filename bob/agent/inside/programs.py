@@ -32,12 +32,12 @@ CALLS = f"{WORK}/calls"
 """What strace wrote."""
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
-"""So much of what a script prints is kept (bytes); of a workload's standard output, all."""
+"""So much of the last that a script prints is kept (bytes); of a workload's standard output, all."""
 TRACED = (
     "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,"
     "open,openat,openat2,creat,truncate,ftruncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utimensat,setxattr,lsetxattr,fsetxattr,"
+    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,setxattr,lsetxattr,fsetxattr,"
     "removexattr,lremovexattr,fremovexattr,"
     "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit"
 )
@@ -48,11 +48,12 @@ GONE_SECONDS = 30.0
 
 
 class Ended(NamedTuple):
-    """How a script ended: its exit code (negative: the signal; None: it took too long), and what it printed."""
+    """How a script ended: its exit code (negative: the signal; None: it took too long), what it wrote to its standard
+    output, and the last of what it wrote to its standard error, or to both where they are one."""
 
     code: int | None
     output: bytes
-    errors: bytes
+    said: bytes
 
 
 uses_world = False
@@ -123,7 +124,7 @@ def run_script(words: list[str], seconds: float, folder: str) -> Ended:
 
 def how_it_ended(ended: Ended, seconds: float) -> str:
     """In words, with the last of what it printed."""
-    said = (ended.errors or ended.output).decode(errors="replace").strip().splitlines()
+    said = ended.said.decode(errors="replace").strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     if ended.code is None:
         return f"did not end within {seconds:g} s{words}"
@@ -138,13 +139,14 @@ class Script:
         self._others = set(descendants(os.getpid()))
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
+        is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
         environment = {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
         try:
             self._process = subprocess.Popen(
                 [*tracer, *(within(words, folder) if uses_world else words)],
                 stdin=subprocess.DEVNULL,
                 stdout=write_end,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.PIPE if is_told else subprocess.STDOUT,
                 cwd=folder,
                 env=environment,
                 start_new_session=True,
@@ -154,10 +156,10 @@ class Script:
             raise Refused(f"{os.path.basename(words[0])} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
-        assert self._process.stderr is not None
-        self._output = Drain(read_end)
-        self._errors = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT)
-        self._process.stderr.close()
+        self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT)
+        if self._process.stderr is not None:
+            self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT)
+            self._process.stderr.close()
 
     def wait(self, seconds: float) -> Ended:
         """Wait for its end, and kill what it leaves behind."""
@@ -165,7 +167,7 @@ class Script:
         with suppress(subprocess.TimeoutExpired):
             code = self._process.wait(seconds)
         self._kill_all()
-        return Ended(code, self._output.all(), self._errors.all())
+        return Ended(code, self._output.all(), self._said.all())
 
     def _kill_all(self) -> None:
         """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
@@ -185,7 +187,7 @@ class Script:
 
 
 class Drain(threading.Thread):
-    """Reads a pipe to its end, so that the writer never waits; keeps the first ``most`` bytes (0: all)."""
+    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all)."""
 
     def __init__(self, fd: int, most: int = 0) -> None:
         super().__init__(daemon=True)
@@ -194,8 +196,9 @@ class Drain(threading.Thread):
 
     def run(self) -> None:
         while piece := os.read(self._fd, 65536):
-            if not self._most or len(self._read) < self._most:
-                self._read += piece
+            self._read += piece
+            if self._most:
+                del self._read[: -self._most]
         os.close(self._fd)
 
     def all(self) -> bytes:
