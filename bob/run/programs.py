@@ -316,7 +316,8 @@ class _Checks:
         if known.code is None:
             self.answers[outcome] = answer
         elif answer.code is not None and known.code != answer.code:
-            self.disagreed = f"the checker contradicts itself: it ends with {known.code} and with {answer.code} of one tree and output"
+            codes = f"{known.code} and with {answer.code}"
+            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
 
 
 def _check(agent: Agent, taken: _Taken, plan: Plan, window: Window, observed: Observed, checked: _Checks) -> None:
