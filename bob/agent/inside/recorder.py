@@ -194,7 +194,7 @@ class Recorded:
         """Major and minor numbers of the disks."""
         return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
 
-    def timeline(self, kib: int, more: dict[str, str]) -> Instance:
+    def timeline(self, kib: int, more: dict[str, str] | None = None) -> Instance:
         """The trace of the disks' bios and of ``more`` events, ready to be entered."""
         numbers = [kernel_device(disk.device) for disk in self.disks]
         of_disks, from_disks = (
@@ -204,7 +204,7 @@ class Recorded:
             "block/block_bio_queue": of_disks,
             "block/block_bio_complete": of_disks,
             "block/block_bio_remap": from_disks,
-            **more,
+            **(more or {}),
         }
         return Instance("bob-record", events, kib)
 
@@ -273,7 +273,7 @@ class Take:
         self.medium = medium.medium_with(base)
         lengths = disks or [self.medium.length]
         self.recorded = Recorded(self.medium.work_path, lengths, log_bytes, completion, stack)
-        self.timeline = self.recorded.timeline(timeline_kib, more or {})
+        self.timeline = self.recorded.timeline(timeline_kib, more)
         self.effective = ""
         self._virtual = virtual
 
