@@ -114,7 +114,8 @@ def test_trees_that_differ_in_what_no_property_asks_about_are_two(tmp_path: Path
         LIBRARY + '[ -e f ] || exit 1\n[ ! -p n ] || corrupt "a fifo"\n[ "$(stat -c %a .)" != 700 ] || lost "closed"'
     )
     found = ask(
-        scripts("rm n; mkfifo n; chmod 700 .; sync; rm n; mknod n c 1 3; chmod 755 .; sync", check, MADE), tmp_path
+        scripts("rm n; mkfifo n; sync; chmod 700 .; sync; rm n; mknod n c 1 3; sync; chmod 755 .; sync", check, MADE),
+        tmp_path,
     )
     assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
 
