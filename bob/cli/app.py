@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bob.cli.asking import check_out, configuration_options, jobs_option, request, trying_options
+from bob.cli.asking import check_out, configuration_options, jobs_option, preflight_options, request, trying_options
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
@@ -58,7 +58,6 @@ _PROGRAM = (
     click.option("--check", metavar="COMMAND", help="What looks at a crash state: exit code 0 where all is well."),
     click.option("--setup", metavar="COMMAND", help="What is there, durable, before the workload begins."),
     jobs_option,
-    trying_options,
 )  # fmt: skip
 
 
@@ -70,6 +69,7 @@ def _program_options(command: Any) -> Any:
 
 @app.command()
 @_program_options
+@trying_options
 def run(
     program: str | None,
     workload: str | None,
@@ -122,13 +122,12 @@ def run(
 
 @app.command("check")
 @_program_options
+@preflight_options
 def check_app(
     program: str | None,
     workload: str | None,
     check: str | None,
     setup: str | None,
-    out: Path | None,
-    json_file: Path | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -147,7 +146,6 @@ def check_app(
       2   it cannot be run, or its checker cannot be trusted
       4+  something is missing or went wrong, see `bob --help`
     """
-    del out, json_file
     found = _program(program, workload, check, setup)
     requests = _requests(found, asked, quiet=quiet)
 
@@ -159,7 +157,10 @@ def check_app(
     for one in ready:
         told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
         calls = plural(one.calls, "traced call")
-        screen.print(f"{one.configuration}: ready; {told}, {calls}, {plural(one.windows, 'window')}", soft_wrap=True)
+        screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
+        most = f"{plural(one.windows, 'window')} of at most {plural(asked['budget'], 'mount')} each"
+        states = f"{plural(one.states, 'whole state')} with what was told"
+        screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
     return Exit.DONE
 
 

@@ -243,6 +243,7 @@ _TRYING = (
     json_option,
     quiet_option,
 )
+_PREFLIGHT = tuple(option for option in _TRYING if option not in (out_option, json_option))
 _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),
@@ -263,6 +264,11 @@ def probing_options(command: Command) -> Command:
 def trying_options(command: Command) -> Command:
     """The options of `bob try` that say how and where it is done."""
     return _with(command, _TRYING)
+
+
+def preflight_options(command: Command) -> Command:
+    """Those of them that make sense where nothing is kept."""
+    return _with(command, _PREFLIGHT)
 
 
 def configuration_options(command: Command) -> Command:

@@ -22,6 +22,7 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
 from bob.crash.case import Case
+from bob.crash.legal import count_writes, growth_points
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import UsageError
@@ -65,13 +66,15 @@ BATCH = 10
 @dataclass(frozen=True, slots=True)
 class Preflight:
     """What is known of a program before its crash states are explored: how much it told, in how many outputs, and how
-    many system calls of it were traced."""
+    many system calls of it were traced; how many windows there are between outputs, with how many legal states of whole
+    writes together."""
 
     configuration: str
     outputs: int
     told: int
     calls: int
     windows: int
+    states: int
 
 
 @dataclass(slots=True)
@@ -91,7 +94,9 @@ class _Taken:
     @property
     def preflight(self) -> Preflight:
         name = self.request.configuration.name
-        return Preflight(name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows))
+        model = self.request.model
+        states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
+        return Preflight(name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows), states)
 
 
 def try_program(
