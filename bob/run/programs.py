@@ -9,6 +9,7 @@ others with the same tree.
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -243,8 +244,9 @@ def _session(agent: Agent, taken: _Taken, plan: Plan) -> Session:
 
 
 def _look(hypervisor: Hypervisor, image: Image, taken: _Taken, jobs: int, progress: Progress) -> list[Looked]:
-    """Explore all windows, in several guests side by side."""
+    """Explore all windows, in several guests side by side. An interrupt lets each worker come to where it can stop."""
     waiting = deque(enumerate(taken.windows))
+    stop = threading.Event()
     done: dict[int, Looked] = {}
     chances = SecondChances(progress)
 
@@ -254,21 +256,39 @@ def _look(hypervisor: Hypervisor, image: Image, taken: _Taken, jobs: int, progre
                 with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
                     put_program(agent, taken.program)
                     for place, window in _next(waiting):
-                        looked, is_lost = _look_at(agent, taken, window, place, progress)
+                        looked, is_lost = _look_at(agent, taken, window, place, progress, stop)
                         if is_lost and chances.has(place, f"window {place + 1}", looked.observed.lost or ""):
                             waiting.appendleft((place, window))
                         else:
                             done[place] = looked
                         if is_lost:
                             break  # on with a new guest
+            except _Stopped:
+                return
             except GuestLost as loss:
+                if stop.is_set():
+                    return
                 if not chances.has("started", taken.program.name, str(loss)):
                     raise
 
     with ThreadPoolExecutor(min(jobs, len(taken.windows))) as pool:
-        for future in [pool.submit(work) for _ in range(min(jobs, len(taken.windows)))]:
-            future.result()
+        try:
+            for future in [pool.submit(work) for _ in range(min(jobs, len(taken.windows)))]:
+                future.result()
+        except BaseException:
+            stop.set()
+            waiting.clear()
+            raise
     return [done[place] for place in range(len(taken.windows))]
+
+
+class _Stopped(BaseException):
+    """The run was interrupted while a window was looked at."""
+
+
+def _stop_if(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise _Stopped
 
 
 def _next(waiting: deque[tuple[int, Window]]) -> Iterator[tuple[int, Window]]:
@@ -279,7 +299,9 @@ def _next(waiting: deque[tuple[int, Window]]) -> Iterator[tuple[int, Window]]:
             return
 
 
-def _look_at(agent: Agent, taken: _Taken, window: Window, place: int, progress: Progress) -> tuple[Looked, bool]:
+def _look_at(
+    agent: Agent, taken: _Taken, window: Window, place: int, progress: Progress, stop: threading.Event
+) -> tuple[Looked, bool]:
     """Explore one window, and have the checker look at each tree; whether another guest is needed."""
     request = taken.request
     plan = Plan(window.trace, taken.case.base, request.model)
@@ -289,6 +311,7 @@ def _look_at(agent: Agent, taken: _Taken, window: Window, place: int, progress: 
 
     def tell(states: int) -> None:
         nonlocal dealt_with
+        _stop_if(stop)
         dealt_with += states
         progress.observed(name, states)
 
@@ -298,7 +321,7 @@ def _look_at(agent: Agent, taken: _Taken, window: Window, place: int, progress: 
     checked = _Checks()
     is_over = False
     try:
-        _check(agent, taken, plan, window, observed, checked)
+        _check(agent, taken, plan, window, observed, checked, stop)
     except (GuestLost, AgentBroken, UsageError) as loss:
         observed = replace(observed, lost=what_happened(loss, " while checking"))
         is_over = not isinstance(loss, UsageError)
@@ -325,7 +348,15 @@ class _Checks:
             self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
 
 
-def _check(agent: Agent, taken: _Taken, plan: Plan, window: Window, observed: Observed, checked: _Checks) -> None:
+def _check(
+    agent: Agent,
+    taken: _Taken,
+    plan: Plan,
+    window: Window,
+    observed: Observed,
+    checked: _Checks,
+    stop: threading.Event,
+) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain; then on a sample of other
     states with the same tree, and once more where it did not end."""
     of: dict[int, list[CrashState]] = {}
@@ -341,6 +372,7 @@ def _check(agent: Agent, taken: _Taken, plan: Plan, window: Window, observed: Ob
 
     def ask(asked: Sequence[tuple[int, CrashState]]) -> None:
         for start in range(0, len(asked), BATCH):
+            _stop_if(stop)
             some = asked[start : start + BATCH]
             checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)
