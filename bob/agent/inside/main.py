@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from bob.agent.inside import medium, observer, recorder
+from bob.agent.inside import medium, observer, program_recorder, recorder
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
@@ -102,7 +102,7 @@ HANDLERS: dict[str, Handler] = {
     "has_base": recorder.has_base,
     "drop_base": recorder.drop_base,
     "record": at_work(recorder.record),
-    "record_program": at_work(recorder.record_program),
+    "record_program": at_work(program_recorder.record_program),
     "record_recovery": at_work(recorder.record_recovery),
     "observe_prepare": at_work(observer.observe_prepare, observes=True),
     "observe": at_work(observer.observe, observes=True),

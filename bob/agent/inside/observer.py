@@ -19,8 +19,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable
-from typing import Any, Optional
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Optional, TypeVar
 
 from bob.agent.inside import medium
 from bob.agent.inside.complaints import (
@@ -45,6 +46,7 @@ DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 EMPTIED = "emptied"
 """In place of the name of a script that spoils a tree: all that is in it is removed."""
 
+T = TypeVar("T")
 Outcome = tuple[Optional[str], bool, Optional[Tree]]
 """The error with which it did not mount, whether it was repaired, what was found."""
 
@@ -198,20 +200,20 @@ class Session:
             self.complained.append(self.complaints.number(kernel.warnings(), read_only=read_only, mounted=True))
         return error, repaired, tree
 
-    def examine(self, runs: list[int]) -> list[tuple[str, str]]:
-        """Build and recover one state, have the file system's checker look at it, and remove all that is in it; what
-        is wrong, as (kind, words)."""
+    def apart(self, runs: list[int], look: Callable[[], T]) -> T:
+        """What ``look`` finds of one state that is built for it alone: nothing of it makes an outcome."""
         self.write(runs)
         with self.scratch.assembly:
-            wrong = self.recover_and_examine()
+            found = look()
         _trace, _read, written = self.scratch.accessed()
         changed = merged([*targets(runs), *written])
         self.medium.put_back(changed)
         self.scratch.put_back += changed
-        return wrong
+        return found
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """What is wrong with the state that is on the scratch device."""
+        """Recover the state that is on the scratch device, have the file system's checker look at it, and remove all
+        that is in it; what is wrong, as (kind, words)."""
         wrong: list[tuple[str, str]] = []
         if self.check:
             run_anyhow(self.check, self.scratch.assembly.path)
@@ -232,30 +234,24 @@ class Session:
                     wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
         return wrong
 
-    def check_program(self, runs: list[int], told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
-        """Build and recover one state, and have the checker of the program that was put here look at it, after a crash
-        before which ``told`` was told: its exit code (None: it did not end within so many ``seconds``) and what it
-        printed. Before that, a script of the program, or bob (:data:`EMPTIED`), spoils the tree where there is a
-        ``spoiler``."""
-        self.write(runs)
-        with self.scratch.assembly:
-            if self.check:
-                run_anyhow(self.check, self.scratch.assembly.path)
-            if number := self.mount():
-                raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
-            try:
-                if spoiler == EMPTIED:
-                    if fault := remove_all(ROOT):
-                        raise Refused(f"the tree cannot be emptied: {fault}")
-                elif spoiler:
-                    run_spoiler(spoiler, seconds)
-                ended = run_check(told, seconds)
-            finally:
-                unmount()
-        _trace, _read, written = self.scratch.accessed()
-        changed = merged([*targets(runs), *written])
-        self.medium.put_back(changed)
-        self.scratch.put_back += changed
+    def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
+        """Recover the state that is on the scratch device, and have the checker of the program that was put here look
+        at it, after a crash before which ``told`` was told: its exit code (None: it did not end within so many
+        ``seconds``) and what it printed. Before that, a script of the program, or bob (:data:`EMPTIED`), spoils the
+        tree where there is a ``spoiler``."""
+        if self.check:
+            run_anyhow(self.check, self.scratch.assembly.path)
+        if number := self.mount():
+            raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+        try:
+            if spoiler == EMPTIED:
+                if fault := remove_all(ROOT):
+                    raise Refused(f"the tree cannot be emptied: {fault}")
+            elif spoiler:
+                run_spoiler(spoiler, seconds)
+            ended = run_check(told, seconds)
+        finally:
+            unmount()
         return ended.code, ended.said.decode(errors="replace")
 
     def audit(self) -> None:
@@ -377,7 +373,7 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
     started = time.monotonic()
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)
-    wrong = [under_way.examine(runs) for runs in states]
+    wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]
     under_way.audit()
     under_way.scratch.trace_reads(True)
     return {"wrong": wrong, "seconds": time.monotonic() - started}, b""
@@ -390,8 +386,10 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
     under_way = _extended(blob)
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)
-    asked = zip(states, told, spoilers)
-    answers = [under_way.check_program(runs, text.encode("latin-1"), by, seconds) for runs, text, by in asked]
+    answers = [
+        under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
+        for runs, text, by in zip(states, told, spoilers)
+    ]
     under_way.audit()
     under_way.scratch.trace_reads(True)
     return {"answers": answers}, b""

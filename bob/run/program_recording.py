@@ -1,0 +1,153 @@
+"""A program's workload recorded on one configuration, and its checker tried before it is trusted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bob.agent.client import Agent
+from bob.crash.case import Case
+from bob.crash.legal import count_writes, growth_points
+from bob.crash.plan import Plan
+from bob.errors import UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image, ensure_world
+from bob.observe.session import Checking, Session
+from bob.observe.sights import Sights
+from bob.program.answer import CheckerAnswer
+from bob.program.program import EMPTIED, Program
+from bob.program.strace import SystemCall, parse
+from bob.program.told import Window, outputs, windows
+from bob.progress import Progress
+from bob.record.base import make_program_base
+from bob.record.recorder import RecordedProgram, put_program, record_program
+from bob.request import ProbeRequest, configuration_to_json
+from bob.run.second_chances import each_in_a_guest
+from bob.store.run_directory import RunDirectory, write_whole
+from bob.trace.base import Base
+from bob.trace.timeline import parse_timeline
+from bob.workload.operations import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What is known of a program before its crash states are explored: how much it told, in how many outputs, and how
+    many system calls of it were traced; how many windows there are between outputs, with how many legal states of whole
+    writes together."""
+
+    configuration: str
+    outputs: int
+    told: int
+    calls: int
+    windows: int
+    states: int
+
+
+@dataclass(slots=True)
+class TakenProgram:
+    """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into. ``sights``
+    are the disks that were mounted for it."""
+
+    request: ProbeRequest
+    program: Program
+    world: Path | None
+    case: Case
+    windows: tuple[Window, ...]
+    told: bytes
+    calls: tuple[SystemCall, ...]
+    pipe: int
+    sights: Sights = field(default_factory=dict)
+
+    @property
+    def preflight(self) -> Preflight:
+        name = self.request.configuration.name
+        model = self.request.model
+        states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
+        return Preflight(name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows), states)
+
+
+def take(
+    hypervisor: Hypervisor,
+    image: Image,
+    program: Program,
+    request: ProbeRequest,
+    progress: Progress,
+    run: RunDirectory | None = None,
+    number: int = 0,
+) -> TakenProgram:
+    """Record the program's workload, and keep that in ``run``. Raises UsageError where a script of it fails or does not
+    end, RecordingError where the recording is not to be believed."""
+    made = request.configuration
+    world = ensure_world(image, program.packages, progress.step)
+    progress.step(f"recording the workload of {program.name} on {made.name}")
+
+    def recording(agent: Agent, item: Program) -> tuple[Base, RecordedProgram]:
+        put_program(agent, item)
+        base = make_program_base(agent, made, item)
+        return base, record_program(agent, made, base, item, completion=request.model.completion)
+
+    items = [(program.name, program)]
+    [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+    workload = Workload(program.name, (), ())
+    case = Case.of(workload, base, recorded.recording, request.model)
+    calls = parse(recorded.calls)
+    told = outputs(calls, parse_timeline(recorded.recording.timeline), recorded.pipe, recorded.told)
+    if run is not None:
+        folder = run.folder(number, workload)
+        if not run.has_base(base.name):
+            run.save_base(base)
+        run.save_recording(folder, workload, base, recorded.recording)
+        write_whole(folder / "calls", recorded.calls.encode())
+        more = {
+            "configuration": configuration_to_json(made),
+            "told": [[output.at.time, output.data.decode("latin-1")] for output in told],
+        }
+        write_whole(folder / "told.json", json.dumps(more).encode())
+    progress.recorded(program.name)
+    return TakenProgram(
+        request, program, world, case, windows(case.plan.trace, told), recorded.told, calls, recorded.pipe
+    )
+
+
+def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress) -> None:
+    """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
+    a clean end leaves, or accepts what the program says that it must refuse."""
+    program, plan = taken.program, taken.case.plan
+    progress.step(f"trying the checker of {program.name} on {taken.request.configuration.name}")
+    pristine, complete = plan.controls[0], plan.controls[-1]
+
+    def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
+        put_program(agent, program)
+        session = session_of(agent, taken, plan)
+        asked = [
+            Checking(plan.composer.delta(pristine), b""),
+            Checking(plan.composer.delta(complete), taken.told),
+            *(Checking(plan.composer.delta(complete), taken.told, spoiler) for spoiler in program.must_fail),
+        ]
+        return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
+
+    items = [(program.name, None)]
+    [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, items, ask, progress, taken.world)
+    hint = "bob app check tries the checker, and explores nothing"
+    for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
+        if answer.consequence is not None:
+            raise UsageError(f"the checker refuses {what}: {answer.evidence} (exit code {answer.code})", hint=hint)
+    for answer, spoiler in zip(answers[2:], program.must_fail, strict=True):
+        what = "an emptied directory, after all of the output" if spoiler == EMPTIED else f"what {spoiler} leaves"
+        if answer.consequence is not None and not answer.is_judgement:
+            raise UsageError(
+                f"the checker does not judge {what}: {answer.evidence} (exit code {answer.code})",
+                hint="it must refuse what is lost by itself: in time, without a signal, and not since it cannot be run",
+            )
+        if answer.consequence is None:
+            raise UsageError(
+                f"the checker accepts {what}: it cannot tell a loss",
+                hint="must_fail in app.toml says what it must refuse; must_fail = [] says that there is no such thing",
+            )
+
+
+def session_of(agent: Agent, taken: TakenProgram, plan: Plan) -> Session:
+    configuration = taken.request.configuration
+    return Session(agent, configuration, plan.base, plan.composer.floor_delta(), plan.composer.payload_since(0))
