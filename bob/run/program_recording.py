@@ -47,8 +47,8 @@ class Preflight:
 
 @dataclass(slots=True)
 class TakenProgram:
-    """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into. ``sights``
-    are the disks that were mounted for it."""
+    """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
+    ``sights`` are the disks that were mounted for it."""
 
     request: ProbeRequest
     program: Program
