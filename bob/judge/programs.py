@@ -87,12 +87,14 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Seque
     """
     found: dict[tuple[Consequence, str], list[tuple[int, int, CrashState, bytes, int, str]]] = {}
     trees = 0
-    reasons: list[str] = []
+    contradictions = [window.disagreed for window in looked if window.disagreed]
+    reasons = list(contradictions)
     parts: list[States] = []
+    troubles: dict[TroubleKind, str] = {}
     for place, window in enumerate(looked):
-        reasons += [reason for reason in (window.disagreed, window.observed.lost) if reason]
-        if any(trouble.kind == TroubleKind.READ_ONLY for trouble in window.observed.troubles):
-            reasons.append("some crash states mount read-only: the checker was not asked of each of them")
+        reasons += [window.observed.lost] if window.observed.lost else []
+        for trouble in window.observed.troubles:
+            troubles.setdefault(TroubleKind(trouble.kind), trouble.words)
         outcomes = {seen.outcome for seen in window.observed.states if seen.outcome is not None}
         trees += len(outcomes)
         mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
@@ -110,15 +112,17 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Seque
             found.setdefault(key, []).append(one)
     vulnerabilities = tuple(_vulnerability(key[0], shown) for key, shown in found.items())
     states = total(parts)
-    reasons = [*filter(None, (window.disagreed for window in looked)), *reasons]
+    if TroubleKind.READ_ONLY in troubles:
+        reasons.append("some crash states mount read-only: the checker was not asked of each of them")
     harm = any(one.consequence is not Consequence.HANG for one in vulnerabilities)
     if vulnerabilities and not harm:
-        reasons.append(f"{Consequence.HANG.words}, in {vulnerabilities[0].states:,} crash states or more")
+        reasons.append(f"{Consequence.HANG.words} on some crash states")
     safety = Safety.UNKNOWN if reasons else Safety.SAFE
-    if harm and not any(window.disagreed for window in looked):
+    if harm and not contradictions:
         safety = Safety.VULNERABLE
+    notes = (*notes, *(f"a crash state {kind.said}: {words}" for kind, words in troubles.items()))
     if states.unmountable:
-        notes = (*notes, f"{states.unmountable:,} crash states do not mount: nothing was checked there")
+        notes = (*notes, "some crash states do not mount: nothing was checked there")
     return ProgramResult(
         configuration=configuration,
         mount=mount,

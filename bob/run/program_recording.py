@@ -149,5 +149,6 @@ def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: P
 
 
 def session_of(agent: Agent, taken: TakenProgram, plan: Plan) -> Session:
+    """A session in which the checker is asked of states of ``plan``."""
     configuration = taken.request.configuration
     return Session(agent, configuration, plan.base, plan.composer.floor_delta(), plan.composer.payload_since(0))

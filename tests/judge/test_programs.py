@@ -97,6 +97,19 @@ def test_what_mounts_read_only_is_not_safe() -> None:
     assert found.safety is Safety.UNKNOWN and "read-only" in (found.reason or "")
 
 
+def test_what_else_is_wrong_with_states_that_mount_is_told() -> None:
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(Troubled(1, "checker", "fsck ends with 4"),)))
+    assert found.safety is Safety.SAFE
+    assert [note for note in found.notes if note.endswith("fsck ends with 4")]
+
+
+def test_a_count_of_any_size_can_be_told() -> None:
+    window = looked({0: FINE, 1: HANG, 2: FINE})
+    states = tuple(Seen(one.state, one.outcome, 2**20_000) for one in window.observed.states)
+    found = asked(replace(window, observed=replace(window.observed, states=states)))
+    assert all(len(text) < 200 for text in (found.reason or "", *found.notes))
+
+
 def test_a_loss_does_not_hide_a_refusal() -> None:
     found = asked(looked({0: FINE, 1: LOST, 2: FINE}), looked({0: FINE, 1: FINE, 2: FINE}, lost="the guest was lost"))
     assert found.safety is Safety.VULNERABLE
