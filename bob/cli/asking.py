@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from bob.catalogue.probe_files import Probe, check_own, load
 from bob.catalogue.sets import Rows, probes_of
-from bob.cli.ending import Interrupted
+from bob.cli.ending import Interrupted, is_interrupt
 from bob.cli.options import (
     RUN,
     Known,
@@ -334,7 +334,9 @@ def telling_what_is_kept(verb: str, folder: Path | None, runs: Path) -> Iterator
     earlier = set(runs.glob("*"))
     try:
         yield
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        if not is_interrupt(error):
+            raise
         found = [folder] if folder else sorted(set(runs.glob("*")) - earlier)
         started = [one for one in found if (one / "run.json").exists()]
         if len(started) != 1:

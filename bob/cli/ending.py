@@ -65,10 +65,17 @@ def exit_code(command: Callable[[], object]) -> int:
     except BrokenPipeError:
         return _reader_left()
     except (Exception, KeyboardInterrupt) as error:
-        told = _tell(error)
+        told = _tell(KeyboardInterrupt() if is_interrupt(error) else error)
         _give_up_full_output()
         return told
     return code if isinstance(code, int) else Exit.DONE
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is what a signal became: C code that was under way may turn it into an error of its own (numpy
+    does so in a comparison)."""
+    foreseen = isinstance(error, (BobError, click.ClickException))
+    return isinstance(error, KeyboardInterrupt) or (_Stopping.since is not None and not foreseen)
 
 
 def _tell(error: BaseException) -> Exit:

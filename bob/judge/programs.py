@@ -10,11 +10,12 @@ from typing import Any
 from bob.claim.checking import Checked, evidence
 from bob.claim.counting import judged
 from bob.counts import written
-from bob.crash.case import Case
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
-from bob.observe.observed import Observed, without_numbers
-from bob.program.answer import CheckerAnswer, Consequence
+from bob.judge.looked import Looked
+from bob.judge.reliance import Reliances, ReliedOn
+from bob.observe.observed import without_numbers
+from bob.program.answer import Consequence
 from bob.program.program import Program
 from bob.result import TroubleKind
 
@@ -30,24 +31,10 @@ class Safety(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """The crashes before which just ``told`` was told: their ``case``, what was ``observed``, and what the checker said
-    by the number of the outcome, in ``checks`` runs. ``disagreed`` says of a checker that answered differently on the
-    same tree."""
-
-    told: bytes
-    case: Case
-    observed: Observed
-    answers: Mapping[int, CheckerAnswer]
-    checks: int = 0
-    disagreed: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Vulnerability:
     """A way in which crashes harm the program: what the checker says, in how many legal crash states (``states``) and
     how many different trees (``trees``). ``place`` is the number of the window with the easiest crash ``state``, after
-    which ``told`` had been told."""
+    which ``told`` had been told. The program relies on what is ``relied_on``, the one with most trees first."""
 
     consequence: Consequence
     evidence: str
@@ -56,6 +43,7 @@ class Vulnerability:
     place: int
     state: CrashState
     told: bytes
+    relied_on: tuple[ReliedOn, ...] = ()
     witness: str | None = None
 
 
@@ -79,8 +67,14 @@ class ProgramResult:
     notes: tuple[str, ...] = ()
 
 
-def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Sequence[str]) -> ProgramResult:
-    """The answer by what was ``looked`` at, a window each.
+def judge(
+    configuration: str,
+    mount: str,
+    looked: Sequence[Looked],
+    notes: Sequence[str],
+    reliances: Reliances | None = None,
+) -> ProgramResult:
+    """The answer by what was ``looked`` at, a window each; ``reliances`` explain what is refused.
 
     A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
     end is a finding, and no violation by itself.
@@ -110,7 +104,7 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Seque
             key = answer.consequence, without_numbers(answer.evidence)
             one = place, seen.outcome, seen.state, window.told, seen.states, evidence(answer)
             found.setdefault(key, []).append(one)
-    vulnerabilities = tuple(_vulnerability(key[0], shown) for key, shown in found.items())
+    vulnerabilities = tuple(_vulnerability(key[0], shown, reliances) for key, shown in found.items())
     states = total(parts)
     if TroubleKind.READ_ONLY in troubles:
         reasons.append("some crash states mount read-only: the checker was not asked of each of them")
@@ -138,7 +132,9 @@ def judge(configuration: str, mount: str, looked: Sequence[Looked], notes: Seque
 
 
 def _vulnerability(
-    consequence: Consequence, shown: Sequence[tuple[int, int, CrashState, bytes, int, str]]
+    consequence: Consequence,
+    shown: Sequence[tuple[int, int, CrashState, bytes, int, str]],
+    reliances: Reliances | None,
 ) -> Vulnerability:
     place, _outcome, state, told, _states, said = min(shown, key=lambda one: (*departure(one[2]), -one[0]))
     return Vulnerability(
@@ -149,6 +145,7 @@ def _vulnerability(
         place,
         state,
         told,
+        reliances.relied_on(one[:2] for one in shown) if reliances and consequence is not Consequence.HANG else (),
     )
 
 
@@ -191,9 +188,22 @@ def _result_to_json(result: ProgramResult) -> dict[str, Any]:
                 "states": written(one.states),
                 "trees": one.trees,
                 "told": one.told.decode("latin-1"),
+                "relied_on": [_relied_on_to_json(relied) for relied in one.relied_on],
                 "witness": one.witness,
             }
             for one in result.vulnerabilities
         ],
         "notes": list(result.notes),
+    }
+
+
+def _relied_on_to_json(relied: ReliedOn) -> dict[str, Any]:
+    explanation = relied.explanation
+    return {
+        "reliance": explanation.reliance.value,
+        "sentence": relied.sentence,
+        "missing": list(explanation.missing),
+        "there": list(explanation.there),
+        "calls": [{"number": one.number, "words": one.words, "stack": list(one.stack)} for one in relied.calls],
+        "trees": relied.trees,
     }

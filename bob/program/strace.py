@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.errors import MalformedError, RecordingError
 
@@ -21,19 +21,23 @@ _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
 _BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
 _FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
+_FRAME = " > "
 _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
     """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is what it returned, None
-    where it failed or there is none to be told. ``seconds`` is the guest's clock as the call began."""
+    where it failed or there is none to be told; ``opened`` is the path of the file descriptor that it returned, if any.
+    ``seconds`` is the guest's clock as the call began, and ``stack`` its frames, the innermost first."""
 
     pid: int
     seconds: float
     name: str
     arguments: tuple[str, ...]
     result: int | None
+    opened: str = ""
+    stack: tuple[str, ...] = ()
 
     def path(self, place: int) -> str:
         """The path, or what else there is behind it, of the file descriptor at ``place``; empty where it is none."""
@@ -47,7 +51,7 @@ class SystemCall:
             return b""
         if any(argument.endswith("...") for argument in self.arguments):
             raise RecordingError(f"process {self.pid} has told too much in one call", hint="tell less at a time")
-        if self.name == "writev":
+        if self.name in ("writev", "pwritev", "pwritev2"):
             data = b"".join(unescaped(one) for one in _BASE.findall(", ".join(self.arguments[1:])))
         else:
             data = unescaped(self.arguments[1].strip('"'))
@@ -60,8 +64,27 @@ def parse(text: str) -> tuple[SystemCall, ...]:
 
 
 def _calls(text: str) -> Iterator[SystemCall]:
+    """Each call with the frames that stand below its line."""
+    last: SystemCall | None = None
+    frames: list[str] = []
+    for found in _lines(text):
+        if isinstance(found, str):
+            frames.append(found)
+            continue
+        if last is not None:
+            yield replace(last, stack=tuple(frames)) if frames else last
+        last, frames = found, []
+    if last is not None:
+        yield replace(last, stack=tuple(frames)) if frames else last
+
+
+def _lines(text: str) -> Iterator[SystemCall | str]:
+    """Calls and frames, as they are written."""
     begun: dict[int, tuple[float, str, str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith(_FRAME):
+            yield line.removeprefix(_FRAME)
+            continue
         found = _LINE.fullmatch(line)
         if found is None:
             if line.startswith("["):
@@ -73,11 +96,12 @@ def _calls(text: str) -> Iterator[SystemCall]:
         if resumed := _RESUMED.fullmatch(rest):
             since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
-            yield SystemCall(pid, since, name, _split(whole), _result(resumed["result"]))
+            yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]))
         elif unfinished := _BEGUN.fullmatch(rest):
             begun[pid] = seconds, unfinished["name"], unfinished["arguments"]
         elif complete := _WHOLE.fullmatch(rest):
-            yield SystemCall(pid, seconds, complete["name"], _split(complete["arguments"]), _result(complete["result"]))
+            split = _split(complete["arguments"])
+            yield SystemCall(pid, seconds, complete["name"], split, *_result(complete["result"]))
         else:
             raise MalformedError(f"line {number} of the calls is not strace's: {rest[:80]!r}")
 
@@ -97,10 +121,13 @@ def _split(arguments: str) -> tuple[str, ...]:
     return (*found, rest) if rest else tuple(found)
 
 
-def _result(text: str) -> int | None:
-    found = re.match(r"0x[0-9a-f]+|-?\d+", text)
-    value = int(found[0], 0) if found else -1
-    return value if value >= 0 else None
+def _result(text: str) -> tuple[int | None, str]:
+    """What a call returned, and the path behind it where that is a file descriptor."""
+    if found := _FD.match(text):
+        return int(found["fd"]), unescaped(found["path"]).decode(errors="surrogateescape")
+    number = re.match(r"0x[0-9a-f]+|-?\d+", text)
+    value = int(number[0], 0) if number else -1
+    return (value if value >= 0 else None), ""
 
 
 def unescaped(text: str) -> bytes:

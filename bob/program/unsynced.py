@@ -3,10 +3,10 @@ not follow."""
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Sequence
 
-from bob.program.strace import SystemCall, unescaped
+from bob.program.paths import Paths
+from bob.program.strace import SystemCall
 
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate")
 """Calls that change the file behind their first argument."""
@@ -22,31 +22,10 @@ HARMLESS = ("TCGETS", "FIONREAD", "FIONBIO", "FIOCLEX", "FS_IOC_FIEMAP", "FS_IOC
 ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 
 
-class _Names:
-    """Names of files below ``root``, as the calls of each process have them."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._folders: dict[int, str] = {}
-
-    def below(self, path: str) -> str:
-        """A path of the guest as one below the root: ``/f``; empty where it is elsewhere, or the root itself."""
-        _before, found, rest = path.partition(self._root)
-        return rest if found and rest.startswith("/") else ""
-
-    def at(self, call: SystemCall, place: int) -> str:
-        """The name at ``place``, which may be relative to a directory at the place before, or to the process's own."""
-        folder = call.path(place - 1) if place else ""
-        if place and call.arguments[place - 1].startswith("AT_FDCWD"):
-            self._folders[call.pid] = folder
-        name = unescaped(call.arguments[place].strip('"')).decode(errors="surrogateescape")
-        return self.below(posixpath.normpath(posixpath.join(folder or self._folders.get(call.pid, ""), name)))
-
-
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
     """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
     with this inode: by their names then, in the order in which they were changed."""
-    names = _Names(root)
+    names = Paths(root)
     dirty: dict[str, None] = {}
     synchronous: set[str] = set()
     told: tuple[str, ...] = ()
@@ -77,10 +56,10 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
     """What may have changed files below ``root`` without a call that tells the bytes, a phrase each."""
-    return tuple(dict.fromkeys(_not_followed(calls, _Names(root))))
+    return tuple(dict.fromkeys(_not_followed(calls, Paths(root))))
 
 
-def _not_followed(calls: Sequence[SystemCall], names: _Names) -> Iterator[str]:
+def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
     for call in calls:
         if call.result is None:
             continue

@@ -17,6 +17,8 @@ from bob.report.nearby import nearby, witness_command
 from bob.report.trimmed import Trimmed
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
+MOST_RELIED_ON = 3
+"""Of what a program relies on, so much is told for each vulnerability; result.json has all."""
 _STYLES = {Safety.SAFE: "bob.holds", Safety.VULNERABLE: "bob.fails", Safety.UNKNOWN: "bob.unknown"}
 
 
@@ -60,6 +62,11 @@ def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> Non
     lines = [line for line in told if line.strip()]
     said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
     _print(console, Text(said, "bob.dim"), 6)
+    for relied in one.relied_on[:MOST_RELIED_ON]:
+        _print(console, Text(relied.sentence), 6)
+    if more := len(one.relied_on) - MOST_RELIED_ON:
+        if more > 0:
+            _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
     if one.witness:
         console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
 

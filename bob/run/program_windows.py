@@ -17,7 +17,7 @@ from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
-from bob.judge.programs import Looked
+from bob.judge.looked import Looked
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed

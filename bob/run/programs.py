@@ -18,7 +18,9 @@ from bob.agent.inside.mounts import ROOT
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
-from bob.judge.programs import Looked, ProgramResult, claim_of, judge, to_json
+from bob.judge.looked import Looked
+from bob.judge.programs import ProgramResult, claim_of, judge, to_json
+from bob.judge.reliance import Reliances
 from bob.program.program import Program
 from bob.program.unsynced import not_followed, unsynced
 from bob.progress import Progress
@@ -63,7 +65,7 @@ def try_program(
         for number, taken in enumerate(every):
             looked = look(hypervisor, image, taken, jobs, progress)
             name, mount = taken.request.configuration.name, taken.case.recording.effective_options
-            result = judge(name, mount, looked, _notes(taken))
+            result = judge(name, mount, looked, _notes(taken), Reliances(looked, taken.calls, ROOT))
             results.append(_with_witnesses(result, taken, looked, run, environment, number))
             document = to_json(program, results, {"id": identity, "started": started, "finished": now()})
             run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})

@@ -166,6 +166,30 @@ def test_a_signal_after_a_while_ends_bob_at_once() -> None:
     assert err == "bob: interrupted again, and ended at once; what is finished is kept\n"
 
 
+def test_an_interrupt_that_c_code_has_swallowed_is_one_still(tmp_path: Path) -> None:
+    """numpy made a TypeError of one that came while it compared: no internal error, and what is kept is said."""
+    script = """
+import os, signal, sys
+from pathlib import Path
+from bob.cli import ending
+from bob.cli.asking import telling_what_is_kept
+ending.catch_signals()
+folder = Path(sys.argv[1])
+(folder / "run.json").touch()
+def compare():
+    with telling_what_is_kept("matrix", folder, folder):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise TypeError("cannot compare") from None
+sys.exit(ending.exit_code(compare))
+"""
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=CHECKOUT)
+    assert (done.returncode, "internal error" in done.stderr) == (130, False)
+    assert f"bob matrix --resume {tmp_path}" in done.stderr
+
+
 def test_a_thread_that_fails_prints_no_traceback(tmp_path: Path) -> None:
     script = """
 import threading

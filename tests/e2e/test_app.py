@@ -14,6 +14,7 @@ from bob.judge.programs import ProgramResult, Safety
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
+from bob.protocol.contrast import Reliance
 from bob.request import ProbeRequest
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
@@ -51,6 +52,22 @@ def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: st
         [shown] = replay([tmp_path / one.witness], image=None, connect=None, times=2, progress=Silent())
         assert (shown.confirmed, shown.times) == (2, 2)
         assert one.evidence.partition(":")[0] in shown.evidence
+
+
+@pytest.mark.parametrize(
+    ("name", "reliance", "first", "then"),
+    [
+        ("rename-before-fsync", Reliance.ORDER, "sh: append 4 bytes at 0 of /tmp", "mv: rename /tmp to /f"),
+        ("no-fsync-of-the-directory", Reliance.DURABLE, "mv: rename /f.tmp to /f", ""),
+        ("two-blocks-in-place", Reliance.WHOLE, "dd: overwrite 8192 bytes at 0 of /f", ""),
+    ],
+)
+def test_a_planted_bug_is_explained_by_its_calls(
+    tmp_path: Path, name: str, reliance: Reliance, first: str, then: str
+) -> None:
+    found = ask(BY_NAME[name].program(mended=False), tmp_path)
+    said = {(one.explanation.reliance, one.sentence) for each in found.vulnerabilities for one in each.relied_on}
+    assert any(one is reliance and first in sentence and then in sentence for one, sentence in said), said
 
 
 @pytest.mark.parametrize("name", ["rename-before-fsync"])

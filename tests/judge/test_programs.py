@@ -9,7 +9,8 @@ import pytest
 import samples_of_runs as samples
 
 from bob.crash.state import CrashState
-from bob.judge.programs import Looked, ProgramResult, Safety, judge, to_json
+from bob.judge.looked import Looked
+from bob.judge.programs import ProgramResult, Safety, judge, to_json
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program

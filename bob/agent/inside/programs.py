@@ -39,9 +39,11 @@ TRACED = (
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
     "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,setxattr,lsetxattr,fsetxattr,"
     "removexattr,lremovexattr,fremovexattr,"
-    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit"
+    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit,"
+    "execve,fork,vfork,clone,clone3,chdir,fchdir,lseek,dup,dup2,dup3,fcntl"
 )
-"""The system calls that change files, make changes durable, or may do so in a way that is not traced."""
+"""The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
+say which process is meant, which file, and where in it."""
 LONGEST = 16 * 1024 * 1024
 """How much of what one call writes strace may write down (bytes)."""
 GONE_SECONDS = 30.0
@@ -94,7 +96,7 @@ def run_workload(seconds: float) -> tuple[bytes, bytes, int]:
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
-    tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", CALLS]
+    tracer = ["strace", "-D", "-f", "-q", "-y", "-k", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", CALLS]
     started = Script([*tracer, "-e", f"trace={TRACED}"], [f"{HOME}/workload", ROOT], ROOT)
     ended = started.wait(seconds)
     if ended.code != 0:

@@ -1,0 +1,95 @@
+"""What a program relies on, by the trees that its checker refuses and those that it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from bob.judge.looked import Looked
+from bob.observe.observation import Node
+from bob.program.strace import SystemCall
+from bob.protocol.contrast import Explanation, Presence, explain
+from bob.protocol.effects import Effects
+from bob.protocol.presence import presence
+from bob.protocol.protocol import protocol
+
+MOST_TREES = 200
+"""Of the trees with one consequence, so many are explained; of those that are accepted after one output, twice as many
+are held against them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallWords:
+    """A system call in words, and its frames, the innermost first."""
+
+    number: int
+    words: str
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReliedOn:
+    """Something that a program relies on, and that so many of the refused ``trees`` do not have. ``calls`` are those
+    that the ``explanation`` names."""
+
+    explanation: Explanation
+    sentence: str
+    calls: tuple[CallWords, ...]
+    trees: int
+
+
+class Reliances:
+    """Explains refused trees by the system ``calls`` of the program, whose windows were ``looked`` at.
+
+    What the program found, and what it left at a clean end, are the first and the last control. Where one of them was
+    not seen, there is nothing to explain by.
+    """
+
+    def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> None:
+        self._looked, self._calls = looked, calls
+        self._effects = _effects(looked, calls, root)
+        self._accepted: dict[int, list[Presence]] = {}
+
+    def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
+        """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of
+        most trees first."""
+        if self._effects is None:
+            return ()
+        found: dict[Explanation, int] = {}
+        for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
+            explanation = explain(self._presence(self._effects, place, outcome), self._those_accepted(place))
+            found[explanation] = found.get(explanation, 0) + 1
+        ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
+        return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)
+
+    def _those_accepted(self, place: int) -> Sequence[Presence]:
+        if place not in self._accepted and self._effects is not None:
+            window = self._looked[place]
+            some = window.accepted[: 2 * MOST_TREES]
+            self._accepted[place] = [self._presence(self._effects, place, outcome) for outcome in some]
+        return self._accepted[place]
+
+    def _presence(self, effects: Effects, place: int, outcome: int) -> Presence:
+        return presence(effects, self._looked[place].observed.findings.observation(outcome).tree or {})
+
+    def _told(self, effects: Effects, explanation: Explanation, trees: int) -> ReliedOn:
+        numbers = sorted({*explanation.missing, *explanation.there})
+        calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
+        return ReliedOn(explanation, explanation.sentence(effects.words), calls, trees)
+
+
+def _effects(looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Effects | None:
+    before = _control(looked[0], 0)
+    after = _control(looked[-1], -1)
+    return None if before is None or after is None else protocol(calls, root, before, after)
+
+
+def _control(window: Looked, which: int) -> Mapping[str, Node] | None:
+    """The tree of the first control of a window, or of its last."""
+    state = window.case.plan.controls[which]
+    for seen in window.observed.states:
+        if seen.state == state and seen.outcome is not None:
+            observation = window.observed.findings.observation(seen.outcome)
+            return observation.tree if observation.mounted else None
+    return None

@@ -1,0 +1,29 @@
+"""The frames that ``strace -k`` writes below a call: the function of the program's own that made it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+_FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]")
+PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
+"""Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
+INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
+"""Programs whose own functions say nothing of the script that they run."""
+
+
+def caller(stack: Sequence[str]) -> str:
+    """The innermost function that is neither plumbing nor an interpreter's, with its file; empty where none is known.
+
+    Where an interpreter called the system by itself, there is none.
+    """
+    for frame in stack:
+        found = _FRAME.fullmatch(frame)
+        if found is None:
+            continue
+        file = posixpath.basename(found["file"])
+        if PLUMBING.match(file):
+            continue
+        return "" if INTERPRETERS.match(file) else f"{found['symbol']} in {file}"
+    return ""

@@ -1,0 +1,97 @@
+"""What a program relies on and a crash did not leave, by contrast: a crash state that its checker refuses, beside those
+that it accepts after the same output.
+
+Of the accepted states that have all that the refused one has, the nearest says what is missing: with that, all is well.
+Of the accepted states that have nothing which the refused one has not, the nearest says what is there too early: without
+it, all is well. Both together are the order that the program relies on (a *vulnerability* of ALICE, OSDI'14, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bob.protocol.presence import Effect
+
+Presence = Mapping[int, Effect]
+MOST_NAMED = 3
+"""So many calls are named in a sentence."""
+
+
+class Reliance(StrEnum):
+    """What the program relies on."""
+
+    ORDER = "order"
+    WHOLE = "whole"
+    TOGETHER = "together"
+    DURABLE = "durable"
+    NOT_YET = "not-yet"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by their numbers."""
+
+    reliance: Reliance
+    missing: tuple[int, ...] = ()
+    there: tuple[int, ...] = ()
+
+    def sentence(self, words: Mapping[int, str]) -> str:
+        """What the program relies on; ``words`` are those of its calls."""
+        missing, there = _named(self.missing, words), _named(self.there, words)
+        match self.reliance:
+            case Reliance.ORDER:
+                return f"must be there first: {missing}; then {there}"
+            case Reliance.WHOLE:
+                return f"must be there whole or not at all: {missing}"
+            case Reliance.TOGETHER:
+                return f"must be there together or not at all: {there}, {missing}"
+            case Reliance.DURABLE:
+                return f"must be durable by then: {missing}"
+            case Reliance.NOT_YET:
+                return f"must not be there yet: {there}"
+            case Reliance.UNCLEAR:
+                return "the calls that are traced do not tell why"
+
+
+def explain(refused: Presence, accepted: Iterable[Presence]) -> Explanation:
+    """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``."""
+    missing: tuple[int, ...] | None = None
+    there: tuple[int, ...] | None = None
+    for other in accepted:
+        more, less = _more(other, refused), _more(refused, other)
+        if not less and (missing is None or (len(more), more) < (len(missing), missing)):
+            missing = more
+        if not more and (there is None or (len(less), less) < (len(there), there)):
+            there = less
+    if missing == () or there == () or (missing is None and there is None):
+        return Explanation(Reliance.UNCLEAR)
+    return Explanation(_reliance(missing or (), there or ()), missing or (), there or ())
+
+
+def _reliance(missing: Sequence[int], there: Sequence[int]) -> Reliance:
+    if not there:
+        return Reliance.DURABLE
+    if not missing:
+        return Reliance.NOT_YET
+    if set(missing) & set(there):
+        return Reliance.WHOLE
+    return Reliance.ORDER if max(there) > min(missing) else Reliance.TOGETHER
+
+
+def _more(one: Presence, other: Presence) -> tuple[int, ...]:
+    """The calls of which more is there in ``one`` than in ``other``, of those that are clear in both."""
+    return tuple(
+        call
+        for call, effect in one.items()
+        if Effect.UNCLEAR not in (effect, other[call]) and effect.value > other[call].value
+    )
+
+
+def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
+    named = [f"‘{words.get(call, 'a call')}’" for call in calls[:MOST_NAMED]]
+    if more := len(calls) - len(named):
+        named.append(f"{more} more")
+    return ", ".join(named)

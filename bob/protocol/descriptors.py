@@ -1,0 +1,60 @@
+"""The open files of a program's processes: to which file a descriptor leads, and where it stands in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bob.program.strace import SystemCall
+
+FORKS = ("clone", "clone3", "fork", "vfork")
+DUPLICATES = ("dup", "dup2", "dup3")
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """An open file (the kernel's ``struct file``): processes that inherit it share its ``position`` (bytes)."""
+
+    file: int
+    appends: bool = False
+    position: int = 0
+
+
+class Descriptors:
+    """The tables of descriptors of all processes, by what their calls say."""
+
+    def __init__(self, calls: tuple[SystemCall, ...]) -> None:
+        self._tables: dict[int, dict[int, OpenFile]] = {}
+        self.parents = {call.result: call for call in calls if call.name in FORKS and call.result}
+
+    def table(self, pid: int) -> dict[int, OpenFile]:
+        """That of a process: its own, its parent's where they share one, or else a copy of that as it is now.
+
+        strace writes a child's first calls down before the parent's call has returned, so a table is made when it is
+        first asked for.
+        """
+        if pid not in self._tables:
+            made = self.parents.get(pid)
+            if made is None or made.pid == pid:
+                self._tables[pid] = {}
+            elif any("CLONE_FILES" in argument for argument in made.arguments):
+                self._tables[pid] = self.table(made.pid)
+            else:
+                self._tables[pid] = dict(self.table(made.pid))
+        return self._tables[pid]
+
+    def opened(self, pid: int, number: int, open_file: OpenFile | None) -> None:
+        """A process has opened a file as descriptor ``number``; None: one that is of no interest."""
+        if open_file is None:
+            self.table(pid).pop(number, None)
+        else:
+            self.table(pid)[number] = open_file
+
+    def duplicated(self, call: SystemCall) -> None:
+        """Take in a dup or an fcntl that duplicates."""
+        if call.result is not None:
+            self.opened(call.pid, call.result, self.at(call, 0))
+
+    def at(self, call: SystemCall, place: int) -> OpenFile | None:
+        """The open file behind the argument at ``place``; None where there is none that is known."""
+        number = call.arguments[place].partition("<")[0]
+        return self.table(call.pid).get(int(number)) if number.isdigit() else None

@@ -1,0 +1,90 @@
+"""What the calls of a program change, unit by unit: which file a name leads to, how long a file is, what is in it.
+
+Each unit has a *history*: what it was at first, and what each call made of it, in program order. A crash state shows of
+each unit one value, so it says how far down the history the disk has come (:mod:`bob.protocol.presence`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+AT_FIRST = -1
+"""In place of the number of a call: so it was before the first one."""
+V = TypeVar("V")
+
+
+class Entry(NamedTuple):
+    """A name in a directory; ``folder`` is the number of a file."""
+
+    folder: int
+    name: str
+
+
+class Change(NamedTuple, Generic[V]):
+    """Call number ``call`` made this ``value`` of a unit."""
+
+    call: int
+    value: V
+
+
+class Stored(NamedTuple):
+    """What a call puts into a file from byte ``start`` up to ``end``: ``data``, or zeros where that is None."""
+
+    start: int
+    end: int
+    data: bytes | None
+
+
+@dataclass(slots=True)
+class File:
+    """A file, directory or link that was there at some time. ``inode`` is 0 where it is not known; ``content`` what was
+    in it at first (bytes). Where it is not ``followed``, something changes it in a way that no call tells."""
+
+    kind: str
+    inode: int = 0
+    content: bytes = b""
+    sizes: list[Change[int]] = field(default_factory=list)
+    stored: list[Change[Stored]] = field(default_factory=list)
+    modes: list[Change[int]] = field(default_factory=list)
+    followed: bool = True
+
+    @property
+    def size(self) -> int:
+        """As the last call left it (bytes)."""
+        return self.sizes[-1].value if self.sizes else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The histories of all units. ``files`` are numbered; number 0 is the root. An entry leads to the number of a file,
+    or to None. ``words`` say of each call that changes something, or makes it durable, what it does."""
+
+    files: list[File]
+    entries: dict[Entry, list[Change[int | None]]]
+    words: dict[int, str]
+
+    @property
+    def changing(self) -> tuple[int, ...]:
+        """The calls with an effect that can be looked for, in order."""
+        calls = {change.call for history in self.entries.values() for change in history}
+        for file in self.files:
+            if file.followed:
+                for history in (file.sizes, file.stored, file.modes):
+                    calls.update(change.call for change in history)
+        return tuple(sorted(calls - {AT_FIRST}))
+
+    def last(self, entry: Entry) -> int | None:
+        """Where an entry leads after the last call."""
+        history = self.entries.get(entry)
+        return history[-1].value if history else None
+
+
+def names_at_first(effects: Effects) -> Mapping[Entry, int]:
+    """The entries that there were before the first call."""
+    return {
+        entry: history[0].value
+        for entry, history in effects.entries.items()
+        if history[0].call == AT_FIRST and history[0].value is not None
+    }

@@ -1,0 +1,218 @@
+"""Which calls' effects a crash state has: there, missing, or partly there.
+
+A unit of the effects shows one value. Where that is a value of its history, the calls up to it are there, and those
+after it are missing; where the same value stands in the history twice, the calls between are unclear. A call whose
+units do not agree is partly there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+
+from bob.observe.observation import Node
+from bob.protocol.effects import AT_FIRST, Change, Effects, Entry, File, Stored
+from bob.protocol.follow import ROOT_FILE
+
+BLOCK = 4096
+SECTOR = 512
+
+
+class Effect(Enum):
+    """How much of what a call changes is there."""
+
+    MISSING = 0
+    PARTLY = 1
+    THERE = 2
+    UNCLEAR = 3
+
+
+Signs = dict[int, set[Effect]]
+"""By call, what its units say."""
+
+
+def presence(effects: Effects, tree: Mapping[str, Node]) -> dict[int, Effect]:
+    """Of each call that changes something, how much of it is in ``tree``."""
+    signs: Signs = {call: set() for call in effects.changing}
+    located = locate(effects, tree)
+    for entry, history in effects.entries.items():
+        if entry.folder in located and len(history) > 1:
+            _entry_signs(signs, effects, history, tree.get(f"{located[entry.folder].rstrip('/')}/{entry.name}"))
+    for number, file in enumerate(effects.files):
+        if file.followed:
+            node = tree.get(located[number]) if number in located else None
+            _file_signs(signs, effects, number, file, node)
+    return {call: _together(said) for call, said in signs.items()}
+
+
+def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
+    """The files that are not in ``after`` as the last call left them."""
+    located = locate(effects, after)
+    found = []
+    for number, file in enumerate(effects.files):
+        signs: Signs = {call: set() for call in effects.changing}
+        if file.followed and number in located:
+            _file_signs(signs, effects, number, file, after[located[number]])
+        if any(says & {Effect.MISSING, Effect.PARTLY} for says in signs.values()):
+            found.append(number)
+    return tuple(found)
+
+
+def _together(said: set[Effect]) -> Effect:
+    clear = said - {Effect.UNCLEAR}
+    if not clear:
+        return Effect.UNCLEAR
+    return clear.pop() if len(clear) == 1 else Effect.PARTLY
+
+
+def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
+    """The path at which each file is in ``tree``, of those that are there."""
+    found = {ROOT_FILE: "/"}
+    waiting = [ROOT_FILE]
+    inside: dict[int, list[Entry]] = {}
+    for entry in effects.entries:
+        inside.setdefault(entry.folder, []).append(entry)
+    while waiting:
+        folder = waiting.pop()
+        for entry in inside.get(folder, []):
+            path = f"{found[folder].rstrip('/')}/{entry.name}"
+            if path not in tree:
+                continue
+            file = _only(effects, _candidates(effects, effects.entries[entry], tree[path]), tree[path])
+            if file is not None and file not in found:
+                found[file] = path
+                waiting.append(file)
+    return found
+
+
+def _only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
+    """Which of ``files`` a node is: where a file system has given an inode number twice, the one of which it may be the
+    content; None where that does not tell."""
+    if len(files) > 1:
+        files = [number for number in files if _may_be(effects, number, node)]
+    return files[0] if len(files) == 1 else None
+
+
+def _may_be(effects: Effects, number: int, node: Node) -> bool:
+    signs: Signs = {call: set() for call in effects.changing}
+    _file_signs(signs, effects, number, effects.files[number], node)
+    return not any(Effect.PARTLY in says for says in signs.values())
+
+
+def _candidates(effects: Effects, history: Sequence[Change[int | None]], node: Node) -> list[int]:
+    """The files that an entry may lead to where it has this node. A file system gives numbers of inodes anew, so one
+    whose number is not known may have any."""
+    files = dict.fromkeys(change.value for change in history if change.value is not None)
+    return [file for file in files if _is_like(effects.files[file], node)]
+
+
+def _is_like(file: File, node: Node) -> bool:
+    return file.kind == node.kind and (not file.inode or not node.inode or file.inode == node.inode)
+
+
+def _entry_signs(signs: Signs, effects: Effects, history: Sequence[Change[int | None]], node: Node | None) -> None:
+    possible: set[int | None] = {None}
+    if node is not None:
+        likely = _candidates(effects, history, node)
+        only = _only(effects, likely, node)
+        possible = set(likely) if only is None else {only}
+    _signs(signs, [change.call for change in history], [change.value in possible for change in history])
+
+
+def _file_signs(signs: Signs, effects: Effects, number: int, file: File, node: Node | None) -> None:
+    if node is None:
+        made = [
+            change.call
+            for history in effects.entries.values()
+            for change in history
+            if change.value == number
+        ]  # fmt: skip
+        says = Effect.UNCLEAR
+        if made and AT_FIRST not in made and all(signs.get(call) == {Effect.MISSING} for call in made):
+            says = Effect.MISSING
+        for history in (file.sizes, file.stored, file.modes):
+            for change in history:
+                if change.call != AT_FIRST:
+                    signs[change.call].add(says)
+        return
+    if len(file.sizes) > 1:
+        _size_signs(signs, file.sizes, node.size)
+    if len(file.modes) > 1 and node.mode is not None:
+        calls = [change.call for change in file.modes]
+        _signs(signs, calls, [change.value == node.mode for change in file.modes])
+    if file.stored:
+        for start, end in pieces(file.stored, BLOCK):
+            _content_signs(signs, file, node.content, start, end)
+
+
+def _size_signs(signs: Signs, sizes: Sequence[Change[int]], size: int) -> None:
+    calls = [change.call for change in sizes]
+    if any(change.value == size for change in sizes):
+        _signs(signs, calls, [change.value == size for change in sizes])
+        return
+    values = [change.value for change in sizes]
+    if values != sorted(values):
+        _signs(signs, calls, [False] * len(calls))
+        return
+    later = [change.call for change in sizes if change.value > size]  # it grew: the first of these has come part of it
+    for change in sizes:
+        if change.call != AT_FIRST:
+            is_first = bool(later) and change.call == later[0]
+            says = Effect.PARTLY if is_first else Effect.MISSING if change.call in later else Effect.THERE
+            signs[change.call].add(says)
+
+
+def _content_signs(signs: Signs, file: File, content: bytes, start: int, end: int) -> None:
+    history = [Change(AT_FIRST, _padded(file.content, start, end))]
+    history += [
+        Change(call, _cut(stored, start, end))
+        for call, stored in file.stored
+        if stored.start < end and start < stored.end
+    ]
+    there = _padded(content, start, end)
+    matches = [value == there for _call, value in history]
+    if not any(matches) and end - start > SECTOR:
+        for first in range(start, end, SECTOR):
+            _content_signs(signs, file, content, first, min(first + SECTOR, end))
+        return
+    _signs(signs, [call for call, _value in history], matches)
+
+
+def pieces(stored: Iterable[Change[Stored]], grain: int) -> Iterator[tuple[int, int]]:
+    """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
+    edges: set[int] = set()
+    spans = [(change.value.start, change.value.end) for change in stored]
+    for start, end in spans:
+        edges.update((start, end), range(start - start % grain + grain, end, grain))
+    ordered = sorted(edges)
+    for start, end in zip(ordered, ordered[1:], strict=False):
+        if any(first <= start and end <= last for first, last in spans):
+            yield start, end
+
+
+def _padded(content: bytes, start: int, end: int) -> bytes:
+    """What is read there, with zeros where the file has ended: a byte that is not there yet is as good as a zero."""
+    return content[start:end].ljust(end - start, b"\0")
+
+
+def _cut(stored: Stored, start: int, end: int) -> bytes:
+    if stored.data is None:
+        return bytes(end - start)
+    return stored.data[start - stored.start : end - stored.start]
+
+
+def _signs(signs: Signs, calls: Sequence[int], matches: Sequence[bool]) -> None:
+    """Take in that a unit shows those values of its history that are among the ``matches``."""
+    places = [place for place, is_match in enumerate(matches) if is_match]
+    for place, call in enumerate(calls):
+        if call == AT_FIRST:
+            continue
+        if not places:
+            says = Effect.PARTLY
+        elif places[0] >= place:
+            says = Effect.THERE
+        elif places[-1] < place:
+            says = Effect.MISSING
+        else:
+            says = Effect.UNCLEAR
+        signs[call].add(says)

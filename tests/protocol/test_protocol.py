@@ -1,0 +1,211 @@
+"""What calls change, held against a real directory in which they are made."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bob.observe.observation import Node
+from bob.program.strace import SystemCall
+from bob.protocol.contrast import Explanation, Reliance, explain
+from bob.protocol.effects import Effects
+from bob.protocol.presence import Effect, presence
+from bob.protocol.protocol import protocol
+
+NAMES = ("/a", "/b", "/d/a", "/d/c")
+
+
+def escaped(data: bytes) -> str:
+    return '"' + "".join(f"\\x{byte:02x}" for byte in data) + '"'
+
+
+def described(number: int, path: str) -> str:
+    return f"{number}<{escaped(path.encode())[1:-1]}>"
+
+
+def snapshot(root: Path) -> dict[str, Node]:
+    """What is there, asked of the kernel."""
+    found = {}
+    for path in [root, *sorted(root.rglob("*"))]:
+        status = path.lstat()
+        kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
+        content = path.read_bytes() if kind == "file" else b""
+        name = "/" + str(path.relative_to(root)) if path != root else "/"
+        mode = stat.S_IMODE(status.st_mode)
+        found[name] = Node(kind, status.st_ino, status.st_nlink, len(content), content, mode=mode)
+    return found
+
+
+@dataclass
+class Performed:
+    """Calls that were made below ``root``, as strace would tell them, and what was there before and after each."""
+
+    root: Path
+    calls: list[SystemCall] = field(default_factory=list)
+    trees: list[dict[str, Node]] = field(default_factory=list)
+
+    def start(self) -> None:
+        self.trees.append(snapshot(self.root))
+
+    def call(self, name: str, arguments: tuple[str, ...], result: int = 0, opened: str = "") -> None:
+        self.calls.append(SystemCall(1, 0.0, name, arguments, result, opened))
+        self.trees.append(snapshot(self.root))
+
+    def at(self, path: str) -> str:
+        return f"{self.root}{path}"
+
+    def write(self, path: str, data: bytes, flags: str, offset: int = 0) -> None:
+        """open, perhaps lseek, write, close."""
+        bits = {"O_TRUNC": os.O_TRUNC, "O_APPEND": os.O_APPEND, "O_RDWR": 0}[flags]
+        if os.path.isdir(self.at(path)):
+            return
+        number = os.open(self.at(path), os.O_RDWR | os.O_CREAT | bits, 0o644)
+        name = escaped(self.at(path).encode())
+        self.call("openat", ("AT_FDCWD", name, f"O_RDWR|O_CREAT|{flags}", "0644"), number, self.at(path))
+        if offset and flags != "O_APPEND":
+            os.lseek(number, offset, os.SEEK_SET)
+            self.call("lseek", (described(number, self.at(path)), str(offset), "SEEK_SET"), offset)
+        half = len(data) // 2
+        for piece in (data[:half], data[half:]):
+            done = os.write(number, piece)
+            arguments = (described(number, self.at(path)), escaped(piece), str(len(piece)))
+            self.call("write", arguments, done)
+        os.close(number)
+
+    def pwrite(self, path: str, data: bytes, offset: int) -> None:
+        if not os.path.isfile(self.at(path)):
+            return
+        number = os.open(self.at(path), os.O_RDWR)
+        self.call("openat", ("AT_FDCWD", escaped(self.at(path).encode()), "O_RDWR"), number, self.at(path))
+        os.pwrite(number, data, offset)
+        arguments = (described(number, self.at(path)), escaped(data), str(len(data)), str(offset))
+        self.call("pwrite64", arguments, len(data))
+        os.close(number)
+
+    def names(self, name: str, work: Callable[..., None], *paths: str) -> None:
+        try:
+            work(*map(self.at, paths))
+        except OSError:
+            return
+        self.call(name, tuple(escaped(self.at(path).encode()) for path in paths))
+
+    def truncate(self, path: str, size: int) -> None:
+        if os.path.isfile(self.at(path)):
+            os.truncate(self.at(path), size)
+            self.call("truncate", (escaped(self.at(path).encode()), str(size)))
+
+    def chmod(self, path: str, mode: int) -> None:
+        if os.path.isfile(self.at(path)):
+            os.chmod(self.at(path), mode)
+            self.call("chmod", (escaped(self.at(path).encode()), f"0{mode:o}"))
+
+
+paths = st.sampled_from(NAMES)
+datas = st.binary(min_size=2, max_size=6).flatmap(lambda seed: st.sampled_from([seed, seed * 900]))
+steps = st.one_of(
+    st.tuples(st.just("write"), paths, datas, st.sampled_from(["O_TRUNC", "O_APPEND", "O_RDWR"]), st.integers(0, 9000)),
+    st.tuples(st.just("pwrite"), paths, datas, st.integers(0, 9000)),
+    st.tuples(st.just("rename"), paths, paths),
+    st.tuples(st.just("link"), paths, paths),
+    st.tuples(st.just("unlink"), paths),
+    st.tuples(st.just("truncate"), paths, st.integers(0, 6000)),
+    st.tuples(st.just("chmod"), paths, st.sampled_from([0o600, 0o640])),
+)
+
+
+def perform(root: Path, script: list[tuple[object, ...]]) -> Performed:
+    (root / "d").mkdir()
+    (root / "a").write_bytes(b"first" * 1000)
+    done = Performed(root)
+    done.start()
+    for name, *arguments in script:
+        if name in ("rename", "link", "unlink"):
+            done.names(str(name), getattr(os, str(name)), *map(str, arguments))
+        else:
+            getattr(done, str(name))(*arguments)
+    return done
+
+
+def made(done: Performed) -> Effects:
+    return protocol(done.calls, str(done.root), done.trees[0], done.trees[-1])
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(steps, max_size=12))
+def test_after_each_call_nothing_before_it_is_missing_and_nothing_after_it_is_there(
+    script: list[tuple[object, ...]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        done = perform(Path(folder), script)
+        effects = made(done)
+        assert all(file.followed for file in effects.files)
+        for made_so_far, tree in enumerate(done.trees):
+            for call, effect in presence(effects, tree).items():
+                wrong = Effect.MISSING if call < made_so_far else Effect.THERE
+                assert effect not in (wrong, Effect.PARTLY), (made_so_far, done.calls[call], effect)
+
+
+def test_what_is_unambiguous_is_told(tmp_path: Path) -> None:
+    done = perform(tmp_path, [("write", "/b", b"bb" * 3000, "O_TRUNC", 0), ("rename", "/b", "/a"), ("unlink", "/a")])
+    effects = made(done)
+    rename = next(number for number, call in enumerate(done.calls) if call.name == "rename")
+    assert presence(effects, done.trees[rename])[rename] is Effect.MISSING
+    assert presence(effects, done.trees[rename + 1])[rename] is Effect.THERE
+    assert effects.words[rename] == "rename /b to /a"
+
+
+def test_a_write_of_which_one_block_is_there_is_partly_there(tmp_path: Path) -> None:
+    done = perform(tmp_path, [("pwrite", "/a", b"x" * 8192, 0)])
+    effects = made(done)
+    [write] = effects.changing
+    half = dict(done.trees[-1])
+    half["/a"] = Node("file", half["/a"].inode, 1, 8192, b"x" * 4096 + bytes(4096), mode=half["/a"].mode)
+    assert presence(effects, half)[write] is Effect.PARTLY
+    torn = dict(done.trees[0])
+    torn["/a"] = Node("file", half["/a"].inode, 1, 5000, b"x" * 512 + (b"first" * 1000)[512:], mode=half["/a"].mode)
+    assert presence(effects, torn)[write] is Effect.PARTLY
+
+
+def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
+    done = perform(tmp_path, [("pwrite", "/a", b"x" * 10, 0)])
+    after = dict(done.trees[-1])
+    after["/a"] = Node("file", after["/a"].inode, 1, 5000, b"y" * 5000, mode=after["/a"].mode)
+    effects = protocol(done.calls, str(tmp_path), done.trees[0], after)
+    assert effects.changing == ()
+
+
+M, P, T, U = Effect.MISSING, Effect.PARTLY, Effect.THERE, Effect.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("refused", "accepted", "expected"),
+    [
+        ((M, T), [(M, M), (T, T)], Explanation(Reliance.ORDER, (0,), (1,))),
+        ((P, M), [(M, M), (T, M)], Explanation(Reliance.WHOLE, (0,), (0,))),
+        ((T, M), [(M, M), (T, T)], Explanation(Reliance.TOGETHER, (1,), (0,))),
+        ((T, M), [(T, T)], Explanation(Reliance.DURABLE, (1,), ())),
+        ((T, T), [(T, M)], Explanation(Reliance.NOT_YET, (), (1,))),
+        ((T, M), [(T, M)], Explanation(Reliance.UNCLEAR)),
+        ((T, M), [(M, T)], Explanation(Reliance.UNCLEAR)),
+        ((T, M), [], Explanation(Reliance.UNCLEAR)),
+        ((M, U, T), [(T, M, T), (M, T, M)], Explanation(Reliance.ORDER, (0,), (2,))),
+        ((M, T, M), [(M, M, M), (T, T, T), (T, T, M)], Explanation(Reliance.ORDER, (0,), (1,))),
+    ],
+)
+def test_the_contrast(refused: tuple[Effect, ...], accepted: list[tuple[Effect, ...]], expected: Explanation) -> None:
+    assert explain(dict(enumerate(refused)), [dict(enumerate(one)) for one in accepted]) == expected
+
+
+def test_a_sentence_names_the_calls() -> None:
+    words = {0: "append 4 bytes at 0 of /f", 1: "rename /f to /g"}
+    said = Explanation(Reliance.ORDER, (0,), (1,)).sentence(words)
+    assert said == "must be there first: ‘append 4 bytes at 0 of /f’; then ‘rename /f to /g’"
+    assert "2 more" in Explanation(Reliance.DURABLE, (0, 1, 2, 3, 4)).sentence(words)
