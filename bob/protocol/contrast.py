@@ -1,9 +1,10 @@
 """What a program relies on and a crash did not leave, by contrast: a crash state that its checker refuses, beside those
 that it accepts after the same output.
 
-Of the accepted states that have all that the refused one has, the nearest says what is missing: with that, all is well.
-Of the accepted states that have nothing which the refused one has not, the nearest says what is there too early: without
-it, all is well. Both together are the order that the program relies on (a *vulnerability* of ALICE, OSDI'14, section 3).
+Of the accepted states that have all that the refused one has, the nearest says what is missing: with that, all is
+well. Of the accepted states that have nothing else than the refused one, the nearest says what is there too early:
+without it, all is well. Both together are the order that the program relies on: a *vulnerability*, as ALICE has it
+(OSDI'14, section 3).
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def explain(refused: Presence, accepted: Iterable[Presence]) -> Explanation:
             missing = more
         if not more and (there is None or (len(less), less) < (len(there), there)):
             there = less
-    if missing == () or there == () or (missing is None and there is None):
+    if missing == () or there == ():  # an accepted state has as much of each call: what matters is which part of one
+        parts = tuple(call for call, effect in refused.items() if effect is Effect.PARTLY)
+        return Explanation(Reliance.WHOLE, parts, parts) if parts else Explanation(Reliance.UNCLEAR)
+    if missing is None and there is None:
         return Explanation(Reliance.UNCLEAR)
     return Explanation(_reliance(missing or (), there or ()), missing or (), there or ())
 

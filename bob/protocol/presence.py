@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import pairwise
 
 from bob.observe.observation import Node
 from bob.protocol.effects import AT_FIRST, Change, Effects, Entry, File, Stored
@@ -185,7 +186,7 @@ def pieces(stored: Iterable[Change[Stored]], grain: int) -> Iterator[tuple[int, 
     for start, end in spans:
         edges.update((start, end), range(start - start % grain + grain, end, grain))
     ordered = sorted(edges)
-    for start, end in zip(ordered, ordered[1:], strict=False):
+    for start, end in pairwise(ordered):
         if any(first <= start and end <= last for first, last in spans):
             yield start, end
 

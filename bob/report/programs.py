@@ -64,9 +64,9 @@ def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> Non
     _print(console, Text(said, "bob.dim"), 6)
     for relied in one.relied_on[:MOST_RELIED_ON]:
         _print(console, Text(relied.sentence), 6)
-    if more := len(one.relied_on) - MOST_RELIED_ON:
-        if more > 0:
-            _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
+    more = len(one.relied_on) - MOST_RELIED_ON
+    if more > 0:
+        _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
     if one.witness:
         console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
 

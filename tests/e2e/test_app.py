@@ -57,7 +57,7 @@ def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("name", "reliance", "first", "then"),
     [
-        ("rename-before-fsync", Reliance.ORDER, "sh: append 4 bytes at 0 of /tmp", "mv: rename /tmp to /f"),
+        ("rename-before-fsync", Reliance.ORDER, "workload: append 4 bytes at 0 of /tmp", "mv: rename /tmp to /f"),
         ("no-fsync-of-the-directory", Reliance.DURABLE, "mv: rename /f.tmp to /f", ""),
         ("two-blocks-in-place", Reliance.WHOLE, "dd: overwrite 8192 bytes at 0 of /f", ""),
     ],

@@ -194,6 +194,7 @@ M, P, T, U = Effect.MISSING, Effect.PARTLY, Effect.THERE, Effect.UNCLEAR
         ((T, M), [(T, T)], Explanation(Reliance.DURABLE, (1,), ())),
         ((T, T), [(T, M)], Explanation(Reliance.NOT_YET, (), (1,))),
         ((T, M), [(T, M)], Explanation(Reliance.UNCLEAR)),
+        ((T, P), [(T, P), (T, M)], Explanation(Reliance.WHOLE, (1,), (1,))),
         ((T, M), [(M, T)], Explanation(Reliance.UNCLEAR)),
         ((T, M), [], Explanation(Reliance.UNCLEAR)),
         ((M, U, T), [(T, M, T), (M, T, M)], Explanation(Reliance.ORDER, (0,), (2,))),
