@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError, meant
-from bob.judge.programs import ProgramResult, Safety, to_json
+from bob.judge.program_result import ProgramResult, Programs, Safety, to_json
 from bob.program.folder import load, of_commands
 from bob.program.program import Program
 from bob.report.counts import plural
@@ -116,8 +117,8 @@ def run(
     if not is_stdout(json_file):
         from bob.report.programs import print_programs
 
-        print_programs(console(), found, results, folder)
-    return _exit(results)
+        print_programs(console(), Programs(found.name, found.about, tuple(results)), folder)
+    return programs_exit(results)
 
 
 @app.command("check")
@@ -219,7 +220,8 @@ def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[P
     return [request(configuration(name, mkfs, mount, device), asked) for name in dict.fromkeys(names)]
 
 
-def _exit(results: list[ProgramResult]) -> Exit:
+def programs_exit(results: Sequence[ProgramResult]) -> Exit:
+    """1 where a program is vulnerable, else 3 where something is not known, else 0."""
     found = {result.safety for result in results}
     if Safety.VULNERABLE in found:
         return Exit.DIFFERENT

@@ -11,15 +11,18 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from bob.cli.app import programs_exit
 from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_option
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
+from bob.judge.program_result import Programs
 from bob.judge.tried import Tried
 from bob.judge.tried import to_json as tried_to_json
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
 from bob.report.nearby import nearby
-from bob.report.saved import Saved, load, tried
+from bob.report.programs import print_programs
+from bob.report.saved import Saved, load, programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
 
@@ -56,8 +59,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     """Print the table of RUN again: a run directory, or a result that --json wrote.
 
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
-    or that of a question to `bob try`, are left out and named. Of a run of `bob try`, shown alone, the
-    answers are printed again.
+    or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
+    shown alone, the answers are printed again.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
@@ -76,12 +79,15 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     \b
     Exit codes:
       0   every cell has a verdict, or every expectation an answer
+      1   a program is vulnerable
       3   some cell is unknown, or of an expectation it is not known
       8   a file is no result
       9   a run has no result
     """
     if len(runs) == 1 and (answers := tried(runs[0])) is not None:
         return _show_answers(answers, runs[0], wanted, output, json_file)
+    if len(runs) == 1 and (found := programs(runs[0])) is not None:
+        return _show_programs(found, runs[0], wanted, output, json_file)
     asked, wanted = wanted, wanted or _format_of(output)
     shown = output.path if output else STDOUT
     _check(wanted, output)
@@ -127,6 +133,22 @@ def _show_answers(
         print_answers(console(), answers, run if run.is_dir() else run.parent)
     is_unknown = any(answer.verdict is Verdict.UNKNOWN for answer in answers.answers)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
+
+
+def _show_programs(
+    found: Programs, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
+) -> Exit:
+    """Print the answers for a program again."""
+    if output is not None or wanted not in (None, "table"):
+        raise UsageError(
+            f"{run} is a run of bob app, whose answers are no table", hint="bob show prints them, or --json"
+        )
+    if json_file is not None:
+        file = run / "result.json" if run.is_dir() else run
+        write_json(json_file, json.loads(file.read_bytes()))
+    if not is_stdout(json_file):
+        print_programs(console(), found, run if run.is_dir() else run.parent)
+    return programs_exit(found.results)
 
 
 def _check(wanted: str, output: Destination | None) -> None:

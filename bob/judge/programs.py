@@ -2,69 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Sequence
 
 from bob.claim.checking import Checked, evidence
 from bob.claim.counting import judged
-from bob.counts import written
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.judge.looked import Looked
-from bob.judge.reliance import Reliances, ReliedOn
+from bob.judge.program_result import Easiest, ProgramResult, Safety, Vulnerability
+from bob.judge.reliance import Reliances
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program
 from bob.result import TroubleKind
-
-SCHEMA = "bob.app/1"
-
-
-class Safety(StrEnum):
-    """Whether a program survives a crash on a configuration, as far as it was explored."""
-
-    SAFE = "safe"
-    VULNERABLE = "vulnerable"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Vulnerability:
-    """A way in which crashes harm the program: what the checker says, in how many legal crash states (``states``) and
-    how many different trees (``trees``). ``place`` is the number of the window with the easiest crash ``state``, after
-    which ``told`` had been told. The program relies on what is ``relied_on``, the one with most trees first."""
-
-    consequence: Consequence
-    evidence: str
-    states: int
-    trees: int
-    place: int
-    state: CrashState
-    told: bytes
-    relied_on: tuple[ReliedOn, ...] = ()
-    witness: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """The answer of one configuration.
-
-    ``trees`` is how many different outcomes there are, each with what was told before, and ``checks`` how often the
-    checker was run. ``reason`` says why it is unknown, ``notes`` what else is to be known.
-    """
-
-    configuration: str
-    mount: str
-    safety: Safety
-    states: States
-    windows: int
-    trees: int
-    checks: int
-    vulnerabilities: tuple[Vulnerability, ...] = ()
-    reason: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 def judge(
@@ -142,68 +92,12 @@ def _vulnerability(
         said,
         sum(one[4] for one in shown),
         len({one[:2] for one in shown}),
-        place,
-        state,
         told,
         reliances.relied_on(one[:2] for one in shown) if reliances and consequence is not Consequence.HANG else (),
+        easiest=Easiest(place, state),
     )
 
 
 def claim_of(program: Program, vulnerability: Vulnerability) -> Checked:
     """What the witness of a vulnerability breaks."""
     return Checked(program, vulnerability.told)
-
-
-def to_json(program: Program, results: Sequence[ProgramResult], about: Mapping[str, Any]) -> dict[str, Any]:
-    """The result document (docs/formats.md)."""
-    return {
-        "schema": SCHEMA,
-        **about,
-        "program": {"name": program.name, "about": program.about, "digest": program.digest},
-        "refuses": list(program.must_fail),
-        "configurations": [_result_to_json(result) for result in results],
-    }
-
-
-def _result_to_json(result: ProgramResult) -> dict[str, Any]:
-    states = result.states
-    return {
-        "name": result.configuration,
-        "mounted": result.mount,
-        "safety": result.safety.value,
-        "reason": result.reason,
-        "explored": written(states.explored),
-        "legal_writes": written(states.legal_writes),
-        "legal_sectors": written(states.legal_sectors),
-        "exhaustive": states.exhaustive,
-        "unmountable": written(states.unmountable),
-        "mounted_states": states.mounted,
-        "windows": result.windows,
-        "trees": result.trees,
-        "checks": result.checks,
-        "vulnerabilities": [
-            {
-                "consequence": one.consequence.value,
-                "evidence": one.evidence,
-                "states": written(one.states),
-                "trees": one.trees,
-                "told": one.told.decode("latin-1"),
-                "relied_on": [_relied_on_to_json(relied) for relied in one.relied_on],
-                "witness": one.witness,
-            }
-            for one in result.vulnerabilities
-        ],
-        "notes": list(result.notes),
-    }
-
-
-def _relied_on_to_json(relied: ReliedOn) -> dict[str, Any]:
-    explanation = relied.explanation
-    return {
-        "reliance": explanation.reliance.value,
-        "sentence": relied.sentence,
-        "missing": list(explanation.missing),
-        "there": list(explanation.there),
-        "calls": [{"number": one.number, "words": one.words, "stack": list(one.stack)} for one in relied.calls],
-        "trees": relied.trees,
-    }

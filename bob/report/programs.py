@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.judge.programs import ProgramResult, Safety, Vulnerability
-from bob.program.program import Program
+from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
 from bob.report.broken import broken
 from bob.report.counts import explored, plural
 from bob.report.nearby import nearby, witness_command
@@ -22,14 +20,14 @@ MOST_RELIED_ON = 3
 _STYLES = {Safety.SAFE: "bob.holds", Safety.VULNERABLE: "bob.fails", Safety.UNKNOWN: "bob.unknown"}
 
 
-def print_programs(console: Console, program: Program, results: Sequence[ProgramResult], run: Path) -> None:
-    """Print the ``results`` of ``program``, whose witnesses are in the folder ``run``."""
-    _print(console, Text.assemble((program.name, "bob.title"), (f"   {program.about}", "bob.dim")), 0)
-    for result in results:
+def print_programs(console: Console, answers: Programs, run: Path) -> None:
+    """Print the ``answers`` for a program, whose witnesses are in the folder ``run``."""
+    _print(console, Text.assemble((answers.program, "bob.title"), (f"   {answers.about}", "bob.dim")), 0)
+    for result in answers.results:
         console.print()
         _print_result(console, result, run)
     console.print()
-    if any(result.safety is Safety.SAFE for result in results):
+    if any(result.safety is Safety.SAFE for result in answers.results):
         _print(console, Text(SAFE_MEANS, "bob.dim"), 0)
     console.print(Text(f"run {nearby(run)}", "bob.dim"), soft_wrap=True)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bob.claim.property.vocabulary import row_of_today
 from bob.errors import MalformedError, StoreError
+from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
+from bob.judge.program_result import Programs
+from bob.judge.program_result import from_json as programs_from_json
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
@@ -16,6 +20,9 @@ from bob.result import Result, from_json
 
 if TYPE_CHECKING:
     import pandas as pd  # takes a while to load
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +70,24 @@ def tried(path: Path) -> Tried | None:
 
     Raises MalformedError where they are damaged.
     """
+    return _of_schema(path, SCHEMA, tried_from_json)
+
+
+def programs(path: Path) -> Programs | None:
+    """The answers for a program in ``path``, as :func:`tried` has those to a quick question."""
+    return _of_schema(path, PROGRAM_SCHEMA, programs_from_json)
+
+
+def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
     file = path / "result.json" if path.is_dir() else path
     try:
         document = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") != schema:
         return None
     try:
-        return tried_from_json(document)
+        return from_document(document)
     except MalformedError as error:
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 

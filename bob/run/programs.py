@@ -19,7 +19,8 @@ from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.looked import Looked
-from bob.judge.programs import ProgramResult, claim_of, judge, to_json
+from bob.judge.program_result import ProgramResult, to_json
+from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.program import Program
 from bob.program.unsynced import not_followed, unsynced
@@ -117,7 +118,9 @@ def _with_witnesses(
     """The same with a witness of each vulnerability, kept in ``run``."""
     shown = []
     for place, one in enumerate(result.vulnerabilities, start=1):
-        showing = Showing(looked[one.place].case, one.state, claim_of(taken.program, one), one.evidence)
+        assert one.easiest is not None
+        case = looked[one.easiest.place].case
+        showing = Showing(case, one.easiest.state, claim_of(taken.program, one), one.evidence)
         document: Mapping[str, Any] = witness.write(
             showing,
             environment=asdict(environment),

@@ -10,7 +10,7 @@ import pytest
 from planted_programs import LIBRARY, PLANTED
 
 from bob.errors import UsageError
-from bob.judge.programs import ProgramResult, Safety
+from bob.judge.program_result import ProgramResult, Safety
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
@@ -88,12 +88,19 @@ def test_a_server_that_the_checker_starts_is_gone_before_the_next_state(tmp_path
     check = (
         LIBRARY
         + """
-if [ -e /tmp/alive ] && kill -0 "$(cat /tmp/alive)"; then exit 13; fi
-sleep 1000 & echo $! > /tmp/alive
+if [ -e /root/alive ] && kill -0 "$(cat /root/alive)"; then exit 13; fi
+sleep 1000 & echo $! > /root/alive
 [ -e f ]
 """
     )
     found = ask(scripts("touch g; sync .", check), tmp_path)
+    assert found.safety is Safety.SAFE and found.checks > 1
+
+
+def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> None:
+    check = LIBRARY + "[ -e f ] || exit 1\nfor name in /tmp/left /dev/shm/left; do\n"
+    check += '[ ! -e $name ] || corrupt "$name is left"\ntouch $name\ndone'
+    found = ask(scripts("touch /tmp/left g; sync .", check), tmp_path)
     assert found.safety is Safety.SAFE and found.checks > 1
 
 
@@ -118,7 +125,7 @@ def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: 
 
 def test_a_checker_that_answers_by_chance_is_not_believed(tmp_path: Path) -> None:
     """It refuses every other call."""
-    check = LIBRARY + "[ -e f ] || exit 1\nn=$(cat /tmp/n 2>/dev/null || echo 0)\necho $((n + 1)) > /tmp/n\n"
+    check = LIBRARY + "[ -e f ] || exit 1\nn=$(cat /root/n 2>/dev/null || echo 0)\necho $((n + 1)) > /root/n\n"
     check += 'case $2 in *) [ "$n" -lt 3 ] || [ $((n % 2)) = 0 ] || lost "by chance" ;; esac'
     found = ask(scripts("for n in 1 2 3 4; do touch g$n; sync .; done", check), tmp_path)
     assert found.safety is Safety.UNKNOWN

@@ -9,11 +9,15 @@ import pytest
 import samples_of_runs as samples
 
 from bob.crash.state import CrashState
+from bob.errors import MalformedError
 from bob.judge.looked import Looked
-from bob.judge.programs import ProgramResult, Safety, judge, to_json
+from bob.judge.program_result import Easiest, ProgramResult, Safety, from_json, to_json
+from bob.judge.programs import judge
+from bob.judge.reliance import CallWords, ReliedOn
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
+from bob.protocol.contrast import Explanation, Reliance
 
 FINE, LOST, STRANGE, HANG = (
     CheckerAnswer(0, ""),
@@ -46,7 +50,8 @@ def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
     assert found.safety is Safety.VULNERABLE
     [one] = found.vulnerabilities
     assert (one.consequence, one.evidence) == (Consequence.LOST, "lost acknowledged data: 2 of 3 are there")
-    assert (one.states, one.trees, one.state, one.told) == (2, 2, samples.LAST, b"a")
+    assert (one.states, one.trees, one.told) == (2, 2, b"a")
+    assert one.easiest == Easiest(0, samples.LAST)
 
 
 def test_sentences_that_differ_in_numbers_are_one_and_others_are_not() -> None:
@@ -145,3 +150,23 @@ def test_the_document_has_all_of_it() -> None:
     assert column["safety"] == "vulnerable"
     assert {one["consequence"] for one in column["vulnerabilities"]} == {"lost", "hang"}
     assert all(one["told"] == "told\n" for one in column["vulnerabilities"])
+
+
+RELIED_ON = ReliedOn(
+    Explanation(Reliance.ORDER, (1,), (2,)), "must be there first: ...", (CallWords(1, "rename /a to /b", ("f",)),), 3
+)
+
+
+def test_a_document_is_read_back() -> None:
+    found = asked(looked({0: FINE, 1: LOST, 2: HANG}, b"told\n"))
+    explained = tuple(replace(one, relied_on=(RELIED_ON,), easiest=None) for one in found.vulnerabilities)
+    found = replace(found, vulnerabilities=explained)
+    again = from_json(to_json(Program("p", "about", ()), [found], {}))
+    assert (again.program, again.about, again.results) == ("p", "about", (found,))
+
+
+@pytest.mark.parametrize("damage", [{"schema": "bob.try/1"}, {"configurations": [{}]}, {"program": None}])
+def test_a_damaged_document_is_refused(damage: dict[str, Any]) -> None:
+    document = to_json(Program("p", "about", ()), [asked(looked({0: FINE, 1: FINE, 2: FINE}))], {})
+    with pytest.raises(MalformedError):
+        from_json({**document, **damage})

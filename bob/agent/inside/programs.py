@@ -22,7 +22,7 @@ from typing import NamedTuple
 from bob.agent.inside.devices import WORK, plain_environment, read_text
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
-from bob.agent.inside.world import enter_world, within
+from bob.agent.inside.world import WORLD, enter_world, within
 
 HOME = f"{WORK}/program"
 """Where the files of the program are."""
@@ -30,6 +30,7 @@ TOLD = f"{WORK}/told"
 """The file by which a checker learns what was told before the crash."""
 CALLS = f"{WORK}/calls"
 """What strace wrote."""
+SCRATCH = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
 """So much of the last that a script prints is kept (bytes); of a workload's standard output, all."""
@@ -119,6 +120,22 @@ def run_spoiler(name: str, seconds: float) -> None:
         raise Refused(f"{name} {how_it_ended(ended, seconds)}")
 
 
+def clear_scratch() -> None:
+    """Remove what earlier scripts left in the folders for files that nobody keeps: a checker must not see what another
+    crash state, or the workload, has left outside of the file system under test."""
+    root = WORLD if uses_world else ""
+    for folder in SCRATCH:
+        with suppress(OSError):
+            for name in os.listdir(root + folder):
+                path = f"{root}{folder}/{name}"
+                if path in (WORK, WORLD + WORK):
+                    continue
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    os.unlink(path)
+
+
 def run_script(words: list[str], seconds: float, folder: str) -> Ended:
     """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind."""
     return Script([], words, folder).wait(seconds)
@@ -137,6 +154,7 @@ class Script:
     """A script, ``words`` with its arguments, that was started in ``folder`` under a ``tracer`` (empty: none)."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str) -> None:
+        clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
         self._others = set(descendants(os.getpid()))
         read_end, write_end = os.pipe()
