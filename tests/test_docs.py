@@ -10,6 +10,7 @@ import inspect
 import io
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -37,11 +38,9 @@ import bob.witness.document
 from bob.agent.inside import look, observer, recorder
 from bob.agent.inside import main as agent
 from bob.apm.clauses import UNITS, WHATS
-from bob.claim import mounting, recovery, soundness
-from bob.claim.expectation import expected
 from bob.claim.expectation.language import FORMS
 from bob.claim.expectation.syntax import write as write_expectation
-from bob.claim.property import of_property
+from bob.claim.kinds import KINDS
 from bob.claim.property.rules import Later, Rule
 from bob.claim.property.subjects import Effect, Span
 from bob.claim.property.vocabulary import Call, What
@@ -432,7 +431,7 @@ def keys_written(*modules: ModuleType) -> set[str]:
 
 
 def test_every_key_that_is_written_is_described() -> None:
-    claims = (of_property, expected, recovery, mounting, soundness)
+    claims = [sys.modules[reader.__module__] for reader in KINDS.values()]
     keys = keys_written(bob.store.run_directory, bob.witness.document, bob.story.timeline, bob.witness.recipes, *claims)
     assert {"outcomes", "coverage", "timeline", "inodes_after", "schema", "trouble", "question"} <= keys
     assert keys <= words(text("docs/formats.md"))

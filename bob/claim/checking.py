@@ -21,7 +21,7 @@ class Checked:
     program: Program
     told: bytes
 
-    name = "checker"
+    kind = name = "checker"
     is_shown_by_the_tree = False
     operations: ClassVar[tuple[int, ...]] = ()
     no_shrinking = Refusal("a program's checker, and bob shrinks those of properties", "bob app finds the easiest one")

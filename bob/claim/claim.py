@@ -92,8 +92,12 @@ class Claim(Protocol):
     """See the module's text."""
 
     @property
+    def kind(self) -> str:
+        """The name of its kind, in :data:`bob.claim.kinds.KINDS` and in witnesses."""
+
+    @property
     def name(self) -> str:
-        """What files and pages call it."""
+        """What files and pages call it: the name of its witness's file, so no two claims of a run have the same."""
 
     @property
     def title(self) -> str:
@@ -117,7 +121,7 @@ class Claim(Protocol):
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """Why its witnesses cannot be made smaller; None where they can."""
+        """Why its witnesses cannot be made smaller; None where they can, which takes a :class:`Judgeable`."""
 
     @property
     def no_export(self) -> Refusal | None:
@@ -127,7 +131,11 @@ class Claim(Protocol):
         """What is found on ``configuration``, as the title of a page."""
 
     def broken(self, view: View, context: Context) -> str | None:
-        """The evidence, in one line, by which ``view`` breaks it; None where it does not."""
+        """The evidence, in one line, by which ``view`` breaks it; None where it does not.
+
+        A state that does not mount breaks only what speaks of mounting: its tree, if there is one, is what a repair
+        left.
+        """
 
     def kept(self, view: View, context: Context) -> bool:
         """Whether ``view`` is known to keep it: where the view cannot tell, it is neither kept nor broken."""
@@ -139,7 +147,8 @@ class Claim(Protocol):
         """What it says of operation ``number``; nothing where it is not about that one."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by which a witness tells of it (docs/formats.md)."""
+        """The fields by which a witness tells of it (docs/formats.md). ``property``, ``probe`` and ``question`` are
+        among them, and null where it is no property's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
-"""The table of kinds: who may recognise what a witness is of, in this order. A new kind of claim is one module, and one
-line here."""
+"""The table of kinds of claims: a new kind is one module, and one line here (docs/add-a-claim.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bob.claim import checking, mounting, recovery, soundness
@@ -12,19 +11,29 @@ from bob.claim.expectation import expected
 from bob.claim.property import of_property
 from bob.workload.operations import Workload
 
-KINDS: Sequence[Callable[[Mapping[str, Any], Workload, Known], Claim | None]] = (
-    checking.read,
-    expected.read,
-    soundness.read,
-    recovery.read,
-    of_property.read,
-    mounting.read,  # what is of none of the others
-)
+Reader = Callable[[Mapping[str, Any], Workload, Known], Claim | None]
+
+KINDS: Mapping[str, Reader] = {
+    "checker": checking.read,
+    "expectation": expected.read,
+    "trouble": soundness.read,
+    "recovery": recovery.read,
+    "property": of_property.read,
+    "unmountable": mounting.read,  # last: it takes all of which the others say that it is none of theirs
+}
+"""By its name, who reads a claim of this kind."""
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: Known) -> Claim:
     """What the witness in ``document`` is of; ``known`` has the properties that it need not declare.
 
-    Raises what the kinds raise for what is damaged: KeyError, TypeError, ValueError, UsageError.
+    The first kind that knows it reads it. Raises ValueError where the document names another kind, one that is newer
+    than this bob perhaps; and what the kinds raise for what is damaged: KeyError, TypeError, ValueError, UsageError.
     """
-    return next(claim for read in KINDS if (claim := read(document, workload, known)) is not None)
+    claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
+    named = document.get("claim", claim.kind)  # which older ones lack
+    if named not in KINDS:
+        raise ValueError(f"its claim is of the kind {named!r}, which this bob does not know")
+    if named != claim.kind:
+        raise ValueError(f"it has the fields of the kind {claim.kind!r}, and is said to be of {named!r}")
+    return claim

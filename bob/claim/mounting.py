@@ -18,7 +18,7 @@ from bob.workload.operations import Operation, Workload
 class Mountable:
     """The kernel mounts the crash state without a repair."""
 
-    name = "unmountable"
+    kind = name = "unmountable"
     title = "a crash state that does not mount"
     asks = (
         "What is asked for",

@@ -18,6 +18,7 @@ from bob.workload.operations import Operation, Workload
 class Idempotent:
     """Recovery that a crash interrupts comes to what recovery without a crash comes to."""
 
+    kind = "recovery"
     name = title = IDEMPOTENT.name
     asks = (f"What {IDEMPOTENT.name} asks for", IDEMPOTENT.meaning)
     is_shown_by_the_tree = True

@@ -19,6 +19,7 @@ class Sound:
 
     trouble: TroubleKind
 
+    kind = "trouble"
     is_shown_by_the_tree = False
     operations: ClassVar[tuple[int, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bob.protocol.presence import Effect
+from bob.protocol.presence import Persisted
 
-Presence = Mapping[int, Effect]
+Presence = Mapping[int, Persisted]
 MOST_NAMED = 3
 """So many calls are named in a sentence."""
 
@@ -68,7 +68,7 @@ def explain(refused: Presence, accepted: Iterable[Presence]) -> Explanation:
         if not more and (there is None or (len(less), less) < (len(there), there)):
             there = less
     if missing == () or there == ():  # an accepted state has as much of each call: what matters is which part of one
-        parts = tuple(call for call, effect in refused.items() if effect is Effect.PARTLY)
+        parts = tuple(call for call, effect in refused.items() if effect is Persisted.PARTLY)
         return Explanation(Reliance.WHOLE, parts, parts) if parts else Explanation(Reliance.UNCLEAR)
     if missing is None and there is None:
         return Explanation(Reliance.UNCLEAR)
@@ -90,7 +90,7 @@ def _more(one: Presence, other: Presence) -> tuple[int, ...]:
     return tuple(
         call
         for call, effect in one.items()
-        if Effect.UNCLEAR not in (effect, other[call]) and effect.value > other[call].value
+        if Persisted.UNCLEAR not in (effect, other[call]) and effect.value > other[call].value
     )
 
 

@@ -15,14 +15,14 @@ AT_FIRST = -1
 V = TypeVar("V")
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A name in a directory; ``folder`` is the number of a file."""
 
     folder: int
     name: str
 
 
-class Change(NamedTuple, Generic[V]):
+class Version(NamedTuple, Generic[V]):
     """Call number ``call`` made this ``value`` of a unit."""
 
     call: int
@@ -45,9 +45,9 @@ class File:
     kind: str
     inode: int = 0
     content: bytes = b""
-    sizes: list[Change[int]] = field(default_factory=list)
-    stored: list[Change[Stored]] = field(default_factory=list)
-    modes: list[Change[int]] = field(default_factory=list)
+    sizes: list[Version[int]] = field(default_factory=list)
+    stored: list[Version[Stored]] = field(default_factory=list)
+    modes: list[Version[int]] = field(default_factory=list)
     followed: bool = True
 
     @property
@@ -62,7 +62,7 @@ class Effects:
     or to None. ``words`` say of each call that changes something, or makes it durable, what it does."""
 
     files: list[File]
-    entries: dict[Entry, list[Change[int | None]]]
+    entries: dict[DirectoryEntry, list[Version[int | None]]]
     words: dict[int, str]
 
     @property
@@ -75,13 +75,13 @@ class Effects:
                     calls.update(change.call for change in history)
         return tuple(sorted(calls - {AT_FIRST}))
 
-    def last(self, entry: Entry) -> int | None:
+    def last(self, entry: DirectoryEntry) -> int | None:
         """Where an entry leads after the last call."""
         history = self.entries.get(entry)
         return history[-1].value if history else None
 
 
-def names_at_first(effects: Effects) -> Mapping[Entry, int]:
+def names_at_first(effects: Effects) -> Mapping[DirectoryEntry, int]:
     """The entries that there were before the first call."""
     return {
         entry: history[0].value

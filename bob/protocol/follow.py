@@ -14,7 +14,7 @@ from bob.program.paths import Paths
 from bob.program.stack import caller
 from bob.program.strace import SystemCall, unescaped
 from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, OpenFile
-from bob.protocol.effects import AT_FIRST, Change, Effects, Entry, File, Stored
+from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects, File, Stored, Version
 
 ROOT_FILE = 0
 OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
@@ -69,9 +69,9 @@ class _Follower:
             by_inode[node.inode] = file
             of = self.effects.files[file]
             of.content = node.content
-            of.sizes.append(Change(AT_FIRST, node.size))
+            of.sizes.append(Version(AT_FIRST, node.size))
             if node.mode is not None:
-                of.modes.append(Change(AT_FIRST, node.mode))
+                of.modes.append(Version(AT_FIRST, node.mode))
             self._lead(self._entry(path), file)
 
     def take(self, number: int, call: SystemCall) -> None:
@@ -143,7 +143,7 @@ class _Follower:
                 self._descriptors.opened(call.pid, call.result, None)
                 return
             file = self._new("file")
-            self.effects.files[file].sizes.append(Change(AT_FIRST, 0))
+            self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
             self._lead(self._entry(path), file)
             self._say(call, f"create {path}")
         elif "O_TRUNC" in flags and self.effects.files[file].size:
@@ -170,9 +170,9 @@ class _Follower:
             return
         end = start + len(data)
         is_append = end > file.size
-        file.stored.append(Change(self._number, Stored(start, end, data)))
+        file.stored.append(Version(self._number, Stored(start, end, data)))
         if is_append:
-            file.sizes.append(Change(self._number, end))
+            file.sizes.append(Version(self._number, end))
         self._say(call, f"{'append' if is_append else 'overwrite'} {len(data)} bytes at {start} of {path}")
 
     def _truncate(self, call: SystemCall) -> None:
@@ -200,9 +200,9 @@ class _Follower:
             return
         file, end = self.effects.files[open_file.file], start + length
         if "PUNCH_HOLE" in mode or "ZERO_RANGE" in mode:
-            file.stored.append(Change(self._number, Stored(start, end, None)))
+            file.stored.append(Version(self._number, Stored(start, end, None)))
         if "KEEP_SIZE" not in mode and end > file.size:
-            file.sizes.append(Change(self._number, end))
+            file.sizes.append(Version(self._number, end))
         self._say(call, f"fallocate {length} bytes at {start} of {path}")
 
     def _rename(self, call: SystemCall, old: str, new: str) -> None:
@@ -242,7 +242,7 @@ class _Follower:
         if path and file is not None:
             modes = self.effects.files[file].modes
             if modes and modes[-1].value != int(mode, 8):
-                modes.append(Change(self._number, int(mode, 8)))
+                modes.append(Version(self._number, int(mode, 8)))
                 self._say(call, f"chmod {path} to {mode}")
 
     def _lose_sight(self, call: SystemCall) -> None:
@@ -279,16 +279,16 @@ class _Follower:
     def _cut(self, file: int, size: int) -> None:
         of = self.effects.files[file]
         if size < of.size:
-            of.stored.append(Change(self._number, Stored(size, of.size, None)))
-        of.sizes.append(Change(self._number, size))
+            of.stored.append(Version(self._number, Stored(size, of.size, None)))
+        of.sizes.append(Version(self._number, size))
 
-    def _lead(self, entry: Entry, file: int | None) -> None:
-        history = self.effects.entries.setdefault(entry, [] if self._number == AT_FIRST else [Change(AT_FIRST, None)])
-        history.append(Change(self._number, file))
+    def _lead(self, entry: DirectoryEntry, file: int | None) -> None:
+        history = self.effects.entries.setdefault(entry, [] if self._number == AT_FIRST else [Version(AT_FIRST, None)])
+        history.append(Version(self._number, file))
 
-    def _entry(self, path: str) -> Entry:
+    def _entry(self, path: str) -> DirectoryEntry:
         folder, _slash, name = path.rpartition("/")
-        return Entry(self._leads(folder) or ROOT_FILE, name)
+        return DirectoryEntry(self._leads(folder) or ROOT_FILE, name)
 
     def _leads(self, path: str) -> int | None:
         """The file that a path leads to now."""
@@ -296,7 +296,7 @@ class _Follower:
         for name in filter(None, path.split("/")):
             if file is None:
                 return None
-            file = self.effects.last(Entry(file, name))
+            file = self.effects.last(DirectoryEntry(file, name))
         return file
 
     def _file_at(self, path: str) -> int | None:

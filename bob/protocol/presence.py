@@ -12,14 +12,14 @@ from enum import Enum
 from itertools import pairwise
 
 from bob.observe.observation import Node
-from bob.protocol.effects import AT_FIRST, Change, Effects, Entry, File, Stored
+from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects, File, Stored, Version
 from bob.protocol.follow import ROOT_FILE
 
 BLOCK = 4096
 SECTOR = 512
 
 
-class Effect(Enum):
+class Persisted(Enum):
     """How much of what a call changes is there."""
 
     MISSING = 0
@@ -28,11 +28,11 @@ class Effect(Enum):
     UNCLEAR = 3
 
 
-Signs = dict[int, set[Effect]]
+Signs = dict[int, set[Persisted]]
 """By call, what its units say."""
 
 
-def presence(effects: Effects, tree: Mapping[str, Node]) -> dict[int, Effect]:
+def presence(effects: Effects, tree: Mapping[str, Node]) -> dict[int, Persisted]:
     """Of each call that changes something, how much of it is in ``tree``."""
     signs: Signs = {call: set() for call in effects.changing}
     located = locate(effects, tree)
@@ -54,23 +54,23 @@ def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
         signs: Signs = {call: set() for call in effects.changing}
         if file.followed and number in located:
             _file_signs(signs, effects, number, file, after[located[number]])
-        if any(says & {Effect.MISSING, Effect.PARTLY} for says in signs.values()):
+        if any(says & {Persisted.MISSING, Persisted.PARTLY} for says in signs.values()):
             found.append(number)
     return tuple(found)
 
 
-def _together(said: set[Effect]) -> Effect:
-    clear = said - {Effect.UNCLEAR}
+def _together(said: set[Persisted]) -> Persisted:
+    clear = said - {Persisted.UNCLEAR}
     if not clear:
-        return Effect.UNCLEAR
-    return clear.pop() if len(clear) == 1 else Effect.PARTLY
+        return Persisted.UNCLEAR
+    return clear.pop() if len(clear) == 1 else Persisted.PARTLY
 
 
 def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
     """The path at which each file is in ``tree``, of those that are there."""
     found = {ROOT_FILE: "/"}
     waiting = [ROOT_FILE]
-    inside: dict[int, list[Entry]] = {}
+    inside: dict[int, list[DirectoryEntry]] = {}
     for entry in effects.entries:
         inside.setdefault(entry.folder, []).append(entry)
     while waiting:
@@ -97,10 +97,10 @@ def _only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
 def _may_be(effects: Effects, number: int, node: Node) -> bool:
     signs: Signs = {call: set() for call in effects.changing}
     _file_signs(signs, effects, number, effects.files[number], node)
-    return not any(Effect.PARTLY in says for says in signs.values())
+    return not any(Persisted.PARTLY in says for says in signs.values())
 
 
-def _candidates(effects: Effects, history: Sequence[Change[int | None]], node: Node) -> list[int]:
+def _candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
     """The files that an entry may lead to where it has this node. A file system gives numbers of inodes anew, so one
     whose number is not known may have any."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
@@ -111,7 +111,7 @@ def _is_like(file: File, node: Node) -> bool:
     return file.kind == node.kind and (not file.inode or not node.inode or file.inode == node.inode)
 
 
-def _entry_signs(signs: Signs, effects: Effects, history: Sequence[Change[int | None]], node: Node | None) -> None:
+def _entry_signs(signs: Signs, effects: Effects, history: Sequence[Version[int | None]], node: Node | None) -> None:
     possible: set[int | None] = {None}
     if node is not None:
         likely = _candidates(effects, history, node)
@@ -128,9 +128,9 @@ def _file_signs(signs: Signs, effects: Effects, number: int, file: File, node: N
             for change in history
             if change.value == number
         ]  # fmt: skip
-        says = Effect.UNCLEAR
-        if made and AT_FIRST not in made and all(signs.get(call) == {Effect.MISSING} for call in made):
-            says = Effect.MISSING
+        says = Persisted.UNCLEAR
+        if made and AT_FIRST not in made and all(signs.get(call) == {Persisted.MISSING} for call in made):
+            says = Persisted.MISSING
         for history in (file.sizes, file.stored, file.modes):
             for change in history:
                 if change.call != AT_FIRST:
@@ -146,7 +146,7 @@ def _file_signs(signs: Signs, effects: Effects, number: int, file: File, node: N
             _content_signs(signs, file, node.content, start, end)
 
 
-def _size_signs(signs: Signs, sizes: Sequence[Change[int]], size: int) -> None:
+def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
     calls = [change.call for change in sizes]
     if any(change.value == size for change in sizes):
         _signs(signs, calls, [change.value == size for change in sizes])
@@ -159,14 +159,14 @@ def _size_signs(signs: Signs, sizes: Sequence[Change[int]], size: int) -> None:
     for change in sizes:
         if change.call != AT_FIRST:
             is_first = bool(later) and change.call == later[0]
-            says = Effect.PARTLY if is_first else Effect.MISSING if change.call in later else Effect.THERE
+            says = Persisted.PARTLY if is_first else Persisted.MISSING if change.call in later else Persisted.THERE
             signs[change.call].add(says)
 
 
 def _content_signs(signs: Signs, file: File, content: bytes, start: int, end: int) -> None:
-    history = [Change(AT_FIRST, _padded(file.content, start, end))]
+    history = [Version(AT_FIRST, _padded(file.content, start, end))]
     history += [
-        Change(call, _cut(stored, start, end))
+        Version(call, _cut(stored, start, end))
         for call, stored in file.stored
         if stored.start < end and start < stored.end
     ]
@@ -179,7 +179,7 @@ def _content_signs(signs: Signs, file: File, content: bytes, start: int, end: in
     _signs(signs, [call for call, _value in history], matches)
 
 
-def pieces(stored: Iterable[Change[Stored]], grain: int) -> Iterator[tuple[int, int]]:
+def pieces(stored: Iterable[Version[Stored]], grain: int) -> Iterator[tuple[int, int]]:
     """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     spans = [(change.value.start, change.value.end) for change in stored]
@@ -209,11 +209,11 @@ def _signs(signs: Signs, calls: Sequence[int], matches: Sequence[bool]) -> None:
         if call == AT_FIRST:
             continue
         if not places:
-            says = Effect.PARTLY
+            says = Persisted.PARTLY
         elif places[0] >= place:
-            says = Effect.THERE
+            says = Persisted.THERE
         elif places[-1] < place:
-            says = Effect.MISSING
+            says = Persisted.MISSING
         else:
-            says = Effect.UNCLEAR
+            says = Persisted.UNCLEAR
         signs[call].add(says)

@@ -128,6 +128,7 @@ def write(
     line = told(configuration.fs.driver, case, state, showing.causes)
     return {
         "schema": SCHEMA,
+        "claim": showing.claim.kind,
         **showing.claim.to_json(),
         "evidence": showing.evidence,
         "environment": dict(environment),

@@ -17,7 +17,7 @@ from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance, explain
 from bob.protocol.effects import Effects
-from bob.protocol.presence import Effect, presence
+from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
 
 NAMES = ("/a", "/b", "/d/a", "/d/c")
@@ -149,16 +149,16 @@ def test_after_each_call_nothing_before_it_is_missing_and_nothing_after_it_is_th
         assert all(file.followed for file in effects.files)
         for made_so_far, tree in enumerate(done.trees):
             for call, effect in presence(effects, tree).items():
-                wrong = Effect.MISSING if call < made_so_far else Effect.THERE
-                assert effect not in (wrong, Effect.PARTLY), (made_so_far, done.calls[call], effect)
+                wrong = Persisted.MISSING if call < made_so_far else Persisted.THERE
+                assert effect not in (wrong, Persisted.PARTLY), (made_so_far, done.calls[call], effect)
 
 
 def test_what_is_unambiguous_is_told(tmp_path: Path) -> None:
     done = perform(tmp_path, [("write", "/b", b"bb" * 3000, "O_TRUNC", 0), ("rename", "/b", "/a"), ("unlink", "/a")])
     effects = made(done)
     rename = next(number for number, call in enumerate(done.calls) if call.name == "rename")
-    assert presence(effects, done.trees[rename])[rename] is Effect.MISSING
-    assert presence(effects, done.trees[rename + 1])[rename] is Effect.THERE
+    assert presence(effects, done.trees[rename])[rename] is Persisted.MISSING
+    assert presence(effects, done.trees[rename + 1])[rename] is Persisted.THERE
     assert effects.words[rename] == "rename /b to /a"
 
 
@@ -168,10 +168,10 @@ def test_a_write_of_which_one_block_is_there_is_partly_there(tmp_path: Path) -> 
     [write] = effects.changing
     half = dict(done.trees[-1])
     half["/a"] = Node("file", half["/a"].inode, 1, 8192, b"x" * 4096 + bytes(4096), mode=half["/a"].mode)
-    assert presence(effects, half)[write] is Effect.PARTLY
+    assert presence(effects, half)[write] is Persisted.PARTLY
     torn = dict(done.trees[0])
     torn["/a"] = Node("file", half["/a"].inode, 1, 5000, b"x" * 512 + (b"first" * 1000)[512:], mode=half["/a"].mode)
-    assert presence(effects, torn)[write] is Effect.PARTLY
+    assert presence(effects, torn)[write] is Persisted.PARTLY
 
 
 def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
     assert effects.changing == ()
 
 
-M, P, T, U = Effect.MISSING, Effect.PARTLY, Effect.THERE, Effect.UNCLEAR
+M, P, T, U = Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.UNCLEAR
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,9 @@ M, P, T, U = Effect.MISSING, Effect.PARTLY, Effect.THERE, Effect.UNCLEAR
         ((M, T, M), [(M, M, M), (T, T, T), (T, T, M)], Explanation(Reliance.ORDER, (0,), (1,))),
     ],
 )
-def test_the_contrast(refused: tuple[Effect, ...], accepted: list[tuple[Effect, ...]], expected: Explanation) -> None:
+def test_the_contrast(
+    refused: tuple[Persisted, ...], accepted: list[tuple[Persisted, ...]], expected: Explanation
+) -> None:
     assert explain(dict(enumerate(refused)), [dict(enumerate(one)) for one in accepted]) == expected
 
 

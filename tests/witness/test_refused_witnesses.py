@@ -107,7 +107,11 @@ def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None
 
 
 def test_one_of_a_crash_during_recovery(refused: Refused, tmp_path: Path) -> None:
-    stored(tmp_path, document() | {"property": "recovery-idempotent", "question": {"required": [], "later": None}})
+    stored(
+        tmp_path,
+        document()
+        | {"claim": "recovery", "property": "recovery-idempotent", "question": {"required": [], "later": None}},
+    )
     code, lines = refused(VERBS["export"])
     assert code == 2
     assert lines[0] == "bob: the witness witness.json is of a crash during recovery"

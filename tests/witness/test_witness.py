@@ -245,12 +245,21 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
     found = witness.read(path)
     assert (found.claim, found.state) == (Sound(TroubleKind.KERNEL_MESSAGE), samples.LAST)
     assert found.title == "a crash state that mounted, but the kernel warned"
-    path.write_text(json.dumps({name: value for name, value in keep["removal"].items() if name != "trouble"}))
+    without = {name: value for name, value in keep["removal"].items() if name != "trouble"}
+    path.write_text(json.dumps(without))
+    with pytest.raises(MalformedError, match="is said to be of 'trouble'"):
+        witness.read(path)
+    path.write_text(json.dumps({name: value for name, value in without.items() if name != "claim"}))
     assert witness.read(path).claim == Mountable()
 
 
 def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
-    made = {**document("unmountable"), "expectation": EXPECTED, "evidence": "/a has initial data (4,096 B)"}
+    made = {
+        **document("unmountable"),
+        "claim": "expectation",
+        "expectation": EXPECTED,
+        "evidence": "/a has initial data (4,096 B)",
+    }
     read = witness.read(stored(tmp_path, made))
     assert read.claim == Expected(EXPECTED)
     assert read.title == "«exists /n implies content /a = new» does not hold"
@@ -332,7 +341,7 @@ def test_damaged_witnesses_are_refused(tmp_path: Path, path: str, value: Any) ->
     assert caught.value.hint
 
 
-MAY_BE_MISSING = ("device_model", "crash", "probe", "status_before", "status_after")
+MAY_BE_MISSING = ("claim", "device_model", "crash", "probe", "status_before", "status_after")
 
 
 @pytest.mark.parametrize("field", [name for name in document() if name not in MAY_BE_MISSING])

@@ -21,7 +21,7 @@ class Expected:
 
     text: str
 
-    name = "expectation"
+    kind = name = "expectation"
     is_shown_by_the_tree = True
     operations: ClassVar[tuple[int, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()

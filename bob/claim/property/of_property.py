@@ -29,6 +29,7 @@ class OfProperty:
     question: Question
     declared: Property | None = None
 
+    kind = "property"
     no_shrinking: ClassVar[Refusal | None] = None
     no_export: ClassVar[Refusal | None] = None
     is_shown_by_the_tree = True
