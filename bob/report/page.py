@@ -130,10 +130,21 @@ class PageGrid:
 
 
 @dataclass(frozen=True, slots=True)
+class PageTrouble:
+    """Something that is wrong with states that mount, with its place on the page, the command that shows it, and its
+    story."""
+
+    anchor: str
+    trouble: Trouble
+    command: str | None
+    story: Story | None
+
+
+@dataclass(frozen=True, slots=True)
 class PageColumn:
     """A configuration with its place on the page, its cells by the property's name, and those of them that stand in
-    grids; and where it is said, with which story, that crash states could not be mounted; what else is
-    wrong with some, with the command that shows it."""
+    grids; and where it is said, with which story, that crash states could not be mounted; and what else is wrong with
+    some."""
 
     anchor: str
     column: Column
@@ -144,7 +155,7 @@ class PageColumn:
     unmountable_anchor: str
     unmountable_command: str | None
     unmountable: Story | None
-    troubles: Sequence[tuple[Trouble, str | None]] = ()
+    troubles: Sequence[PageTrouble] = ()
 
     @property
     def closer_look(self) -> str:
@@ -239,9 +250,12 @@ def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn
         place = anchors.new(column.label, "unmountable")
         on_page = [_grid(grid, known) for grid in grids(found)]
         explored = looked_at(found).explored
-        troubles = [
-            (trouble, witness_command(run, trouble.witness) if trouble.witness else None) for trouble in found.troubles
-        ]
+        troubles = []
+        for trouble in found.troubles:
+            told = witness_command(run, trouble.witness) if trouble.witness else None
+            name = files.new(Path(trouble.witness or trouble.kind.value).stem)
+            story = _story(run, trouble.witness, below and f"{below}/{name}.html")
+            troubles.append(PageTrouble(anchors.new(column.label, trouble.kind.value), trouble, told, story))
         yield PageColumn(anchor, column, known, families, on_page, explored, place, command, unmountable, troubles)
 
 

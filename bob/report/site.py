@@ -20,7 +20,9 @@ def pages(columns: Sequence[Column]) -> Iterator[tuple[PurePosixPath, str]]:
     shown = list(laid_out(columns, WITNESSES))
     for column in shown:
         stories = [(cell.story, cell.anchor) for cell in column.cells.values()]
-        for story, anchor in [*stories, (column.unmountable, column.unmountable_anchor)]:
+        stories.append((column.unmountable, column.unmountable_anchor))
+        stories += [(one.story, one.anchor) for one in column.troubles]
+        for story, anchor in stories:
             if story is not None:
                 page = to_html(story.witness, nearby(story.path), _back(story), anchor)
                 yield PurePosixPath(story.page), page
