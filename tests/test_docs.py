@@ -504,7 +504,7 @@ def test_the_numbers_that_the_pages_name() -> None:
     probes = bob.catalogue.probe_files.shipped_probes()
     recordings = bob.run.prober.distinct(workload for probe in probes for workload in probe.workloads)
     ext4 = file_systems()["ext4"]
-    assert f"{len(recordings)} recordings in {len(probes)} probe files" in pages["limits.md"]
+    assert f"| `table1` | {len(probes)} | {len(recordings)} |" in pages["finer-tables.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
     assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
     assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]

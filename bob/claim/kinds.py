@@ -1,4 +1,4 @@
-"""The table of kinds of claims: a new kind is one module, and one line here (docs/add-a-claim.md)."""
+"""The table of kinds of claims: a new kind is one module, and one line here (docs/extend.md)."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from bob.crash.caches import WriteCache
 from bob.report.counts import plural, size
 from bob.report.trimmed import Trimmed
 from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
@@ -21,10 +22,7 @@ from bob.workload.language import write_one
 
 MARKS = {Fate.DURABLE: "■ durable", Fate.KEPT: "▣ kept", Fate.TORN: "◪ torn", Fate.LOST: "□ lost"}
 STYLES = {Fate.DURABLE: "bob.holds", Fate.KEPT: "bob.command", Fate.TORN: "bob.unknown", Fate.LOST: "bob.fails"}
-LEGEND = (
-    "durable: flushed, or sent with FUA, and done. The others were pending: kept ones are on the disk all the same, "
-    "torn ones in part, lost ones not."
-)
+LEGEND = "The others were pending: kept ones are on the disk all the same, torn ones in part, lost ones not."
 
 
 def print_story(console: Console, witness: Witness, replay: str) -> None:
@@ -37,7 +35,7 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     _print(console, Text(witness.sentence, "bob.title"), 0)
     console.print()
     _print_operations(console, witness)
-    _print_timeline(console, witness.timeline)
+    _print_timeline(console, witness.timeline, witness.model.write_cache)
     console.print(Text("found after the crash", "bob.heading"))
     _print(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
     heading, asked = witness.claim.asks
@@ -59,14 +57,15 @@ def _print_operations(console: Console, witness: Witness) -> None:
     console.print()
 
 
-def _print_timeline(console: Console, line: Timeline) -> None:
+def _print_timeline(console: Console, line: Timeline, cache: WriteCache) -> None:
     console.print(Text("what the disk was sent, and what the crash made of it", "bob.heading"))
     if line.left_out:
         _print(console, Text(f"{plural(line.left_out, 'earlier write')}, all durable, not listed", "bob.dim"), 2)
     for event in line.events:
         _print_event(console, event)
     console.print(Trimmed(Padding(Rule(f"crash at {at(line.crash)}", characters="=", style="bob.fails"), (0, 0, 0, 2))))
-    _print(console, Text(LEGEND, "bob.dim"), 2)
+    durable = f"durable: {cache.why_durable[:1].lower()}{cache.why_durable[1:]}."
+    _print(console, Text(f"{durable} {LEGEND}", "bob.dim"), 2)
     console.print()
 
 

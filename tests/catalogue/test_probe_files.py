@@ -46,10 +46,10 @@ PROBES = shipped_probes()
 NAMES = pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.property.name)
 
 
-def test_the_shipped_probes_are_the_rows_of_table_1_and_one_below_it() -> None:
-    assert probe_names() == (*TABLE_1, "collateral")
-    assert [probe.row for probe in PROBES] == list(range(1, 15))
-    assert [probe.property.family for probe in PROBES] == ["atomicity"] * 7 + ["ordering"] * 6 + ["collateral"]
+def test_the_shipped_probes_are_the_rows_of_table_1_and_others_below_it() -> None:
+    assert probe_names()[:14] == (*TABLE_1, "collateral")
+    assert [probe.row for probe in PROBES] == list(range(1, len(PROBES) + 1))
+    assert [probe.property.family for probe in PROBES[:13]] == ["atomicity"] * 7 + ["ordering"] * 6
 
 
 @NAMES

@@ -18,6 +18,10 @@ Unit = tuple[int, int]
 """(write index, atomic unit of the device in which the bytes lie)"""
 
 
+SPELLED_OUT = ("volatile", "none", "ordered")
+"""The kinds of write cache that are spelled out here; of any other one this model knows nothing."""
+
+
 def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> bool:
     if model.write_cache.name == "none" and write.completed.time <= time:
         return True
@@ -31,6 +35,7 @@ def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> boo
 
 def durable_and_pending(trace: Trace, model: DeviceModel, time: int) -> Iterator[tuple[set[int], set[int]]]:
     """What a crash at ``time`` finds on the medium for sure, and any part of which it may find: one way, or several."""
+    assert model.write_cache.name in SPELLED_OUT, "spell the rule of this kind of cache out here"
     submitted = {write.index for write in trace.writes if write.submitted.time <= time}
     if model.write_cache.name == "ordered":
         yield from _in_order(trace, submitted, time)

@@ -200,7 +200,7 @@ def test_a_property_that_was_not_asked_in_every_column() -> None:
 
 
 def test_what_the_properties_say() -> None:
-    meanings = {probe.property.name: probe.property.meaning for probe in shipped_probes()[:-1]}  # of Table 1
+    meanings = {probe.property.name: probe.property.meaning for probe in shipped_probes()[:13]}  # of Table 1
     said = parsed(ONE).by_id("reading").text
     assert meanings and all(name + meaning in re.sub(r"\n", "", said) for name, meaning in meanings.items())
 
