@@ -29,11 +29,12 @@ class Safety(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Easiest:
-    """The crash ``state`` that is easiest to explain, of the window with the number ``place``. A document has none: the
-    witness has it."""
+    """The crash ``state`` that is easiest to explain, with the number of its ``outcome``, of the window with the number
+    ``place``. A document has none: the witness has it."""
 
     place: int
     state: CrashState
+    outcome: int
 
 
 @dataclass(frozen=True, slots=True)

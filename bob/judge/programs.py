@@ -86,7 +86,7 @@ def _vulnerability(
     shown: Sequence[tuple[int, int, CrashState, bytes, int, str]],
     reliances: Reliances | None,
 ) -> Vulnerability:
-    place, _outcome, state, told, _states, said = min(shown, key=lambda one: (*departure(one[2]), -one[0]))
+    place, outcome, state, told, _states, said = min(shown, key=lambda one: (*departure(one[2]), -one[0]))
     return Vulnerability(
         consequence,
         said,
@@ -94,7 +94,7 @@ def _vulnerability(
         len({one[:2] for one in shown}),
         told,
         reliances.relied_on(one[:2] for one in shown) if reliances and consequence is not Consequence.HANG else (),
-        easiest=Easiest(place, state),
+        easiest=Easiest(place, state, outcome),
     )
 
 

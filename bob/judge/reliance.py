@@ -11,12 +11,20 @@ from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Presence, explain
 from bob.protocol.effects import Effects
-from bob.protocol.presence import presence
+from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
+from bob.story.timeline import Asked
 
 MOST_TREES = 200
 """Of the trees with one consequence, so many are explained; of those that are accepted after one output, twice as many
 are held against them."""
+
+
+_AS_TOLD: Mapping[Persisted | None, str] = {
+    Persisted.THERE: "there",
+    Persisted.PARTLY: "partly",
+    Persisted.MISSING: "missing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,17 @@ class Reliances:
             found[explanation] = found.get(explanation, 0) + 1
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
         return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)
+
+    def calls_up_to(self, place: int, outcome: int, offset: float) -> list[Asked]:
+        """The calls of the program, with how much of each the tree of an ``outcome`` has. ``offset`` is what is to be
+        added to their clock (seconds)."""
+        if self._effects is None:
+            return []
+        there = self._presence(self._effects, place, outcome)
+        return [
+            Asked(round(self._calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
+            for number, words in sorted(self._effects.words.items())
+        ]
 
     def _those_accepted(self, place: int) -> Sequence[Presence]:
         if place not in self._accepted and self._effects is not None:

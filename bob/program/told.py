@@ -61,6 +61,19 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
     return tuple(found)
 
 
+def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
+    """What is to be added to the clock of strace (seconds) to get that of the timeline; None where no call is in both.
+
+    The kernel says when a call returned, and strace when it began: the shortest call has the nearest answer.
+    """
+    found: list[float] = []
+    for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
+        made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
+        returned = [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
+        found += [event.at.seconds - call.seconds for call, event in zip(made, returned, strict=False)]
+    return min(found, default=None)
+
+
 def _tells(call: SystemCall, pipe: str) -> bool:
     return call.name in ("write", "writev") and bool(call.result) and call.path(0) == pipe
 

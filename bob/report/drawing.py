@@ -14,8 +14,8 @@ from xml.etree import ElementTree as Xml
 
 from bob.report.counts import plural
 from bob.report.escape import clean
-from bob.report.story import at, words
-from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
+from bob.report.story import at, called, words
+from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
@@ -105,6 +105,10 @@ def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role:
     match event:
         case Called():
             return _call(root, event.number, operations, role, y)
+        case Asked():
+            style = "strong" if event.there in ("missing", "partly") else ""
+            said = f"{event.words}{called(event)}"
+            return ROW + LINE * (_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
         case Flushed():
             _rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"

@@ -15,7 +15,7 @@ from rich.text import Text
 from bob.crash.caches import WriteCache
 from bob.report.counts import plural, size
 from bob.report.trimmed import Trimmed
-from bob.story.timeline import Called, Event, Fate, Flushed, Timeline, Written
+from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
 from bob.workload.language import write_one
@@ -74,6 +74,9 @@ def _print_event(console: Console, event: Event) -> None:
         case Called():
             ended = "" if event.end is not None else ", still under way at the crash"
             _print(console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2)
+        case Asked():
+            said = Text.assemble((event.words, "bob.title"), (called(event), "bob.fails"))
+            _print(console, Text.assemble(f"{at(event.seconds):>11}  ", said), 2)
         case Flushed():
             done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
             bar = Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim")
@@ -85,6 +88,11 @@ def _print_event(console: Console, event: Event) -> None:
             row.add_column()
             row.add_row(at(event.seconds), Text(MARKS[event.fate], STYLES[event.fate]), Text(words(event)))
             console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
+
+
+def called(event: Asked) -> str:
+    """What is said behind a system call of which not all is there."""
+    return {"missing": "   missing after the crash", "partly": "   there in part"}.get(event.there, "")
 
 
 def words(event: Written) -> str:

@@ -19,7 +19,7 @@ from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
 from bob.program.program import EMPTIED, Program
 from bob.program.strace import SystemCall, parse
-from bob.program.told import Window, outputs, windows
+from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.progress import Progress
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program
@@ -48,7 +48,8 @@ class Preflight:
 @dataclass(slots=True)
 class TakenProgram:
     """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
-    ``sights`` are the disks that were mounted for it."""
+    ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
+    the disks that were mounted for it."""
 
     request: ProbeRequest
     program: Program
@@ -58,6 +59,8 @@ class TakenProgram:
     told: bytes
     calls: tuple[SystemCall, ...]
     pipe: int
+    outputs: tuple[Output, ...]
+    offset: float | None
     sights: Sights = field(default_factory=dict)
 
     @property
@@ -93,7 +96,8 @@ def take(
     workload = Workload(program.name, (), ())
     case = Case.of(workload, base, recorded.recording, request.model)
     calls = parse(recorded.calls)
-    told = outputs(calls, parse_timeline(recorded.recording.timeline), recorded.pipe, recorded.told)
+    line = parse_timeline(recorded.recording.timeline)
+    told = outputs(calls, line, recorded.pipe, recorded.told)
     if run is not None:
         folder = run.folder(number, workload)
         if not run.has_base(base.name):
@@ -107,7 +111,16 @@ def take(
         write_whole(folder / "told.json", json.dumps(more).encode())
     progress.recorded(program.name)
     return TakenProgram(
-        request, program, world, case, windows(case.plan.trace, told), recorded.told, calls, recorded.pipe
+        request=request,
+        program=program,
+        world=world,
+        case=case,
+        windows=windows(case.plan.trace, told),
+        told=recorded.told,
+        calls=calls,
+        pipe=recorded.pipe,
+        outputs=told,
+        offset=clock_offset(calls, line),
     )
 
 

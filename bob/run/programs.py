@@ -15,11 +15,12 @@ from typing import Any
 
 import bob
 from bob.agent.inside.mounts import ROOT
+from bob.crash.case import Case
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.looked import Looked
-from bob.judge.program_result import ProgramResult, to_json
+from bob.judge.program_result import Easiest, ProgramResult, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.program import Program
@@ -32,6 +33,7 @@ from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
 from bob.store.run_directory import RunDirectory
+from bob.story.timeline import Asked
 from bob.witness import document as witness
 from bob.witness.document import Showing
 
@@ -66,8 +68,9 @@ def try_program(
         for number, taken in enumerate(every):
             looked = look(hypervisor, image, taken, jobs, progress)
             name, mount = taken.request.configuration.name, taken.case.recording.effective_options
-            result = judge(name, mount, looked, _notes(taken), Reliances(looked, taken.calls, ROOT))
-            results.append(_with_witnesses(result, taken, looked, run, environment, number))
+            reliances = Reliances(looked, taken.calls, ROOT)
+            result = judge(name, mount, looked, _notes(taken), reliances)
+            results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
             document = to_json(program, results, {"id": identity, "started": started, "finished": now()})
             run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
         run.note(finished=now())
@@ -111,6 +114,7 @@ def _with_witnesses(
     result: ProgramResult,
     taken: TakenProgram,
     looked: Sequence[Looked],
+    reliances: Reliances,
     run: RunDirectory,
     environment: Environment,
     number: int,
@@ -126,7 +130,20 @@ def _with_witnesses(
             environment=asdict(environment),
             configuration=taken.request.configuration,
             model=taken.request.model,
+            calls=_calls(taken, case, reliances, one.easiest),
         )
         path = run.save_witness(f"{number:02d}-{place}-{one.consequence.value}", document)
         shown.append(replace(one, witness=path))
     return replace(result, vulnerabilities=tuple(shown))
+
+
+def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: Easiest) -> list[Asked]:
+    """What the program did, and told, on the clock of the time line of ``case``."""
+    if taken.offset is None:
+        return []
+    start = case.plan.trace.start.seconds
+    told = [
+        Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
+        for output in taken.outputs
+    ]
+    return [*reliances.calls_up_to(easiest.place, easiest.outcome, taken.offset - start), *told]

@@ -23,6 +23,10 @@ MOST_EVENTS = 150
 always are. If there are still more, all of one kind and fate in a row are told together."""
 
 
+MOST_EARLY = 10
+"""So many system calls are told from before the first event, of those whose effects are there."""
+
+
 class Fate(StrEnum):
     """What the crash made of a write: it was ``DURABLE``; or it was pending, and is on the medium whole (``KEPT``), in
     part (``TORN``) or not at all (``LOST``)."""
@@ -40,6 +44,16 @@ class Called:
     seconds: float
     end: float | None
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A system call of a program under test, or what it told, in ``words``. ``there`` says how much of its effect the
+    crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or nobody can tell."""
+
+    seconds: float
+    words: str
+    there: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ class Written:
     decides: bool = False
 
 
-Event = Called | Flushed | Written
+Event = Called | Asked | Flushed | Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +178,17 @@ def timeline(
     return Timeline(tuple(few), _seconds(max(known, default=start) - start), left_out)
 
 
+def with_calls(line: Timeline, calls: Iterable[Asked]) -> Timeline:
+    """``line`` with the system ``calls`` of a program that began before the crash; not those that are there from before
+    its first event, but the last of them."""
+    first = min((event.seconds for event in line.events), default=line.crash)
+    before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
+    early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
+    told = [call for call in before if call not in early]
+    events = sorted([*told, *line.events], key=lambda event: event.seconds)
+    return replace(line, events=tuple(events))
+
+
 def alike(one: Timeline, other: Timeline) -> bool:
     """Whether two recordings say the same, but for the times, the tasks and the words: the same operations, flushes and
     writes in the same order, up to a crash that made the same of them."""
@@ -171,6 +196,8 @@ def alike(one: Timeline, other: Timeline) -> bool:
 
 
 def _timeless(event: Event) -> Event:
+    if isinstance(event, Asked):
+        return replace(event, seconds=0.0)
     end = None if event.end is None else 0.0
     if isinstance(event, Called):
         return replace(event, seconds=0.0, end=end)
@@ -288,7 +315,7 @@ def _seconds(value: float) -> float:
     return round(value, 6)
 
 
-_EVENTS = {"called": Called, "flushed": Flushed, "written": Written}
+_EVENTS = {"called": Called, "asked": Asked, "flushed": Flushed, "written": Written}
 
 
 def to_json(line: Timeline) -> dict[str, Any]:
@@ -321,6 +348,8 @@ def from_json(document: Any) -> Timeline:
 
 def _event(fields: dict[str, Any]) -> Event:
     kind = fields.pop("event")
+    if kind == "asked":
+        return Asked(**fields)
     fields.setdefault("end", None)
     if kind != "called":
         fields.setdefault("task", "")

@@ -120,12 +120,14 @@ def write(
     configuration: Configuration,
     model: DeviceModel,
     shrunk_from: Size | None = None,
+    calls: Sequence[timeline.Asked] = (),
 ) -> dict[str, Any]:
-    """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk."""
+    """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk,
+    ``calls`` are what a program did up to the crash."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
-    line = told(configuration.fs.driver, case, state, showing.causes)
+    line = timeline.with_calls(told(configuration.fs.driver, case, state, showing.causes), calls)
     return {
         "schema": SCHEMA,
         "claim": showing.claim.kind,

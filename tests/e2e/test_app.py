@@ -18,7 +18,9 @@ from bob.protocol.contrast import Reliance
 from bob.request import ProbeRequest
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
+from bob.story.timeline import Asked
 from bob.subject import configuration
+from bob.witness import document as witness
 
 pytestmark = pytest.mark.vm
 MADE = "touch f; mknod n c 1 3"
@@ -52,6 +54,8 @@ def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: st
         [shown] = replay([tmp_path / one.witness], image=None, connect=None, times=2, progress=Silent())
         assert (shown.confirmed, shown.times) == (2, 2)
         assert one.evidence.partition(":")[0] in shown.evidence
+        line = witness.read(tmp_path / one.witness).timeline
+        assert any(event.there == "missing" for event in line.events if isinstance(event, Asked))
 
 
 @pytest.mark.parametrize(

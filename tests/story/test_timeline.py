@@ -17,7 +17,18 @@ from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
 from bob.errors import MalformedError
-from bob.story.timeline import MOST_EVENTS, Called, Fate, Flushed, Written, from_json, timeline, to_json
+from bob.story.timeline import (
+    MOST_EVENTS,
+    Asked,
+    Called,
+    Fate,
+    Flushed,
+    Written,
+    from_json,
+    timeline,
+    to_json,
+    with_calls,
+)
 from bob.trace.model import Mark, Write
 from bob.workload.pattern import contents
 
@@ -60,6 +71,19 @@ def test_operations_and_flushes_are_told_too() -> None:
     assert [type(event) for event in line.events] == [Called, Written, Written, Called, Flushed, Written]
     called = [event for event in line.events if isinstance(event, Called)]
     assert [(event.number, event.seconds, event.end) for event in called] == [(1, 0.25, 0.75), (2, 1.25, None)]
+
+
+def test_the_calls_of_a_program_are_told_up_to_the_crash() -> None:
+    point = samples.plan().points[-1]
+    line = timeline(TRACE, point, CrashState(len(samples.plan().points) - 1, point.pending), NAMES)
+    early = [Asked(-100 + number / 1000, f"early {number}", "there") for number in range(30)]
+    calls = [*early, Asked(-99, "lost", "missing"), Asked(1.3, "late", ""), Asked(line.crash + 1, "after", "")]
+    told = with_calls(line, calls)
+    said = [event.words for event in told.events if isinstance(event, Asked)]
+    assert said == [*(f"early {number}" for number in range(20, 30)), "lost", "late"]
+    assert [event.seconds for event in told.events] == sorted(event.seconds for event in told.events)
+    assert [event for event in told.events if not isinstance(event, Asked)] == list(line.events)
+    assert from_json(json.loads(json.dumps(to_json(told)))) == told
 
 
 def test_many_events_are_not_all_told_and_none_that_was_pending_is_left_out() -> None:
