@@ -173,7 +173,8 @@ def to_json(result: Result) -> dict[str, Any]:
 
 def condensed(document: Mapping[str, Any]) -> dict[str, Any]:
     """A result document in which each column has its different ``states`` of workloads once, in a list, and a workload
-    has a place in this list for them: for results that are kept for long. :func:`from_json` reads both."""
+    has a place in this list for them; what is 0 or null of a workload is left out. For results that are kept for long:
+    :func:`from_json` reads both."""
     columns = []
     for column in document["configurations"]:
         shared: list[Any] = []
@@ -181,11 +182,15 @@ def condensed(document: Mapping[str, Any]) -> dict[str, Any]:
             if states not in shared:
                 shared.append(states)
         cells = [
-            {**cell, "workloads": [{**row, "states": shared.index(row["states"])} for row in cell["workloads"]]}
+            {**cell, "workloads": [{**_said(row), "states": shared.index(row["states"])} for row in cell["workloads"]]}
             for cell in column["properties"]
         ]
         columns.append({**column, "properties": cells, "states": shared})
     return {**document, "configurations": columns}
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value or name not in ("reason", "violations")}
 
 
 def from_json(document: Mapping[str, Any]) -> Result:
@@ -236,7 +241,7 @@ def _workload(document: Mapping[str, Any], shared: Sequence[Any]) -> WorkloadRes
             raise ValueError(f"there are no states {states}")
         states = shared[states]
     found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(states)}
-    return _made(WorkloadResult, {**found, "violations": counts.read(document["violations"])})
+    return _made(WorkloadResult, {**found, "violations": counts.read(document.get("violations", 0))})
 
 
 def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:

@@ -26,8 +26,14 @@ def load(folder: Path) -> Program:
         raise UsageError(f"{folder} is no folder of a program", hint=_HINT)
     if not (folder / DECLARATION).is_file():
         raise UsageError(f"{folder} has no {DECLARATION}", hint=_HINT)
-    declared = read(folder / DECLARATION, _declared)
-    program = replace(declared, name=folder.resolve().name, files=_files(folder))
+    like, declared = read(folder / DECLARATION, _declared)
+    files = _files(folder)
+    if like:
+        other = folder / like
+        if not other.is_dir():
+            raise UsageError(f"{DECLARATION}: like names {like!r}, which is no folder", hint=f"seen from {folder}")
+        files = _laid_over(_files(other), files)
+    program = replace(declared, name=folder.resolve().name, files=files)
     _check(program, folder)
     return program
 
@@ -54,8 +60,14 @@ def _script_file(name: str, path: Path) -> ProgramFile:
     return ProgramFile(name, path.read_bytes(), True)
 
 
-def _declared(table: Table) -> Program:
-    return Program(
+def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
+    """The files of one folder, and in their places those of another that have the same paths."""
+    return tuple(file for _path, file in sorted({file.path: file for file in (*under, *over)}.items()))
+
+
+def _declared(table: Table) -> tuple[str, Program]:
+    """What the program is like (a folder; empty: nothing), and the program without its files."""
+    program = Program(
         name=table.name,
         about=table.text("about", ""),
         files=(),
@@ -64,6 +76,7 @@ def _declared(table: Table) -> Program:
         seconds=_positive(table.number("seconds", 60.0)),
         packages=table.names("packages", ()),
     )
+    return table.text("like", ""), program
 
 
 def _positive(seconds: float) -> float:

@@ -68,6 +68,22 @@ def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: 
         load(made)
 
 
+def test_a_program_may_be_like_another(tmp_path: Path) -> None:
+    folder(tmp_path / "first", 'about = "first"\n')
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "app.toml").write_text('like = "../first"\nabout = "second"\n')
+    (tmp_path / "second" / "workload").write_text("#!/bin/sh\ntrue\n")
+    (tmp_path / "second" / "workload").chmod(0o755)
+    found = load(tmp_path / "second")
+    files = {file.path: file.data for file in found.files}
+    assert (found.name, found.about) == ("second", "second")
+    assert files["workload"] == b"#!/bin/sh\ntrue\n" and files["check"] == b"#!/bin/sh\n"
+    assert b"second" in files["app.toml"]
+    (tmp_path / "second" / "app.toml").write_text('like = "../third"\n')
+    with pytest.raises(UsageError, match="which is no folder"):
+        load(tmp_path / "second")
+
+
 def test_a_setup_may_be_left_out(tmp_path: Path) -> None:
     assert set(load(folder(tmp_path / "mine", leave_out="setup")).scripts) == {"workload", "check"}
 
