@@ -14,6 +14,7 @@ host decodes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -227,7 +228,13 @@ class Session:
             if number := self.mount():
                 wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
             else:
-                if fault := remove_all(ROOT):
+                fault = remove_all(ROOT)
+                if not fault and self.is_writable:
+                    # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
+                    # enough for the removal to fail, or not.
+                    os.sync()
+                    fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
+                if fault:
                     wrong.append((REMOVAL, f"cannot be removed: {fault}"))
                 unmount()
                 if said := self.complaints.unexpected(self.scratch.kernel.warnings()):
