@@ -22,6 +22,7 @@ from bob.workload.language import write_one
 
 MARKS = {Fate.DURABLE: "■ durable", Fate.KEPT: "▣ kept", Fate.TORN: "◪ torn", Fate.LOST: "□ lost"}
 STYLES = {Fate.DURABLE: "bob.holds", Fate.KEPT: "bob.command", Fate.TORN: "bob.unknown", Fate.LOST: "bob.fails"}
+LACKS = {"missing": "missing after the crash", "partly": "there in part"}
 LEGEND = "The others were pending: kept ones are on the disk all the same, torn ones in part, lost ones not."
 
 
@@ -34,7 +35,8 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     console.print()
     _print(console, Text(witness.sentence, "bob.title"), 0)
     console.print()
-    _print_operations(console, witness)
+    if witness.workload.operations:
+        _print_operations(console, witness)
     _print_timeline(console, witness.timeline, witness.model.write_cache)
     console.print(Text("found after the crash", "bob.heading"))
     _print(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
@@ -92,7 +94,7 @@ def _print_event(console: Console, event: Event) -> None:
 
 def called(event: Asked) -> str:
     """What is said behind a system call of which not all is there."""
-    return {"missing": "   missing after the crash", "partly": "   there in part"}.get(event.there, "")
+    return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
 def words(event: Written) -> str:

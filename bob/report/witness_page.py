@@ -15,6 +15,7 @@ from markupsafe import Markup
 from bob import __version__
 from bob.report.counts import size
 from bob.report.drawing import mark, svg
+from bob.report.story import LACKS
 from bob.report.templating import html
 from bob.story.timeline import Fate
 from bob.witness.document import Witness
@@ -54,6 +55,7 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "") -> st
             unit=model.atomic_write_bytes,
             told=witness.sentence,
             steps=steps,
+            calls=[_Step(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls],
             setup=[write_one(one) for one in workload.setup],
             finish=[write_one(one) for one in workload.finish.operations],
             forms=_forms([*workload.operations, *workload.finish.operations]),

@@ -109,6 +109,11 @@ class Timeline:
         return frozenset(one.first for one in self.writes if one.decides)
 
     @property
+    def calls(self) -> tuple[Asked, ...]:
+        """The system calls of a program among the events."""
+        return tuple(event for event in self.events if isinstance(event, Asked))
+
+    @property
     def writes(self) -> tuple[Written, ...]:
         """The writes among the events."""
         return tuple(event for event in self.events if isinstance(event, Written))
