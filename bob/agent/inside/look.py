@@ -54,6 +54,7 @@ class Look:
         self.closely = closely
         self.lasting_inodes = lasting_inodes
         self.new_chunks: list[bytes] = []
+        self._until = RECORDED_UNTIL_NS if closely else RECORDED_NS
         self._chunks: dict[bytes, int] = {}
         self._last: dict[str, tuple[bytes, tuple[int, ...]]] = {}
 
@@ -103,17 +104,17 @@ class Look:
             return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
         mode, links, size = status.st_mode, status.st_nlink, status.st_size
         inode = status.st_ino if self.lasting_inodes else 0
-        more = what_else(status, RECORDED_UNTIL_NS if self.closely else RECORDED_NS)
-        content: tuple[int, ...] = ()
-        fault: str | None = None
-        if stat.S_ISREG(mode):
+        modified = status.st_mtime_ns
+        more = (mode & 0o7777, status.st_uid, status.st_gid, modified if modified < self._until else 0)
+        kind_of = mode & 0o170000
+        if kind_of == stat.S_IFREG:
             content, fault = self._content(path, size)
             xattrs, other_fault = self._xattrs(path)
             return ("file", inode, links, size, content, "", xattrs, more, fault or other_fault)
-        if stat.S_ISDIR(mode):
+        if kind_of == stat.S_IFDIR:
             xattrs, fault = self._xattrs(path)
             return ("directory", inode, links, 0, (), "", xattrs, more, fault)
-        if not stat.S_ISLNK(mode):
+        if kind_of != stat.S_IFLNK:
             kind = f"{stat.S_IFMT(mode):o} {status.st_rdev}" if self.closely else ""
             return ("other", inode, links, 0, (), kind, (), more, None)
         try:
@@ -152,6 +153,8 @@ class Look:
     def _xattrs(self, path: str) -> tuple[Xattrs, str | None]:
         try:
             names = os.listxattr(path)
+            if not names:
+                return (), None
             return tuple([(name, self._number(os.getxattr(path, name))) for name in sorted(names)]), None
         except OSError as error:
             return (), error.strerror
