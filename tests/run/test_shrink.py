@@ -40,7 +40,12 @@ def test_results_are_told_anew(tmp_path: Path) -> None:
 
 def test_a_crash_during_recovery_is_not_shrunk(tmp_path: Path) -> None:
     path = tmp_path / "recovery-idempotent.json"
-    of_recovery = {"property": path.stem, "probe": None, "question": {"required": [], "later": None}}
+    of_recovery = {
+        "claim": "recovery",
+        "property": path.stem,
+        "probe": None,
+        "question": {"required": [], "later": None},
+    }
     path.write_text(json.dumps({**documents()["overwrite-any"], **of_recovery}))
     with pytest.raises(UsageError, match="during recovery"):
         list(shrink([path], image=None, connect=None, budget=10, progress=Silent()))
