@@ -101,7 +101,12 @@ class Reliances:
 def _effects(looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Effects | None:
     before = _control(looked[0], 0)
     after = _control(looked[-1], -1)
-    return None if before is None or after is None else protocol(calls, root, before, after)
+    if before is None or after is None:
+        return None
+    try:
+        return protocol(calls, root, before, after)
+    except (ValueError, IndexError):  # a call in a form that bob does not know: what was explored counts all the same
+        return None
 
 
 def _control(window: Looked, which: int) -> Mapping[str, Node] | None:

@@ -43,8 +43,7 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
     name = f"pipe:[{pipe}]"
     found: list[Output] = []
     for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):
-        made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
-        returned = [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
+        made, returned = _of_process(pid, calls, timeline)
         if len(returned) < len(made):
             raise RecordingError(f"process {pid} has made {len(made)} calls, of which {len(returned)} returned")
         for call, event in zip(made, returned, strict=False):
@@ -68,10 +67,17 @@ def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | Non
     """
     found: list[float] = []
     for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
-        made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
-        returned = [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
+        made, returned = _of_process(pid, calls, timeline)
         found += [event.at.seconds - call.seconds for call, event in zip(made, returned, strict=False)]
     return min(found, default=None)
+
+
+def _of_process(
+    pid: int, calls: Sequence[SystemCall], timeline: Timeline
+) -> tuple[list[SystemCall], list[CallReturned]]:
+    """The calls of a process that may tell something: as strace has them, and as the kernel says that they returned."""
+    made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
+    return made, [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
 
 
 def _tells(call: SystemCall, pipe: str) -> bool:

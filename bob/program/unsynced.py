@@ -32,7 +32,9 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
     for call in calls:
         if call.result is None:
             continue
-        if call.name in OPENS:
+        if call.name in ("chdir", "fchdir"):
+            names.changed(call)
+        elif call.name in OPENS:
             place, flags = OPENS[call.name]
             name = names.at(call, place)
             if any(flag in " ".join(call.arguments[flags:]) for flag in ("O_SYNC", "O_DSYNC")):

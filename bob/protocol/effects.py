@@ -6,7 +6,6 @@ each unit one value, so it says how far down the history the disk has come (:mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -79,12 +78,3 @@ class Effects:
         """Where an entry leads after the last call."""
         history = self.entries.get(entry)
         return history[-1].value if history else None
-
-
-def names_at_first(effects: Effects) -> Mapping[DirectoryEntry, int]:
-    """The entries that there were before the first call."""
-    return {
-        entry: history[0].value
-        for entry, history in effects.entries.items()
-        if history[0].call == AT_FIRST and history[0].value is not None
-    }

@@ -9,17 +9,18 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 
+from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
 from bob.program.stack import caller
 from bob.program.strace import SystemCall, unescaped
+from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, OpenFile
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects, File, Stored, Version
 
 ROOT_FILE = 0
 OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
 """Where in its arguments a call has the name."""
-RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
 LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
@@ -29,8 +30,6 @@ MODES = {"chmod": 0, "fchmodat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 INTO = {"sendfile": 0, "copy_file_range": 2, "splice": 2, "ioctl": 0, "mmap": 4}
 """Which descriptor leads to the file that a call may change without telling how."""
-HARMLESS = ("TCGETS", "FIONREAD", "FIONBIO", "FIOCLEX", "FS_IOC_FIEMAP", "FS_IOC_GETFLAGS", "FS_IOC_FSGETXATTR")
-"""Requests of ioctl(2) that change no file."""
 
 
 def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> Effects:
@@ -160,13 +159,15 @@ class _Follower:
             self._unfollowed(self._file_at(path))
             return
         file = self.effects.files[open_file.file]
-        data = call.written
         if call.name in ("write", "writev"):
             start = file.size if open_file.appends else open_file.position
-            open_file.position = start + len(data)
+            open_file.position = start + call.result
         else:
             start = int(call.arguments[3], 0)
-        if not data:
+        try:
+            data = call.written
+        except RecordingError:  # strace has not written all of it down
+            self._unfollowed(open_file.file)
             return
         end = start + len(data)
         is_append = end > file.size

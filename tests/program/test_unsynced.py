@@ -89,3 +89,10 @@ def test_what_is_not_followed_is_named() -> None:
         SystemCall(1, 0.0, "io_submit", ("1", "1"), 1),
     ]
     assert not_followed(calls, ROOT) == ("mmap of /db", "sendfile to /out", "reflink to /copy", "io_submit")
+
+
+def test_a_name_is_relative_to_where_the_process_has_gone() -> None:
+    gone = SystemCall(1, 0.0, "chdir", (f'"{hexed(ROOT + "/d")}"',), 0)
+    moved = SystemCall(1, 0.0, "rename", (f'"{hexed("f")}"', f'"{hexed("g")}"'), 0)
+    assert unsynced([gone, write("/d/f"), moved, tell()], PIPE, ROOT) == ("/d/g",)
+    assert unsynced([write("/d/f"), moved, tell()], PIPE, ROOT) == ("/d/f",)

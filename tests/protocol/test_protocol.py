@@ -6,7 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -180,6 +180,12 @@ def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
     after["/a"] = Node("file", after["/a"].inode, 1, 5000, b"y" * 5000, mode=after["/a"].mode)
     effects = protocol(done.calls, str(tmp_path), done.trees[0], after)
     assert effects.changing == ()
+
+
+def test_a_write_that_strace_cut_off_makes_its_file_one_that_is_not_followed(tmp_path: Path) -> None:
+    done = perform(tmp_path, [("pwrite", "/a", b"x" * 10, 0)])
+    cut = replace(done.calls[-1], arguments=(done.calls[-1].arguments[0], '"\\x78"...', "10", "0"))
+    assert protocol([*done.calls[:-1], cut], str(tmp_path), done.trees[0], done.trees[-1]).changing == ()
 
 
 M, P, T, U = Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.UNCLEAR

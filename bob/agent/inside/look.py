@@ -104,8 +104,7 @@ class Look:
             return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
         mode, links, size = status.st_mode, status.st_nlink, status.st_size
         inode = status.st_ino if self.lasting_inodes else 0
-        modified = status.st_mtime_ns
-        more = (mode & 0o7777, status.st_uid, status.st_gid, modified if modified < self._until else 0)
+        more = what_else(status, self._until)
         kind_of = mode & 0o170000
         if kind_of == stat.S_IFREG:
             content, fault = self._content(path, size)
