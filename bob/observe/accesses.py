@@ -72,9 +72,9 @@ def accesses(events: Iterable[Event]) -> Accesses:
     read = Counter(sector for bio in bios if bio.reads for sector in range(bio.sector, bio.sector + bio.sectors))
     never = {sector for block in blocks.unused for sector in blocks.ahead[block] if read[sector] == 1}
     kept = [
-        bio._replace(used=blocks.used.get(bio.sector, bio.used))
+        bio if bio.sector not in blocks.used else bio._replace(used=blocks.used[bio.sector])
         for bio in bios
-        if not (bio.reads and never.issuperset(range(bio.sector, bio.sector + bio.sectors)))
+        if not (bio.reads and bio.sector in never and never.issuperset(range(bio.sector, bio.sector + bio.sectors)))
     ]
     return Accesses(tuple(kept), total, blocks.ahead, frozenset(blocks.wanted))
 

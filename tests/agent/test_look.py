@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,56 @@ def test_equal_contents_have_one_number_whenever_they_are_seen(tmp_path: Path) -
         numbers.append(found(looking)["/a"]["content"])
     assert numbers == [(0,), (1,), (0,), (0, 1)]
     assert looking.new_chunks == [b"x" * 4096, b"y" * 4096]
+
+
+LATER = 4_000_000_000 * 10**9
+"""A time of access that no read changes (relatime)."""
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a byte": lambda root: (root / "d/a").write_bytes(b"a" * 4999 + b"b"),
+    "its size": lambda root: os.truncate(root / "d/a", 5001),
+    "its mode": lambda root: (root / "d/a").chmod(0o601),
+    "a nanosecond": lambda root: os.utime(root / "d/a", ns=(LATER, 5_000_000_001)),
+    "one more link": lambda root: (root / "d/b").hardlink_to(root / "d/a"),
+    "another inode": lambda root: ((root / "n").write_bytes(b"a" * 5000), (root / "n").rename(root / "d/a")),
+    "an attribute": lambda root: os.setxattr(root / "d/a", "user.x", b"1"),
+    "a directory's mode": lambda root: (root / "d").chmod(0o701),
+    "a directory's time": lambda root: os.utime(root / "d", ns=(LATER, 5_000_000_001)),
+    "a directory's attribute": lambda root: os.setxattr(root / "d", "user.x", b"1"),
+    "a directory for a file": lambda root: ((root / "d/a").unlink(), (root / "d/a").mkdir()),
+}
+
+
+@pytest.mark.parametrize("closely", [False, True])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_changed_since_the_last_look_is_seen(
+    tmp_path: Path, change: Callable[[Path], object], *, closely: bool
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a").write_bytes(b"a" * 5000)
+    for path in ("d/a", "d"):
+        os.utime(tmp_path / path, ns=(LATER, 5_000_000_000))
+    looking = Look(str(tmp_path), closely=closely)
+    before = looking.tree()
+    assert looking.tree() == before
+    try:
+        change(tmp_path)
+    except OSError as error:
+        pytest.skip(f"the folder for temporary files cannot do it: {error.strerror}")
+    after, anew = looking.tree(), Look(str(tmp_path), closely=closely)
+    assert after != before
+    assert in_full(after, looking) == in_full(anew.tree(), anew)
+
+
+def in_full(tree: look.Tree, looking: Look) -> list[tuple[str, object]]:
+    """``tree`` with its chunks in place of their numbers."""
+    chunks = looking.new_chunks
+    return [
+        (
+            path,
+            [entry[:4], *(chunks[one] for one in entry[4]), entry[5], *((name, chunks[one]) for name, one in entry[6])],
+        )
+        for path, entry in tree
+    ]
 
 
 def test_bobs_own_files_and_lost_and_found_are_passed_over_at_the_root_only(tmp_path: Path) -> None:

@@ -54,6 +54,25 @@ def test_a_page_travels_without_the_room_that_is_left_in_it(found: list[Event]) 
     assert Decoder(LAYOUTS).events(whole[: len(used(whole))]) == found
 
 
+ALIKE = st.one_of(
+    st.lists(st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1)), min_size=1, max_size=30),
+    st.lists(st.builds(Lookup, NUMBERS), min_size=1, max_size=30),
+)
+
+
+@given(ALIKE, st.lists(st.tuples(st.integers(0, 30), st.one_of(BETWEEN, st.just(END))), max_size=1))
+def test_events_of_one_kind_are_found_whatever_one_thing_is_between(
+    found: list[Event], other: list[tuple[int, bytes]]
+) -> None:
+    """They are found in strides, which must end where something else lies between them."""
+    entries = [entry(data(event)) for event in found]
+    for place, part in other:
+        entries.insert(place, part)
+        if part == END:
+            found = found[:place]
+    assert Decoder(LAYOUTS).events(used(page(entries))) == found
+
+
 def test_a_layout_is_what_the_kernel_says_of_an_event() -> None:
     assert {name: layout(text) for name, text in FORMATS.items()} == LAYOUTS
     with pytest.raises(ValueError, match="without its number"):

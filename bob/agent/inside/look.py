@@ -56,7 +56,9 @@ class Look:
         self.new_chunks: list[bytes] = []
         self._until = RECORDED_UNTIL_NS if closely else RECORDED_NS
         self._chunks: dict[bytes, int] = {}
-        self._last: dict[str, tuple[bytes, tuple[int, ...]]] = {}
+        self._known: dict[str, tuple[os.stat_result, int, bytes, Entry]] = {}
+        """What a path was last: its status with its time of modification (ns), all of its bytes, and what is told of
+        it. Of what has an attribute or a fault there is nothing here."""
 
     def tree(self) -> Tree:
         """Every name below the root."""
@@ -102,58 +104,51 @@ class Look:
             status = os.lstat(path)
         except OSError as error:
             return ("unreadable", 0, 1, 0, (), "", (), None, error.strerror)
-        mode, links, size = status.st_mode, status.st_nlink, status.st_size
-        inode = status.st_ino if self.lasting_inodes else 0
-        more = what_else(status, self._until)
-        kind_of = mode & 0o170000
+        kind_of = status.st_mode & 0o170000
         if kind_of == stat.S_IFREG:
-            content, fault = self._content(path, size)
-            xattrs, other_fault = self._xattrs(path)
-            return ("file", inode, links, size, content, "", xattrs, more, fault or other_fault)
-        if kind_of == stat.S_IFDIR:
-            xattrs, fault = self._xattrs(path)
-            return ("directory", inode, links, 0, (), "", xattrs, more, fault)
-        if kind_of != stat.S_IFLNK:
-            kind = f"{stat.S_IFMT(mode):o} {status.st_rdev}" if self.closely else ""
+            data, fault = _read(path, status.st_size)
+        elif kind_of == stat.S_IFDIR:
+            data, fault = b"", None
+        else:
+            return self._other(path, status)
+        try:
+            names = os.listxattr(path)
+        except OSError as error:
+            names, fault = [], fault or error.strerror
+        plain = not names and fault is None
+        known = self._known.get(path)
+        if known is not None and known[2] != data:
+            known = None
+        if plain and known is not None and known[0] == status and known[1] == status.st_mtime_ns:
+            return known[3]
+        xattrs, other_fault = self._xattrs(path, names)
+        inode = status.st_ino if self.lasting_inodes else 0
+        content = known[3][4] if known is not None else self._numbers(data)
+        kind, size = ("file", status.st_size) if kind_of == stat.S_IFREG else ("directory", 0)
+        more = what_else(status, self._until)
+        entry = (kind, inode, status.st_nlink, size, content, "", xattrs, more, fault or other_fault)
+        if plain:
+            self._known[path] = status, status.st_mtime_ns, data, entry
+        return entry
+
+    def _other(self, path: str, status: os.stat_result) -> Entry:
+        """What is neither a file nor a directory."""
+        inode, links = status.st_ino if self.lasting_inodes else 0, status.st_nlink
+        more = what_else(status, self._until)
+        if stat.S_IFMT(status.st_mode) != stat.S_IFLNK:
+            kind = f"{stat.S_IFMT(status.st_mode):o} {status.st_rdev}" if self.closely else ""
             return ("other", inode, links, 0, (), kind, (), more, None)
         try:
             return ("symlink", inode, links, 0, (), os.readlink(path), (), more, None)
         except OSError as error:
             return ("symlink", inode, links, 0, (), "", (), more, error.strerror)
 
-    def _content(self, path: str, size: int) -> tuple[tuple[int, ...], str | None]:
-        """What can be read of a file, and what went wrong with the rest."""
-        pieces: list[bytes] = []
-        read = 0
-        fault = None
-        try:
-            fd = os.open(path, os.O_RDONLY)
-        except OSError as error:
-            return (), error.strerror
-        try:
-            while read < size and (piece := os.read(fd, min(size - read, PIECE))):
-                pieces.append(piece)
-                read += len(piece)
-                if read >= LONGEST:
-                    fault = f"longer than the {LONGEST} bytes that are looked at"
-                    break
-        except OSError as error:
-            fault = error.strerror
-        finally:
-            os.close(fd)
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        last = self._last.get(path)
-        if last is not None and last[0] == data:
-            return last[1], fault
-        numbers = tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
-        self._last[path] = data, numbers
-        return numbers, fault
+    def _numbers(self, data: bytes) -> tuple[int, ...]:
+        """The chunks of a file, by their numbers."""
+        return tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
 
-    def _xattrs(self, path: str) -> tuple[Xattrs, str | None]:
+    def _xattrs(self, path: str, names: list[str]) -> tuple[Xattrs, str | None]:
         try:
-            names = os.listxattr(path)
-            if not names:
-                return (), None
             return tuple([(name, self._number(os.getxattr(path, name))) for name in sorted(names)]), None
         except OSError as error:
             return (), error.strerror
@@ -164,6 +159,41 @@ class Look:
             number = self._chunks[chunk] = len(self._chunks)
             self.new_chunks.append(chunk)
         return number
+
+
+def _read(path: str, size: int) -> tuple[bytes, str | None]:
+    """What can be read of a file, and what went wrong with the rest."""
+    data = b""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        return b"", error.strerror
+    try:
+        if size:
+            data = os.read(fd, min(size, PIECE))
+            if data and (len(data) < size or len(data) >= LONGEST):
+                pieces = [data]
+                fault = _rest(fd, pieces, size)
+                return b"".join(pieces), fault
+    except OSError as error:
+        return b"", error.strerror
+    finally:
+        os.close(fd)
+    return data, None
+
+
+def _rest(fd: int, pieces: list[bytes], size: int) -> str | None:
+    """Append to ``pieces`` what can be read behind the first one; what went wrong with the rest of the file."""
+    read = len(pieces[0])
+    try:
+        while read < LONGEST:
+            if read >= size or not (piece := os.read(fd, min(size - read, PIECE))):
+                return None
+            pieces.append(piece)
+            read += len(piece)
+    except OSError as error:
+        return error.strerror
+    return f"longer than the {LONGEST} bytes that are looked at"
 
 
 def is_hidden(name: str) -> bool:

@@ -51,6 +51,9 @@ def places(pages: bytes) -> Iterator[int]:
     while end < len(words):
         word = end + _HEADER_WORDS
         end = word + _words(words, end)
+        if (step := _step(words, word, end)) is not None:
+            yield from range(4 * (word + 1), 4 * end, 4 * step)
+            continue
         while word < end:
             kind = words[word] & (1 << _TYPE_BITS) - 1
             if _LENGTH_FIRST < kind < _PADDING:
@@ -63,6 +66,19 @@ def places(pages: bytes) -> Iterator[int]:
                 word = word + 1 + words[word + 1] // 4 if words[word] >> _TYPE_BITS else end
             else:
                 word += 2
+
+
+def _step(words: memoryview, first: int, end: int) -> int | None:
+    """How many words each event takes where the words from ``first`` to ``end`` are events of one length; None where
+    they are not, or it is not easily seen. A buffer of one kind of event is like that nearly always."""
+    if first == end:
+        return None
+    kind = words[first] & (1 << _TYPE_BITS) - 1
+    step = 1 + kind
+    if not _LENGTH_FIRST < kind < _PADDING or (end - first) % step:
+        return None
+    heads = words[first:end:step].tolist()
+    return step if {head & (1 << _TYPE_BITS) - 1 for head in heads} == {kind} else None
 
 
 def _words(words: memoryview, page: int) -> int:

@@ -20,7 +20,6 @@ from bob.agent.inside.tracing import Instance, kernel_device, make_probes
 
 NAME = "bob-observe"
 TRACE_KIB = 4096
-U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
 QUEUE = "block_bio_queue"
 AHEAD = "bob/ahead"
 LOOKUP = "bob/lookup"
@@ -142,6 +141,9 @@ class Scratch:
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
                 self.everything = resources.enter_context(Watched(NAME, events))
             self.layouts = (self.everything or self.written).trace.layouts()
+            fields = self.layouts[QUEUE]["fields"]
+            self.first_of_run = fields["sector"][0]
+            self.run = struct.Struct(f"<Q{fields['nr_sector'][0] - self.first_of_run - 8}xI")
             self.stat = resources.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
             self.kernel = KernelLog()
             resources.callback(self.kernel.close)
@@ -183,12 +185,8 @@ class Scratch:
 
     def _runs(self, writes: bytes) -> Runs:
         """The sectors of these bios."""
-        fields = self.layouts[QUEUE]["fields"]
-        sector, sectors = fields["sector"][0], fields["nr_sector"][0]
-        return [
-            (U64.unpack_from(writes, place + sector)[0], U32.unpack_from(writes, place + sectors)[0])
-            for place in places(writes)
-        ]
+        unpack, first = self.run.unpack_from, self.first_of_run
+        return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
         """Whether the image is its base again, byte for byte where it was written and now and then everywhere
