@@ -18,8 +18,11 @@ from bob.errors import MalformedError, StoreError
 
 SCHEMA = "bob.witnesses/1"
 FOLDER = "witnesses"
-SHARED = "base", "environment", "configuration", "device_model"
-"""The parts of witnesses that a bundle has once each."""
+SHARED = (
+    *("base", "environment", "configuration", "device_model", "program"),
+    *("inodes_before", "inodes_after", "status_before", "status_after"),
+)
+"""The parts of witnesses that a bundle has once each; not every witness has each of them."""
 
 
 def load(path: Path) -> Any:
@@ -59,7 +62,8 @@ def pack(folder: Path) -> Path:
     witnesses: dict[str, Any] = {}
     for path in files:
         document = json.loads(path.read_text())
-        for part, known in shared.items():
+        for part in filter(document.__contains__, SHARED):
+            known = shared[part]
             if document[part] not in known:
                 known.append(document[part])
             document[part] = known.index(document[part])
@@ -87,7 +91,7 @@ def _whole(bundle: Path, name: str) -> dict[str, Any]:
         raise FileNotFoundError(2, f"{bundle} has no witness of this name")
     found = document["witnesses"][name]
     try:
-        return {**found, **{part: document["shared"][part][found[part]] for part in SHARED}}
+        return {**found, **{part: known[found[part]] for part, known in document["shared"].items() if part in found}}
     except (KeyError, IndexError, TypeError) as error:
         raise MalformedError(f"{bundle} is damaged: {error}", hint="was it truncated?") from None
 

@@ -37,6 +37,25 @@ def test_witnesses_read_the_same_from_a_bundle(folder: Path) -> None:
     assert not bundle.is_there(folder / "another.json")
 
 
+def test_each_part_that_witnesses_share_is_there_once(folder: Path) -> None:
+    """A program is a part that only some witnesses have; a bundle of before shares fewer parts."""
+    [first, second, third, *_] = files_in([folder.parent])
+    for path in (first, second):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "program": "the same"}))
+    before = {path: bundle.load(path) for path in files_in([folder.parent])}
+    packed = bundle.pack(folder)
+    document = json.loads(packed.read_text())
+    assert document["shared"]["program"] == ["the same"]
+    assert packed.read_text().count('"the same"') == 1
+    assert "program" not in document["witnesses"][third.stem]
+    statuses = document["shared"].pop("status_before")
+    for found in document["witnesses"].values():
+        found["status_before"] = statuses[found["status_before"]]
+    assert {path: bundle.load(path) for path in before} == before
+    packed.write_text(json.dumps(document))
+    assert {path: bundle.load(path) for path in before} == before
+
+
 def test_a_witness_that_a_bundle_has_not(folder: Path) -> None:
     bundle.pack(folder)
     with pytest.raises(MalformedError, match=r"cannot read .*another\.json"):
@@ -65,7 +84,8 @@ def damaged(**changes: Any) -> str:
         (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
         (damaged(witnesses=[]), "has no witnesses"),
         (damaged(shared=None), "has no witnesses"),
-        (damaged(), "is damaged"),
+        (damaged(), "has schema None, not 'bob.witness/1'"),
+        (damaged(witnesses={"a": 7}, shared={"base": []}), "is damaged"),
         (damaged(witnesses={"a": {"base": 7}}, shared={"base": []}), "is damaged"),
     ],
 )
