@@ -24,8 +24,8 @@ class Checked:
     kind = name = "checker"
     is_shown_by_the_tree = False
     operations: ClassVar[tuple[int, ...]] = ()
-    no_shrinking = Refusal("a program's checker, and bob shrinks those of properties", "bob app finds the easiest one")
-    no_export: ClassVar[Refusal | None] = None
+    no_shrinking: ClassVar[Refusal | None] = None
+    no_export = Refusal("a program, and only what operations wrote can be exported", "bob replay --keep makes an image")
 
     @property
     def packages(self) -> tuple[str, ...]:

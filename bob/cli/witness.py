@@ -100,7 +100,8 @@ def shrink(
 
     Leaves operations out, and parts of the initial tree, records what is left, and keeps what still violates the
     property. Then it looks for the crash state that departs least from a clean one, in which the disk has just the
-    first of what it was sent. This takes a guest and up to some minutes.
+    first of what it was sent. Nothing can be left out of a program's workload; of its witness only the crash state
+    becomes smaller. This takes a guest and up to some minutes.
 
     Of a run directory, all witnesses are shrunk in their place, but those that were before; its result tells of the
     smaller ones.
@@ -151,11 +152,12 @@ def _print_shrunk(one: Shrunk) -> None:
     if one.document is None:
         screen.print("  recorded again, it does not show; it stays as it is", style="bob.unknown")
         return
-    for name, before, after in (
+    sizes = (
         ("operations", one.before.operations, one.after.operations),
         ("in the initial tree", one.before.setup, one.after.setup),
         ("writes off a clean prefix", one.before.departure, one.after.departure),
-    ):
+    )
+    for name, before, after in sizes if one.before.operations else sizes[-1:]:
         screen.print(f"  {name:<26} {before} -> {after}")
 
 

@@ -56,7 +56,7 @@ class Reliances:
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> None:
         self._looked, self._calls = looked, calls
-        self._effects = _effects(looked, calls, root)
+        self._effects = effects_of(calls, root, _control(looked[0], 0), _control(looked[-1], -1))
         self._accepted: dict[int, list[Presence]] = {}
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
@@ -76,11 +76,7 @@ class Reliances:
         added to their clock (seconds)."""
         if self._effects is None:
             return []
-        there = self._presence(self._effects, place, outcome)
-        return [
-            Asked(round(self._calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
-            for number, words in sorted(self._effects.words.items())
-        ]
+        return calls_with_effects(self._calls, self._effects, self._tree(place, outcome), offset)
 
     def _those_accepted(self, place: int) -> Sequence[Presence]:
         if place not in self._accepted and self._effects is not None:
@@ -90,7 +86,10 @@ class Reliances:
         return self._accepted[place]
 
     def _presence(self, effects: Effects, place: int, outcome: int) -> Presence:
-        return presence(effects, self._looked[place].observed.findings.observation(outcome).tree or {})
+        return presence(effects, self._tree(place, outcome))
+
+    def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
+        return self._looked[place].observed.findings.observation(outcome).tree or {}
 
     def _told(self, effects: Effects, explanation: Explanation, trees: int) -> ReliedOn:
         numbers = sorted({*explanation.missing, *explanation.there})
@@ -98,14 +97,28 @@ class Reliances:
         return ReliedOn(explanation, explanation.sentence(effects.words), calls, trees)
 
 
-def _effects(looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Effects | None:
-    before = _control(looked[0], 0)
-    after = _control(looked[-1], -1)
+def calls_with_effects(
+    calls: Sequence[SystemCall], effects: Effects, tree: Mapping[str, Node], offset: float
+) -> list[Asked]:
+    """The ``calls`` of a program that have ``effects``, with how much of each a ``tree`` has. ``offset`` (seconds) is
+    added to their clock."""
+    there = presence(effects, tree)
+    return [
+        Asked(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
+        for number, words in sorted(effects.words.items())
+    ]
+
+
+def effects_of(
+    calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
+) -> Effects | None:
+    """The effects of a program's ``calls``, which led from the tree ``before`` to the one ``after``; None where one of
+    these was not seen, or a call has a form that bob does not know."""
     if before is None or after is None:
         return None
     try:
         return protocol(calls, root, before, after)
-    except (ValueError, IndexError):  # a call in a form that bob does not know: what was explored counts all the same
+    except (ValueError, IndexError):
         return None
 
 

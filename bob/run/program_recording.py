@@ -26,6 +26,7 @@ from bob.record.recorder import RecordedProgram, put_program, record_program
 from bob.request import ProbeRequest, configuration_to_json
 from bob.run.second_chances import each_in_a_guest
 from bob.store.run_directory import RunDirectory, write_whole
+from bob.story.timeline import Asked
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 from bob.workload.operations import Workload
@@ -63,6 +64,13 @@ class TakenProgram:
     offset: float | None
     sights: Sights = field(default_factory=dict)
 
+    def tellings(self, start: float) -> list[Asked]:
+        """What the program told, and when, on a clock that was 0 at ``start`` (seconds)."""
+        return [
+            Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
+            for output in self.outputs
+        ]
+
     @property
     def preflight(self) -> Preflight:
         name = self.request.configuration.name
@@ -93,23 +101,21 @@ def take(
 
     items = [(program.name, program)]
     [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
-    workload = Workload(program.name, (), ())
-    case = Case.of(workload, base, recorded.recording, request.model)
+    done = taken(program, request, world, base, recorded)
+    if run is not None:
+        _keep(run, number, done, recorded)
+    progress.recorded(program.name)
+    return done
+
+
+def taken(
+    program: Program, request: ProbeRequest, world: Path | None, base: Base, recorded: RecordedProgram
+) -> TakenProgram:
+    """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
+    case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
     calls = parse(recorded.calls)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
-    if run is not None:
-        folder = run.folder(number, workload)
-        if not run.has_base(base.name):
-            run.save_base(base)
-        run.save_recording(folder, workload, base, recorded.recording)
-        write_whole(folder / "calls", recorded.calls.encode())
-        more = {
-            "configuration": configuration_to_json(made),
-            "told": [[output.at.time, output.data.decode("latin-1")] for output in told],
-        }
-        write_whole(folder / "told.json", json.dumps(more).encode())
-    progress.recorded(program.name)
     return TakenProgram(
         request=request,
         program=program,
@@ -122,6 +128,19 @@ def take(
         outputs=told,
         offset=clock_offset(calls, line),
     )
+
+
+def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: RecordedProgram) -> None:
+    base, folder = done.case.base, run.folder(number, done.case.workload)
+    if not run.has_base(base.name):
+        run.save_base(base)
+    run.save_recording(folder, done.case.workload, base, recorded.recording)
+    write_whole(folder / "calls", recorded.calls.encode())
+    more = {
+        "configuration": configuration_to_json(done.request.configuration),
+        "told": [[output.at.time, output.data.decode("latin-1")] for output in done.outputs],
+    }
+    write_whole(folder / "told.json", json.dumps(more).encode())
 
 
 def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress) -> None:
@@ -161,7 +180,7 @@ def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: P
             )
 
 
-def session_of(agent: Agent, taken: TakenProgram, plan: Plan) -> Session:
-    """A session in which the checker is asked of states of ``plan``."""
-    configuration = taken.request.configuration
-    return Session(agent, configuration, plan.base, plan.composer.floor_delta(), plan.composer.payload_since(0))
+def session_of(agent: Agent, taken: TakenProgram, plan: Plan, *, closely: bool = False) -> Session:
+    """A session in which the checker is asked of states of ``plan``; ``closely`` as in :class:`Session`."""
+    floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
+    return Session(agent, taken.request.configuration, plan.base, floor, payload, closely=closely)

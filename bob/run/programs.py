@@ -142,8 +142,5 @@ def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: Easie
     if taken.offset is None:
         return []
     start = case.plan.trace.start.seconds
-    told = [
-        Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
-        for output in taken.outputs
-    ]
-    return [*reliances.calls_up_to(easiest.place, easiest.outcome, taken.offset - start), *told]
+    calls = reliances.calls_up_to(easiest.place, easiest.outcome, taken.offset - start)
+    return [*calls, *taken.tellings(start)]

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from bob import documents
 from bob.agent.client import Agent
+from bob.claim.checking import Checked
 from bob.claim.claim import Judgeable
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
 from bob.progress import Progress
+from bob.run.program_shrinker import ProgramShrinker
 from bob.run.second_chances import each_in_a_guest
 from bob.run.shrinker import Shrinker, in_words
-from bob.run.witness_image import by_image
+from bob.run.witness_image import Found, by_image
 from bob.store.run_directory import read_document, write_whole
+from bob.story.timeline import Asked
 from bob.witness import document as witness
-from bob.witness.document import Size, Witness
+from bob.witness.document import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +56,43 @@ def shrink(
 
 
 def _shrunk(
-    witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, budget: int, progress: Progress
+    witnesses: Sequence[Found], image: Image, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    def shrink_one(agent: Agent, each: tuple[Path, Witness]) -> Shrunk:
-        return _shrink(agent, *each, budget, progress)
-
-    items = [(str(path), (path, found)) for path, found in witnesses]
+    """The witnesses of one image, smaller: one guest serves for all that need the same packages."""
     with Hypervisor.open(connect, progress.step) as hypervisor:
-        yield from each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, shrink_one, progress)
+        for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
+            world = ensure_world(image, packages, progress.step)
+            shrink_one = partial(_shrink, world=world, budget=budget, progress=progress)
+            items = [(str(path), (path, found)) for path, found in alike]
+            yield from each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, shrink_one, progress, world)
 
 
-def _shrink(agent: Agent, path: Path, found: Witness, budget: int, progress: Progress) -> Shrunk:
-    progress.step(f"{path}: {found.size.operations} operations, {found.size.setup} in the initial tree")
-    assert isinstance(found.claim, Judgeable)
-    shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
-    smaller = shrinker.shrunk(found.workload, progress)
+def _packages(found: Found) -> tuple[str, ...]:
+    return found[1].claim.packages
+
+
+def _shrink(agent: Agent, each: Found, *, world: Path | None, budget: int, progress: Progress) -> Shrunk:
+    path, found = each
     before = found.shrunk_from or found.size
+    calls: Sequence[Asked] = ()
+    progress.step(f"{path}: {in_words(found.size)}")
+    if isinstance(found.claim, Checked):
+        smaller, calls = ProgramShrinker(agent, found, found.claim, world, budget).shrunk(progress)
+    else:
+        assert isinstance(found.claim, Judgeable)
+        shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
+        smaller = shrinker.shrunk(found.workload, progress)
     if smaller is None:
         progress.step("recorded again, it does not show; it stays as it is")
         return Shrunk(path, None, before, found.size)
-    progress.step(f"{in_words(smaller)}: done")
+    progress.step(f"{in_words(smaller.size)}: done")
     document = witness.write(
         smaller,
         environment=found.environment,
         configuration=found.configuration,
         model=found.model,
         shrunk_from=before,
+        calls=calls,
     )
     return Shrunk(path, document, before, smaller.size)
 
@@ -86,10 +101,9 @@ def tell_results(run: Path) -> None:
     """Have the results in ``run``, a run directory, say of each × what its witness says."""
     for file in sorted([*run.glob("result.json"), *run.glob("*/result.json")]):
         result = read_document(file)
-        # The result of a quick question has none.
-        cells = [
-            cell for column in result.get("configurations", ()) for cell in column["properties"] if cell.get("witness")
-        ]
-        for cell in cells:
-            cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
+        # The result of a quick question has none; that of a program has vulnerabilities, and no properties.
+        for column in result.get("configurations", ()):
+            for cell in column.get("properties", column.get("vulnerabilities", ())):
+                if cell.get("witness"):
+                    cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
         write_whole(file, documents.text(result).encode())

@@ -26,10 +26,11 @@ from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base
 from bob.record.recorder import record
+from bob.report.counts import plural
 from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
-from bob.witness.document import Showing
+from bob.witness.document import Showing, Size
 from bob.workload.history import simulate
 from bob.workload.operations import Operation, Workload
 
@@ -62,7 +63,7 @@ class Shrinker:
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if best := self.showing(attempt):
-                progress.step(f"{in_words(best)}: it shows")
+                progress.step(f"{in_words(best.size)}: it shows")
                 break
         if best is None:
             return None
@@ -147,7 +148,7 @@ class Shrinker:
         found = self.showing(tried)
         if found is None:
             return best
-        progress.step(f"{in_words(found)}: it still shows")
+        progress.step(f"{in_words(found.size)}: it still shows")
         return found
 
     def _base(self, workload: Workload) -> Base:
@@ -180,7 +181,7 @@ class _Looking:
         return Observed(tuple(self.seen), self.session.findings, self.case.plan.nothing_explored())
 
 
-def in_words(showing: Showing) -> str:
-    """How large its witness is, for people."""
-    size = showing.size
-    return f"{size.operations} operations, {size.setup} in the initial tree, {size.departure} writes off a clean prefix"
+def in_words(size: Size) -> str:
+    """How large a witness is, for people. A program has no operations that could be left out."""
+    off = f"{plural(size.departure, 'write')} off a clean prefix"
+    return f"{size.operations} operations, {size.setup} in the initial tree, {off}" if size.operations else off

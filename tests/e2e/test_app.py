@@ -3,6 +3,7 @@ that cannot be trusted is not."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from planted_programs import LIBRARY, PLANTED
 
 from bob.errors import UsageError
 from bob.judge.program_result import ProgramResult, Safety
+from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
@@ -18,6 +20,7 @@ from bob.protocol.contrast import Reliance
 from bob.request import ProbeRequest
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
+from bob.run.shrink import shrink, tell_results
 from bob.story.timeline import Asked
 from bob.subject import configuration
 from bob.witness import document as witness
@@ -72,6 +75,35 @@ def test_a_planted_bug_is_explained_by_its_calls(
     found = ask(BY_NAME[name].program(mended=False), tmp_path)
     said = {(one.explanation.reliance, one.sentence) for each in found.vulnerabilities for one in each.relied_on}
     assert any(one is reliance and first in sentence and then in sentence for one, sentence in said), said
+
+
+def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
+    """What it says stays, no more writes are off a clean prefix, and the story has the decisive write and the calls."""
+    found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
+    for one in found.vulnerabilities:
+        path = tmp_path / (one.witness or "")
+        before = witness.read(path)
+        [smaller] = shrink([path], image=None, connect=None, budget=30, progress=Silent())
+        assert smaller.document is not None
+        assert smaller.after.departure <= before.size.departure
+        path.write_text(json.dumps(smaller.document))
+        after = witness.read(path)
+        assert without_numbers(after.evidence) == without_numbers(before.evidence)
+        assert (after.claim, after.shrunk_from) == (before.claim, before.size)
+        assert {event.words for event in after.timeline.calls} >= {"tells 'saved'"}
+        [shown] = replay([path], image=None, connect=None, times=2, progress=Silent())
+        assert (shown.confirmed, shown.times) == (2, 2)
+    tell_results(tmp_path)
+
+
+def test_a_witness_whose_program_was_mended_does_not_show_again(tmp_path: Path) -> None:
+    planted = BY_NAME["acknowledged-before-fsync"]
+    [one, *_] = ask(planted.program(mended=False), tmp_path).vulnerabilities
+    path = tmp_path / (one.witness or "")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "program": planted.program(mended=True).to_json()}))
+    [shrunk] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
+    assert shrunk.document is None and shrunk.before == shrunk.after
 
 
 @pytest.mark.parametrize("name", ["rename-before-fsync"])

@@ -12,9 +12,13 @@ from claims import of_property
 from strict_replay import replay
 from witness.test_witness import stored
 
+from bob.claim.checking import Checked
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
-from bob.run.export import Exported, exported
+from bob.errors import UsageError
+from bob.program.program import Program, ProgramFile
+from bob.progress import Silent
+from bob.run.export import Exported, export, exported
 from bob.trace.log_writer import write_log
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.witness import document as witness
@@ -97,3 +101,15 @@ def test_a_recording_that_came_out_otherwise_has_no_crash(tmp_path: Path, trace:
     done = exported(made(tmp_path, CrashState(0, (1, 2))), samples.case(trace=trace))
     assert done.crash is None
     assert [step.entry.mark for step in done.steps if step.entry.mark] == ["start", "end"]
+
+
+def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
+    """A program's workload has no operations: the log would be empty."""
+    program = Program("p", "", tuple(ProgramFile(name, b"#!/bin/sh\n", True) for name in ("workload", "check")))
+    claim = Checked(program, b"saved")
+    showing = witness.Showing(samples.case(), CrashState(0), claim, "lost acknowledged data: all")
+    document = witness.write(
+        showing, environment=samples.ENVIRONMENT, configuration=samples.CONFIGURATION, model=DeviceModel()
+    )
+    with pytest.raises(UsageError, match="of a program, and only what operations wrote can be exported"):
+        export(stored(tmp_path, document), image=None, any_kernel=False, connect=None, progress=Silent())

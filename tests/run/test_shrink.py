@@ -38,6 +38,18 @@ def test_results_are_told_anew(tmp_path: Path) -> None:
     }
 
 
+def test_results_of_programs_are_told_anew(tmp_path: Path) -> None:
+    path = tmp_path / "witnesses" / "00-1-lost.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({**documents()["overwrite-any"], "evidence": "lost acknowledged data: smaller"}))
+    vulnerabilities = [{"evidence": "larger", "witness": f"witnesses/{path.name}"}, {"evidence": "by hand"}]
+    document = {"schema": "bob.app/1", "configurations": [{"name": "ext4", "vulnerabilities": vulnerabilities}]}
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    tell_results(tmp_path)
+    [column] = json.loads((tmp_path / "result.json").read_text())["configurations"]
+    assert [one["evidence"] for one in column["vulnerabilities"]] == ["lost acknowledged data: smaller", "by hand"]
+
+
 def test_a_crash_during_recovery_is_not_shrunk(tmp_path: Path) -> None:
     path = tmp_path / "recovery-idempotent.json"
     of_recovery = {
