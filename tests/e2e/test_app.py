@@ -133,6 +133,15 @@ sleep 1000 & echo $! > /root/alive
     assert found.safety is Safety.SAFE and found.checks > 1
 
 
+def test_a_program_may_run_as_another_user(tmp_path: Path) -> None:
+    """As servers do, which give up root's rights."""
+    nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+    check = LIBRARY + f"[ -e f ] || exit 1\n{nobody} cat mine/data > /dev/null || corrupt 'it cannot be read'"
+    setup = "touch f; mkdir mine; echo old > mine/data; chown -R 65534 mine"
+    found = ask(scripts(f"{nobody} sh -c 'echo new > mine/new; mv mine/new mine/data; sync'", check, setup), tmp_path)
+    assert found.safety is Safety.SAFE and found.checks > 1
+
+
 def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> None:
     check = LIBRARY + "[ -e f ] || exit 1\nfor name in /tmp/left /dev/shm/left; do\n"
     check += '[ ! -e $name ] || corrupt "$name is left"\ntouch $name\ndone'

@@ -45,8 +45,9 @@ def start_afresh() -> None:
     while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
         pass
     os.makedirs(WORK, exist_ok=True)
-    # Huge pages, where the kernel has them: a device image is some dozens of page faults then, not thousands.
-    for options in (b"mode=700,size=100%,huge=always", b"mode=700,size=100%"):
+    # Huge pages, where the kernel has them: a device image is some dozens of page faults then, not thousands. A program
+    # under test may run as another user, and must come through to its files.
+    for options in (b"mode=711,size=100%,huge=always", b"mode=711,size=100%"):
         if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
             os.mkdir(ROOT)
             return
