@@ -60,7 +60,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
 
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
     or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
-    shown alone, the answers are printed again.
+    shown alone, the answers are printed again; those of `bob app` can be pages, too.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
@@ -139,15 +139,33 @@ def _show_programs(
     found: Programs, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
 ) -> Exit:
     """Print the answers for a program again."""
-    if output is not None or wanted not in (None, "table"):
+    wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
+    if wanted not in ("table", "html", SITE):
         raise UsageError(
-            f"{run} is a run of bob app, whose answers are no table", hint="bob show prints them, or --json"
+            f"{run} is a run of bob app, whose answers are not made {wanted}",
+            hint="bob show prints them; --output FILE.html and --output DIR/ make pages of them, --json a document",
         )
+    shown = output.path if output else STDOUT
+    _check(wanted, output)
     if json_file is not None:
         file = run / "result.json" if run.is_dir() else run
         write_json(json_file, json.loads(file.read_bytes()))
-    if not is_stdout(json_file):
-        print_programs(console(), found, run if run.is_dir() else run.parent)
+    match wanted:
+        case "table" if is_stdout(shown):
+            if not is_stdout(json_file):
+                print_programs(console(), found, folder)
+        case "table":
+            text = io.StringIO()
+            print_programs(paper(text), found, folder)
+            write_text(shown, text.getvalue(), "--output")
+        case "html":
+            from bob.report.programs_page import to_html
+
+            write_text(shown, to_html(found, folder), "--output")
+        case _:
+            from bob.report.programs_page import pages
+
+            write_pages(shown, pages(found, folder), "--output")
     return programs_exit(found.results)
 
 

@@ -75,11 +75,13 @@ class ProgramResult:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The answers for a ``program``, of which a document says what it is ``about``."""
+    """The answers for a ``program``, of which a document says what it is ``about``; the ``kernel`` is empty where a
+    document does not tell."""
 
     program: str
     about: str
     results: tuple[ProgramResult, ...]
+    kernel: str = ""
 
 
 def to_json(program: Program, results: Sequence[ProgramResult], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +147,8 @@ def from_json(document: Mapping[str, Any]) -> Programs:
         if document["schema"] != SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}")
         results = tuple(_result_from_json(one) for one in document["configurations"])
-        return Programs(document["program"]["name"], document["program"]["about"], results)
+        kernel = document.get("environment", {}).get("kernel", "")
+        return Programs(document["program"]["name"], document["program"]["about"], results, kernel)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"this is no result of bob app: {error}", hint="was it truncated?") from error
 

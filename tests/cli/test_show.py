@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from report.test_programs_page import found as programs_found
 from report.witnesses import put as put_witnesses
 
 from bob.cli.show import ENDINGS
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.page import to_html
+from bob.report.programs_page import pages as programs_pages
+from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
 
@@ -177,3 +180,22 @@ def test_a_site_takes_the_place_of_the_one_before(bob: Bob, run: Path) -> None:
     put_witnesses(run, result())
     assert bob("show", "here", "--output", "pages", "--json", "-").out == bob("show", "here", "--json", "-").out
     assert Path("pages/witnesses/ext4-ordered/append-any.html").exists()
+
+
+def test_answers_for_a_program(bob: Bob) -> None:
+    """As text, as a page, and as several; 1 since the program is vulnerable on one of them."""
+    answers, run = programs_found(Path.cwd()), "result.json"
+    shown = bob("show", run)
+    assert (shown.code, shown.err) == (1, "") and answers.results[0].vulnerabilities[0].evidence in shown.out
+    assert bob("show", run, "--output", "answers.txt") == Ended(1, "", "")
+    assert Path("answers.txt").read_text().split() == shown.out.split()
+    assert bob("show", run, "--output", "answers.html") == Ended(1, "", "")
+    assert Path("answers.html").read_text() == programs_to_html(answers, Path())
+    assert bob("show", run, "--output", "made/") == Ended(1, "", "")
+    made = {path.relative_to("made").as_posix() for path in Path("made").rglob("*.html")}
+    assert made == {str(place) for place, _text in programs_pages(answers, Path())}
+    document = json.loads(bob("show", run, "--json", "-").out)
+    assert document == json.loads(Path(run).read_text())
+    ended = bob("show", run, "--format", "csv")
+    said = "bob: result.json is a run of bob app, whose answers are not made csv"
+    assert (ended.code, ended.err.splitlines()[0]) == (2, said)

@@ -174,6 +174,24 @@ def test_a_write_of_which_one_block_is_there_is_partly_there(tmp_path: Path) -> 
     assert presence(effects, torn)[write] is Persisted.PARTLY
 
 
+def test_a_file_that_has_the_inode_of_the_one_in_whose_place_it_is_is_told_by_its_content(tmp_path: Path) -> None:
+    """ext4 gives the number of a file that was removed to the next one, as mv does when it copies."""
+    done = perform(tmp_path, [("unlink", "/a"), ("write", "/a", b"new" * 2000, "O_TRUNC", 0)])
+
+    def alike(tree: dict[str, Node]) -> dict[str, Node]:
+        return {path: replace(node, inode=12) if node.kind == "file" else node for path, node in tree.items()}
+
+    before, *_between, after = map(alike, done.trees)
+    effects = protocol(done.calls, str(tmp_path), before, after)
+    unlink, create, *writes = effects.changing
+    assert set(presence(effects, before).values()) == {Persisted.MISSING}
+    assert set(presence(effects, after).values()) == {Persisted.THERE}
+    empty = {**after, "/a": replace(after["/a"], size=0, content=b"")}
+    says = presence(effects, empty)
+    assert (says[unlink], says[create]) == (Persisted.THERE, Persisted.THERE)
+    assert {says[write] for write in writes} == {Persisted.MISSING}
+
+
 def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
     done = perform(tmp_path, [("pwrite", "/a", b"x" * 10, 0)])
     after = dict(done.trees[-1])

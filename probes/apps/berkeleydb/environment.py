@@ -1,4 +1,5 @@
 """A transactional environment of Berkeley DB, and a database in it."""
+
 from pathlib import Path
 
 from bsddb3 import db

@@ -1,4 +1,5 @@
 """PostgreSQL's programs, run as its user."""
+
 import re
 import subprocess
 
@@ -9,7 +10,8 @@ OPTIONS = "-c listen_addresses='' -c unix_socket_directories=/tmp"
 
 def run(program, *words, text=None):
     """What the program prints, run as the user postgres; raises RuntimeError with its last words where it fails."""
-    done = subprocess.run([*AS_POSTGRES, f"{BIN}/{program}", *words], input=text, capture_output=True, text=True, cwd="/tmp")
+    command = [*AS_POSTGRES, f"{BIN}/{program}", *words]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd="/tmp")
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if re.search("FATAL|PANIC|ERROR|error", line)]
         raise RuntimeError(f"{program} ends with {done.returncode}: {(lines or [done.stderr.strip()])[-1]}")
@@ -23,5 +25,5 @@ def sql(text):
 
 def insert(n):
     """A transaction of a row in each table."""
-    body = "repeat('{}', 1500)"
-    sql(f"BEGIN; INSERT INTO a VALUES ({n}, {body.format('a')}); INSERT INTO b VALUES ({n}, {body.format('b')}); COMMIT")
+    rows = [f"INSERT INTO {table} VALUES ({n}, repeat('{table}', 1500))" for table in "ab"]
+    sql(f"BEGIN; {'; '.join(rows)}; COMMIT")

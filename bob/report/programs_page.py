@@ -1,0 +1,108 @@
+"""The answer for a program as a page that stands alone, or as several: one for the answer, one for each witness.
+
+The words are in ``programs.html.j2``. A page that stands alone has the time lines of the witnesses in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from bob import __version__
+from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.report.nearby import nearby, witness_command
+from bob.report.page import Story
+from bob.report.site import INDEX, WITNESSES
+from bob.report.templating import html
+from bob.report.witness_page import to_html as witness_page
+from bob.witness import bundle
+from bob.witness.document import read
+
+_TONES = {Safety.SAFE: "holds", Safety.VULNERABLE: "fails", Safety.UNKNOWN: "unknown"}
+_MARKS = {Safety.SAFE: "·", Safety.VULNERABLE: "×", Safety.UNKNOWN: "?"}
+_SAYS = {Safety.SAFE: "safe as far as explored", Safety.VULNERABLE: "vulnerable", Safety.UNKNOWN: "not known"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVulnerability:
+    """A vulnerability with its place on the page, the ``story`` of its witness (None where there is no such file), and
+    the ``command`` that shows it again."""
+
+    anchor: str
+    found: Vulnerability
+    story: Story | None
+    command: str
+
+    @property
+    def told(self) -> str:
+        """What the program had told last before the crash that is easiest to explain."""
+        lines = [line.strip() for line in self.found.told.decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """The answer on one configuration with its place on the page."""
+
+    anchor: str
+    result: ProgramResult
+    vulnerabilities: tuple[ShownVulnerability, ...]
+
+    @property
+    def tone(self) -> str:
+        """The class of its colours."""
+        return _TONES[self.result.safety]
+
+    @property
+    def mark(self) -> str:
+        """What stands in the table."""
+        return _MARKS[self.result.safety]
+
+    @property
+    def says(self) -> str:
+        """The answer in words."""
+        return _SAYS[self.result.safety]
+
+
+def to_html(found: Programs, run: Path) -> str:
+    """The page about ``found``, whose witnesses are in the folder ``run``."""
+    return _render(found, _laid_out(found, run))
+
+
+def pages(found: Programs, run: Path) -> Iterator[tuple[PurePosixPath, str]]:
+    """The pages about ``found``, each with its place in their folder: one for each witness, and last the answer, which
+    links to them."""
+    shown = [
+        replace(answer, vulnerabilities=tuple(map(_apart, answer.vulnerabilities))) for answer in _laid_out(found, run)
+    ]
+    for one in (one for answer in shown for one in answer.vulnerabilities):
+        if one.story is not None:
+            page = witness_page(one.story.witness, nearby(one.story.path), f"../{INDEX}", one.anchor)
+            yield PurePosixPath(one.story.page), page
+    yield INDEX, _render(found, shown)
+
+
+def _apart(shown: ShownVulnerability) -> ShownVulnerability:
+    """The same with a page of its own for its witness."""
+    page = f"{WITNESSES}/{shown.anchor}.html"
+    return shown if shown.story is None else replace(shown, story=replace(shown.story, page=page))
+
+
+def _laid_out(found: Programs, run: Path) -> list[ShownAnswer]:
+    return [_laid_out_answer(number, result, run) for number, result in enumerate(found.results, start=1)]
+
+
+def _laid_out_answer(number: int, result: ProgramResult, run: Path) -> ShownAnswer:
+    shown = []
+    for place, one in enumerate(result.vulnerabilities, start=1):
+        path = None if one.witness is None else run / one.witness
+        story = Story(read(path), path, "") if path is not None and bundle.is_there(path) else None
+        command = "" if one.witness is None else witness_command(run, one.witness)
+        shown.append(ShownVulnerability(f"answer-{number}-{place}", one, story, command))
+    return ShownAnswer(f"answer-{number}", result, tuple(shown))
+
+
+def _render(found: Programs, answers: list[ShownAnswer]) -> str:
+    kernels = f" on Linux {found.kernel}" if found.kernel else ""
+    return html().get_template("programs.html.j2").render(bob=__version__, found=found, where=kernels, answers=answers)
