@@ -31,6 +31,13 @@ from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 from bob.workload.operations import Workload
 
+SCRIPTS = "setup ", "workload "
+"""What a refusal begins with that is a script's."""
+ABOUT_SCRIPTS = (
+    "it runs as root in a guest, in the file system under test, with the packages that app.toml names; "
+    "what it prints to stderr stands here"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
@@ -100,7 +107,12 @@ def take(
         return base, record_program(agent, made, base, item, completion=request.model.completion)
 
     items = [(program.name, program)]
-    [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+    try:
+        [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+    except UsageError as refused:
+        if refused.message.startswith(SCRIPTS):
+            raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
+        raise
     done = taken(program, request, world, base, recorded)
     if run is not None:
         _keep(run, number, done, recorded)

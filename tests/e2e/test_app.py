@@ -153,6 +153,10 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
     ("program", "said"),
     [
         (scripts("echo no >&2; exit 3"), "workload failed \\(3\\): no"),
+        (
+            scripts("dd if=/dev/zero of=big bs=1M"),
+            "workload failed \\(1\\): .*; the file system is full, and device_mib",
+        ),
         (scripts("sleep 1000"), "workload did not end within 5 s"),
         (scripts("touch g", setup="exit 4"), "setup failed \\(4\\)"),
         (scripts("touch g", check="echo no; exit 1"), "the checker refuses what setup leaves, with no output: no"),
@@ -164,8 +168,9 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
     ],
 )
 def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: Program, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said) as refused:
         preflight(replace(program, seconds=5.0), [request()], Silent())
+    assert refused.value.hint
 
 
 def test_a_checker_that_answers_by_chance_is_not_believed(tmp_path: Path) -> None:

@@ -142,12 +142,21 @@ def run_script(words: list[str], seconds: float, folder: str) -> Ended:
 
 
 def how_it_ended(ended: Ended, seconds: float) -> str:
-    """In words, with the last of what it printed."""
+    """In words, with the last of what it printed; and that the file system under test is full, if it is."""
     said = ended.said.decode(errors="replace").strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
+    words += "; the file system is full, and device_mib in app.toml makes it larger" if _is_full(ROOT) else ""
     if ended.code is None:
         return f"did not end within {seconds:g} s{words}"
     return f"failed ({ended.code}){words}"
+
+
+def _is_full(path: str) -> bool:
+    """Whether the file system at ``path`` has next to nothing left for files."""
+    with suppress(OSError):
+        there = os.statvfs(path)
+        return there.f_bavail * 50 < there.f_blocks
+    return False
 
 
 class Script:
