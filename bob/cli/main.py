@@ -18,6 +18,7 @@ COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
     "try": "Ask a quick question: what may a crash leave of these operations?",
     "app": "Ask whether a program survives a crash: its own checker looks at what is left.",
+    "search": "Search for workloads after which something is lost that was made durable.",
     "matrix": "Probe a set of configurations, and print the table.",
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",

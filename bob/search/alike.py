@@ -1,0 +1,94 @@
+"""Workloads that differ in names alone: of these one is enough.
+
+A *renaming* gives other names to the names of bounds, so that directories stay directories and the initial tree stays
+what it is. Two workloads are alike where a renaming makes one of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import permutations, product
+from typing import Any
+
+from bob.search.bounds import Bounds
+from bob.workload.language import write_one
+from bob.workload.operations import Operation
+
+PATHS = "path", "old", "new"
+"""The fields of operations that are names."""
+Renaming = Mapping[str, str]
+"""By the path that a name has, the path that it is to have."""
+
+
+class Renamings:
+    """All renamings of the names of ``bounds``."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+
+    @cached_property
+    def renamings(self) -> tuple[Renaming, ...]:
+        """Those that leave the initial tree as it is, and make of what is within the bounds what is within them. The
+        one that changes nothing is among them."""
+        bounds = self._bounds
+        every = _onto("", "", self._paths())
+        parts = (bounds.operations, bounds.calls, bounds.between)
+
+        def keeps(renaming: Renaming) -> bool:
+            made = sorted(write_one(renamed(one, renaming)) for one in bounds.setup)
+            return made == sorted(map(write_one, bounds.setup)) and all(
+                {renamed(one, renaming) for one in part} == set(part) for part in parts
+            )
+
+        return tuple(filter(keeps, every))
+
+    def is_first(self, operations: Sequence[Operation]) -> bool:
+        """Whether ``operations`` are, of all that are alike, those that come first as they are written."""
+        own = list(map(write_one, operations))
+        return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
+
+    def _paths(self) -> tuple[str, ...]:
+        """Every name there is, and every directory above it."""
+        bounds = self._bounds
+        named = [path for one in (*bounds.setup, *bounds.operations, *bounds.calls) for path in _paths_of(one)]
+        found: dict[str, None] = {}
+        for path in (*bounds.files, *bounds.directories, *named):
+            parts = path.strip("/").split("/") if path != "/" else []
+            found.update(dict.fromkeys("/" + "/".join(parts[: number + 1]) for number in range(len(parts))))
+        return tuple(found)
+
+
+def renamed(operation: Operation, renaming: Renaming) -> Operation:
+    """``operation`` with other names; what a symbolic link holds stays."""
+    changes: dict[str, Any] = {
+        name: renaming.get(getattr(operation, name), getattr(operation, name))
+        for name in PATHS
+        if hasattr(operation, name)
+    }
+    return replace(operation, **changes) if changes else operation
+
+
+def _paths_of(operation: Operation) -> list[str]:
+    return [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
+
+
+def _onto(above: str, other: str, paths: Sequence[str]) -> Iterator[Renaming]:
+    """Every renaming of what is below the directory ``above`` to what is below ``other``, one to one, directories to
+    directories. There is none where there is not as much below one as below the other."""
+    files, folders = _inside(above, paths)
+    files_there, folders_there = _inside(other, paths)
+    if (len(files), len(folders)) != (len(files_there), len(folders_there)):
+        return
+    for names, places in product(permutations(files_there), permutations(folders_there)):
+        here = {**dict(zip(files, names, strict=True)), **dict(zip(folders, places, strict=True))}
+        for below in product(*(list(_onto(folder, here[folder], paths)) for folder in folders)):
+            yield {**here, **{old: new for inner in below for old, new in inner.items()}}
+
+
+def _inside(above: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is in the directory ``above``: names with nothing below them, and others."""
+    inside = [path for path in paths if path.rpartition("/")[0] == above]
+    folders = [path for path in inside if any(one.startswith(path + "/") for one in paths)]
+    return [path for path in inside if path not in folders], folders

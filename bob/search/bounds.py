@@ -1,0 +1,117 @@
+"""Within which bounds workloads are made: a TOML file (docs/search.md).
+
+It has an initial tree, names, operations with places for names, the calls that make durable, and what these promise.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from bob import fields
+from bob.catalogue.durability import properties
+from bob.catalogue.probe_files import mistakes_in
+from bob.claim.property.rules import Property
+from bob.errors import UsageError, meant
+from bob.resources import shipped
+from bob.workload import operations as ops
+from bob.workload.history import simulate
+from bob.workload.language import parse_one, path_in
+from bob.workload.operations import Operation, Workload
+
+FILE, DIRECTORY = "FILE", "DIRECTORY"
+"""Where these words stand in an operation, each name of the file or directory list is put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """All that workloads may be made of.
+
+    They start from the tree that ``setup`` makes. ``operations`` are those that change something, ``calls`` those that
+    may end a workload, ``between`` those that may also stand between two operations. ``files`` and ``directories`` are
+    the names that these go by. ``promises`` are the properties that are asked of each workload.
+    """
+
+    name: str
+    about: str
+    setup: tuple[Operation, ...]
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    calls: tuple[Operation, ...]
+    between: tuple[Operation, ...]
+    promises: tuple[Property, ...]
+
+
+def shipped_bounds() -> dict[str, Path]:
+    """The files of the bounds that bob ships, by name."""
+    return {path.stem: path for path in sorted((shipped("probes") / "bounds").glob("*.toml"))}
+
+
+def load(name: str) -> Bounds:
+    """The bounds that are shipped as ``name``, or in the file ``name``. Raises UsageError where there are none, or for
+    a mistake in them."""
+    known = shipped_bounds()
+    path = known.get(name, Path(name))
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        if "/" in name or path.suffix:
+            raise UsageError(f"{path}: {error.strerror}", hint="is this the file with the bounds?") from None
+        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, known, "bob ships")) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path.name}: {error}", hint="bounds are a TOML file") from None
+    with mistakes_in(path.name):
+        return read(path.stem, document)
+
+
+def read(name: str, document: Mapping[str, Any]) -> Bounds:
+    """The bounds in a ``document``. Raises what :func:`bob.catalogue.probe_files.mistakes_in` makes a UsageError of."""
+    fields.check_keys(document, "about", "setup", "files", "directories", "operations", "calls", "between", "promises")
+    files = tuple(map(path_in, fields.texts(document["files"])))
+    directories = tuple(map(path_in, fields.texts(document.get("directories", ()))))
+    setup = tuple(map(parse_one, fields.texts(document["setup"])))
+    simulate(Workload("setup", setup, ()))
+
+    def filled(key: str) -> tuple[Operation, ...]:
+        texts = fields.texts(document.get(key, ()))
+        return tuple(dict.fromkeys(one for text in texts for one in _filled(text, files, directories)))
+
+    calls, between = filled("calls"), filled("between")
+    if wrong := [one for one in (*calls, *between) if not isinstance(one, ops.SYNC_OPERATIONS)]:
+        raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
+    if not calls:
+        raise ValueError("without 'calls', nothing is promised")
+    return Bounds(
+        name=name,
+        about=fields.text(document["about"]),
+        setup=setup,
+        files=files,
+        directories=directories,
+        operations=filled("operations"),
+        calls=calls,
+        between=between,
+        promises=_promises(fields.texts(document["promises"])),
+    )
+
+
+def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[Operation]:
+    """The operation ``text`` with each combination of names in its places; no name stands in it twice."""
+    words = text.split()
+    choices = [files if word == FILE else directories if word == DIRECTORY else (word,) for word in words]
+    places = [number for number, word in enumerate(words) if word in (FILE, DIRECTORY)]
+    for chosen in product(*choices):
+        names = [chosen[number] for number in places]
+        if len(set(names)) == len(names):
+            yield parse_one(" ".join(chosen))
+
+
+def _promises(names: Sequence[str]) -> tuple[Property, ...]:
+    known = {one.name: one for one in properties()}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))
+    return tuple(known[name] for name in dict.fromkeys(names))

@@ -1,0 +1,73 @@
+"""bob search: what it asks for, and what it refuses before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bob.request import ProbeRequest
+from bob.result import Verdict
+from bob.search.bounds import load
+from bob.search.workloads import probes
+
+from .stand_in import Bob, Work, result
+
+
+def test_every_workload_within_the_bounds_is_asked(bob: Bob, work: Work) -> None:
+    bob("search", "--fs", "btrfs", "--mount-opts", "flushoncommit", "--budget", 30)
+    [(request, out)] = work.asked
+    assert isinstance(request, ProbeRequest) and out is None
+    assert (request.configuration.fs.name, request.configuration.mount_options) == ("btrfs", "flushoncommit")
+    assert request.budget == 30
+    assert request.probes == probes(load("small"), 1)
+
+
+def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
+    Path("mine.toml").write_text(
+        'about = "one file"\nsetup = ["create /f"]\nfiles = ["/f"]\noperations = ["append FILE 512"]\n'
+        'calls = ["fsync FILE"]\npromises = ["fsync-file.size"]\n'
+    )
+    assert bob("search", "--fs", "ext4", "--bounds", "mine.toml", "--ops", 2).err.startswith("making the workloads")
+    [(request, _out)] = work.asked
+    names = [workload.name for workload in request.probes[0].workloads]
+    assert names == ["append /f 512; fsync /f", "append /f 512; append /f 512; fsync /f"]
+
+
+def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
+    ended = bob("search", "--ops", 1, "--count")
+    assert (ended.code, ended.out) == (0, f"1 operation: {len(probes(load('small'), 1)[-1].workloads)} workloads\n")
+    assert work.asked == []
+
+
+@pytest.mark.parametrize(("verdict", "code"), [(Verdict.FAILS, 1), (Verdict.HOLDS, 0), (Verdict.UNKNOWN, 3)])
+def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
+    from dataclasses import replace
+
+    [column] = result().configurations
+    cells = tuple(replace(cell, verdict=verdict) for cell in column.properties)
+    work.result = replace(result(), configurations=(replace(column, properties=cells),))
+    assert bob("search", "--fs", "ext4").code == code
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "bob: missing option '--fs'"),
+        (("--fs", "ext4", "--bounds", "smal"), "bob: there are no bounds 'smal'"),
+        (("--fs", "ext4", "--ops", "4"), "bob: invalid value for '--ops': 4 is not in the range"),
+        (("--fs", "ext4", "--resume", "."), "bob: --fs cannot be changed on the way"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(bob: Bob, work: Work, words: tuple[str, ...], said: str) -> None:
+    ended = bob("search", *words)
+    assert ended.code == 2 and ended.err.startswith(said), ended.err
+    assert work.asked == []
+
+
+def test_a_search_is_gone_on_with(bob: Bob, work: Work) -> None:
+    Path("run").mkdir()
+    Path("run/run.json").write_text("{}")
+    bob("search", "--resume", "run")
+    [(run, _host)] = work.asked
+    assert run == Path("run")

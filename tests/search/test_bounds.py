@@ -1,0 +1,78 @@
+"""Bounds: every name in every place, and mistakes told in a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bob.errors import UsageError
+from bob.search.bounds import load, read, shipped_bounds
+from bob.workload.language import write_one
+
+SMALL: dict[str, Any] = {
+    "about": "two files",
+    "setup": ["mkdir /d", "write /d/a 0 4096"],
+    "files": ["/d/a", "/d/b"],
+    "directories": ["/d"],
+    "operations": ["create FILE", "link FILE FILE", "append /d/a 100"],
+    "calls": ["fsync FILE", "fsync DIRECTORY", "sync"],
+    "promises": ["fsync-file.size"],
+}
+
+
+@pytest.mark.parametrize("name", shipped_bounds())
+def test_what_is_shipped_can_be_read(name: str) -> None:
+    bounds = load(name)
+    assert bounds.operations and bounds.calls and bounds.promises and bounds.name == name
+
+
+def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
+    bounds = read("small", SMALL)
+    assert [*map(write_one, bounds.operations)] == [
+        *("create /d/a", "create /d/b"),
+        *("link /d/a /d/b", "link /d/b /d/a"),
+        "append /d/a 100",
+    ]
+    assert [*map(write_one, bounds.calls)] == ["fsync /d/a", "fsync /d/b", "fsync /d", "sync"]
+    assert bounds.between == ()
+    assert [one.name for one in bounds.promises] == ["fsync-file.size"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"calls": ["create FILE"]}, "'create' makes nothing durable"),
+        ({"calls": []}, "nothing is promised"),
+        ({"between": ["unlink FILE"]}, "'unlink' makes nothing durable"),
+        ({"promises": ["fsync-file.sise"]}, "unknown promise 'fsync-file.sise'"),
+        ({"operations": ["creat FILE"]}, "no operation 'creat'"),
+        ({"setup": ["unlink /d/a"]}, "/d/a does not exist"),
+        ({"files": ["d/a"]}, "is not an absolute path"),
+        ({"ops": []}, "unknown key 'ops'"),
+        ({"about": ""}, "is not one line of text"),
+    ],
+)
+def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    lines = [f"{key} = {value!r}" for key, value in {**SMALL, **change}.items()]
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(UsageError, match=f"mine.toml: .*{said}"):
+        load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("smal", "there are no bounds 'smal'"), ("./none.toml", "none.toml: No such file"), ("a/b", "a/b: No such file")],
+)
+def test_bounds_that_are_not_there(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load(name)
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('about = "nothing else"')
+    with pytest.raises(UsageError, match="'files' is missing"):
+        load(str(path))
