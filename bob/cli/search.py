@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bob.catalogue.probe_files import probe_names, shipped_probes
 from bob.cli.asking import (
     check_out,
     check_resumed,
@@ -21,16 +22,32 @@ from bob.cli.asking import (
 )
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import Known
+from bob.cli.options import Known, ParamType
 from bob.cli.output import console, deliver
-from bob.errors import Exit
+from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.result import Result, Verdict
-from bob.search.bounds import load
-from bob.search.workloads import workloads
+from bob.search.bounds import Bounds, load
+from bob.search.workloads import Ending, Part, asking, every, probes, probes_of_property, promising
 from bob.subject import configuration, file_systems
 
-DEFAULT_BOUNDS = "small"
+BOUNDS, BOUNDS_OF_PROPERTIES = "small", "shapes"
+"""The bounds where the user names none."""
+
+
+class Shard(ParamType):
+    """Which part of a search is done: ``K/N``."""
+
+    name = "k/n"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """The two numbers."""
+        if isinstance(value, tuple):
+            return value
+        words = str(value).split("/")
+        if len(words) != 2 or not all(word.isdecimal() for word in words) or not 1 <= int(words[0]) <= int(words[1]):
+            self.fail(f"{value!r} is no part such as 1/4: the first of four", param, ctx)
+        return int(words[0]), int(words[1])
 
 
 @click.command()
@@ -39,17 +56,34 @@ DEFAULT_BOUNDS = "small"
 @click.option(
     "--ops",
     "length",
-    type=click.IntRange(1, 2),
+    type=click.IntRange(1, 4),
     default=1,
     show_default=True,
-    help="Operations in a workload, at most; calls that make durable do not count.",
+    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample.",
 )
 @click.option(
     "--bounds",
     metavar="NAME|FILE",
-    default=DEFAULT_BOUNDS,
-    show_default=True,
-    help="What workloads are made of: bounds that bob ships, or a file of your own.",
+    help=f"What workloads are made of: bounds that bob ships, or a file of your own. [default: {BOUNDS}, or with"
+    f" --property {BOUNDS_OF_PROPERTIES}]",
+)
+@click.option(
+    "--property",
+    "name",
+    type=Known("property", probe_names),
+    help="Search for a workload that breaks this property of Table 1, in place of what calls promise.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops says.",
+)
+@click.option(
+    "--shard",
+    type=Shard(),
+    default="1/1",
+    help="Only the Kth of N parts, of about the same size; together they are the whole. [default: all]",
 )
 @click.option("--count", is_flag=True, help="Only say how many workloads there are; no guest is started.")
 @jobs_option
@@ -64,7 +98,10 @@ def search(
     mkfs_opts: str,
     device: int,
     length: int,
-    bounds: str,
+    bounds: str | None,
+    name: str | None,
+    sample: int | None,
+    shard: tuple[int, int],
     count: bool,
     out: Path | None,
     resume: Path | None,
@@ -79,10 +116,16 @@ def search(
     returned. What the call promises must be there then, and all that no operation was to change must be as it was. A
     promise that is broken comes with a witness; the workload is the smallest that breaks it.
 
+    With --property, workloads are made that ask for a property of Table 1, with several finishes, and crashed at any
+    time. With --sample, some workloads are drawn, so that they may be longer.
+
     \b
     Examples:
       bob search --fs btrfs --ops 1
       bob search --fs f2fs --ops 2 --count
+      bob search --fs f2fs --ops 2 --shard 1/8
+      bob search --fs btrfs --ops 3 --sample 200 --seed 7
+      bob search --fs xfs --property append-any --ops 2 --sample 100
       bob search --fs ext4 --bounds my-bounds.toml
       bob search --resume bob-runs/20261121T230021-1f2e3d
 
@@ -96,18 +139,20 @@ def search(
     """
     if resume is not None:
         check_resumed(context)
-    found = load(bounds)
+    found = load(bounds or (BOUNDS_OF_PROPERTIES if name else BOUNDS))
+    if sample is None and length > 2:
+        raise UsageError(
+            f"there are too many workloads of {length} operations to try all", hint="--sample N draws some"
+        )
+    [prop] = [probe.property for probe in shipped_probes((name,))] if name else [None]
+    part = Part(*shard, sample, asked["seed"])
     if count:
-        for number in range(1, length + 1):
-            made = sum(1 for _workload in workloads(found, number))
-            console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}")
-        return Exit.DONE
+        return _count(found, length, promising(found) if prop is None else asking(found, prop), part)
     if resume is None and fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
     from bob.run import prober  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
-    from bob.search.workloads import probes
 
     if resume is None:
         [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
@@ -118,9 +163,21 @@ def search(
             check_out(out, RUNS)
             wanted = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
             progress.step(f"making the workloads within the bounds {found.name}")
-            result, run = prober.probe(replace(wanted, probes=probes(found, length)), out, progress)
+            made = probes(found, length, part) if prop is None else probes_of_property(found, length, prop, part)
+            result, run = prober.probe(replace(wanted, probes=made), out, progress)
     deliver(result, run, json_file)
     return _exit(result)
+
+
+def _count(bounds: Bounds, length: int, ending: Ending, part: Part) -> Exit:
+    """Print how many workloads there are."""
+    if part.sample is not None or part.shards > 1:
+        console().print(plural(len(part.of(bounds, length, ending)), "workload"))
+        return Exit.DONE
+    for number in range(1, length + 1):
+        made = sum(1 for _workload in every(bounds, number, ending))
+        console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}")
+    return Exit.DONE
 
 
 def _exit(result: Result) -> Exit:

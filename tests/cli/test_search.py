@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.request import ProbeRequest
 from bob.result import Verdict
 from bob.search.bounds import load
-from bob.search.workloads import probes
+from bob.search.workloads import Part, probes, probes_of_property
 
 from .stand_in import Bob, Work, result
 
@@ -34,6 +36,14 @@ def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
     assert names == ["append /f 512; fsync /f", "append /f 512; append /f 512; fsync /f"]
 
 
+def test_a_part_of_drawn_workloads_that_ask_for_a_property(bob: Bob, work: Work) -> None:
+    bob("search", "--fs", "xfs", "--property", "append-any", "--ops", 2, "--sample", 5, "--seed", 3, "--shard", "2/3")
+    [(request, _out)] = work.asked
+    [shipped] = shipped_probes(("append-any",))
+    assert request.probes == probes_of_property(load("shapes"), 2, shipped.property, Part(2, 3, 5, 3))
+    assert len(request.probes[0].workloads) == 5
+
+
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
     ended = bob("search", "--ops", 1, "--count")
     assert (ended.code, ended.out) == (0, f"1 operation: {len(probes(load('small'), 1)[-1].workloads)} workloads\n")
@@ -42,8 +52,6 @@ def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
 
 @pytest.mark.parametrize(("verdict", "code"), [(Verdict.FAILS, 1), (Verdict.HOLDS, 0), (Verdict.UNKNOWN, 3)])
 def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
-    from dataclasses import replace
-
     [column] = result().configurations
     cells = tuple(replace(cell, verdict=verdict) for cell in column.properties)
     work.result = replace(result(), configurations=(replace(column, properties=cells),))
@@ -55,7 +63,15 @@ def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
     [
         ((), "bob: missing option '--fs'"),
         (("--fs", "ext4", "--bounds", "smal"), "bob: there are no bounds 'smal'"),
-        (("--fs", "ext4", "--ops", "4"), "bob: invalid value for '--ops': 4 is not in the range"),
+        (("--fs", "ext4", "--ops", "5"), "bob: invalid value for '--ops': 5 is not in the range"),
+        (("--fs", "ext4", "--ops", "3"), "bob: there are too many workloads of 3 operations to try all"),
+        (("--fs", "ext4", "--shard", "3/2"), "bob: invalid value for '--shard': '3/2' is no part such as 1/4"),
+        (("--fs", "ext4", "--shard", "0/2"), "bob: invalid value for '--shard': '0/2' is no part such as 1/4"),
+        (("--fs", "ext4", "--property", "append-all"), "bob: unknown property 'append-all'"),
+        (
+            ("--fs", "ext4", "--property", "append-any", "--quiet"),
+            "bob: no workload of 1 operations within shapes asks",
+        ),
         (("--fs", "ext4", "--resume", "."), "bob: --fs cannot be changed on the way"),
     ],
 )

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import questions
+from bob.errors import UsageError
 from bob.search.bounds import Bounds, load, read
-from bob.search.workloads import probes, workloads
+from bob.search.workloads import Part, asking, drawn, every, probes, probes_of_property, promising
 from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse, write_one
 from bob.workload.operations import At, Finish, Workload
@@ -59,7 +61,7 @@ def asks(made: Bounds, text: str) -> bool:
     return any(questions(one, history) for one in made.promises)
 
 
-def every(made: Bounds, length: int) -> set[str]:
+def all_texts(made: Bounds, length: int) -> set[str]:
     """All texts, whether alike or not."""
     menu, calls = [*map(write_one, made.operations)], [*map(write_one, made.calls)]
     pauses = ["", *map(write_one, made.between)]
@@ -96,12 +98,12 @@ def changed(text: str, renaming: dict[str, str]) -> str:
     return "; ".join(" ".join(renaming.get(word, word) for word in one.split()) for one in text.split("; "))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(made_up(), st.sampled_from([1, 1, 2]))
 def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> None:
-    found = [workload.name for workload in workloads(made, length)]
+    found = [workload.name for workload in every(made, length, promising(made))]
     assert len(found) == len(set(found))
-    left = every(made, length)
+    left = all_texts(made, length)
     assert set(found) <= left
     known = renamings(made)
     for text in found:
@@ -112,7 +114,8 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
 
 
 def test_the_crash_comes_after_the_last_call_has_returned() -> None:
-    for workload in workloads(load("small"), 1):
+    small = load("small")
+    for workload in every(small, 1, promising(small)):
         assert workload.at is At.END and workload.finish.natural and len(workload.operations) == 2
 
 
@@ -130,3 +133,56 @@ def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(l
         assert min(sizes) == sizes[0] == 2
     lengths = [sum(not write_one(one).startswith(("sync", "fsync")) for one in each.operations) for each in every_one]
     assert lengths == sorted(lengths) and lengths[-1] == length
+
+
+@settings(deadline=None, max_examples=15)
+@given(made_up(), st.sampled_from([1, 1, 2]), st.integers(1, 3), st.integers(0, 3))
+def test_shards_together_are_the_whole(made: Bounds, length: int, shards: int, seed: int) -> None:
+    ending = promising(made)
+    whole = [workload for number in range(1, length + 1) for workload in every(made, number, ending)]
+    parts = [Part(shard, shards).of(made, length, ending) for shard in range(1, shards + 1)]
+    assert sorted(one.name for part in parts for one in part) == sorted(one.name for one in whole)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    some = [Part(shard, shards, sample=3, seed=seed).of(made, length, ending) for shard in range(1, shards + 1)]
+    drawn_ones = [one.name for part in some for one in part]
+    assert len(set(drawn_ones)) == len(drawn_ones)
+    assert set(drawn_ones) <= {one.name for one in every(made, length, ending)}
+
+
+def test_what_is_drawn_is_drawn_again_by_the_same_seed_and_each_is_new() -> None:
+    small = load("small")
+    first, again, other = (
+        [workload.title for workload in Part(sample=40, seed=seed).of(small, 3, promising(small))] for seed in (7, 7, 8)
+    )
+    assert first == again != other
+    assert len(set(first)) == len(first) == 40
+
+
+def test_drawing_ends_where_there_are_no_more() -> None:
+    made = bounds(SETUPS[1], ["/a/x"], ["append FILE 100"], [])
+    assert sorted(one.name for one in drawn(made, 1, promising(made), 1)) == [
+        *("append /a/x 100; fsync /a/x", "append /a/x 100; sync")
+    ]
+
+
+@pytest.mark.parametrize("name", ["single-block-overwrite", "directory-op", "overwrite-any"])
+def test_workloads_that_ask_for_a_property(name: str) -> None:
+    [shipped] = shipped_probes((name,))
+    prop, shapes = shipped.property, load("shapes")
+    length = 2 if name == "overwrite-any" else 1
+    probe, beside = probes_of_property(shapes, length, prop, Part(sample=30))
+    assert probe.property is prop and beside.property.name == "collateral"
+    assert 0 < len(probe.workloads) <= 30
+    for workload in probe.workloads:
+        assert workload.at is At.ANY and questions(prop, simulate(workload)[0])
+    finishes = {
+        workload.finish.name
+        for workload in every(shapes, 1, asking(shapes, shipped_probes(("directory-op",))[0].property))
+    }
+    assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
+
+
+def test_a_property_that_no_workload_asks_for_is_told() -> None:
+    [shipped] = shipped_probes(("overwrite-any",))
+    with pytest.raises(UsageError, match="no workload of 1 operations within shapes asks for overwrite-any"):
+        probes_of_property(load("shapes"), 1, shipped.property)
