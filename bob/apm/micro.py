@@ -135,10 +135,10 @@ def _micro_operations(
             )
     elif change.kind is ChangeKind.SETXATTR:
         operation = history.operations[number - 1]
-        assert isinstance(operation, ops.Setxattr)
+        assert isinstance(operation, ops.Setxattr | ops.Removexattr)
         (thing,) = change.things
-        value = history.steps[number].inodes[thing].xattrs[operation.name]
-        yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, operation.name), value)
+        is_set = history.steps[number].inodes[thing].xattrs.get(operation.name)  # None: it is removed
+        yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, operation.name), is_set)
     else:
         for place, bearer in places.changes[number].items():
             kind = MicroKind.DELETE_DIR_ENTRY if bearer is None else MicroKind.CREATE_DIR_ENTRY

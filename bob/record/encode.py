@@ -35,6 +35,8 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "sync_file_range", [path, offset, length]
         case ops.Setxattr(path, name, _length):
             return "setxattr", [path, name]
+        case ops.Removexattr(path, name):
+            return "removexattr", [path, name]
         case ops.Truncate(path, size):
             return "truncate", [path, size]
         case ops.Fallocate(path, offset, length):

@@ -274,6 +274,12 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             value = system.written(number, identity, 0, length, name)
             system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
             return 0, value
+        case ops.Removexattr(path, name):
+            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            attributes = dict(system.inodes[identity].xattrs)
+            if attributes.pop(name, None) is None:
+                raise ValueError(f"{path} has no attribute {name}")
+            system.set(identity, xattrs=attributes)
         case ops.Fsync(path):
             system.find(path, Kind.FILE, Kind.DIRECTORY)
         case ops.SyncFileRange(path):

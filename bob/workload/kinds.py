@@ -150,5 +150,5 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             yield change(ChangeKind.MKDIR, after.names[path])
         case ops.Rmdir(path):
             yield change(ChangeKind.RMDIR, before.names[path])
-        case ops.Setxattr(path):
+        case ops.Setxattr(path) | ops.Removexattr(path):
             yield change(ChangeKind.SETXATTR, before.names[path])

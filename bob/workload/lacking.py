@@ -9,7 +9,11 @@ from bob.workload import operations as ops
 from bob.workload.history import RefusedError, simulate
 from bob.workload.operations import Operation, Workload
 
-LACKABLE: dict[str, type[Operation]] = {"link": ops.Link, "symlink": ops.Symlink, "setxattr": ops.Setxattr}
+LACKABLE: dict[str, tuple[type[Operation], ...]] = {
+    "link": (ops.Link,),
+    "symlink": (ops.Symlink,),
+    "setxattr": (ops.Setxattr, ops.Removexattr),
+}
 """The operations that a file system may lack, as its declaration calls them."""
 
 
@@ -18,7 +22,7 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
 
     None where nothing would be left, or where something else is done to what such an operation makes.
     """
-    kinds = tuple(LACKABLE[name] for name in lacks)
+    kinds = tuple(kind for name in lacks for kind in LACKABLE[name])
     setup = tuple(_kept(workload.setup, kinds))
     operations = tuple(_kept(workload.operations, kinds))
     made = {_made(one) for one in (*workload.setup, *workload.operations) if isinstance(one, kinds)} - {""}

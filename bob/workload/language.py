@@ -112,6 +112,9 @@ GRAMMAR: dict[str, Form] = {
         "set an extended attribute",
         lambda w: ops.Setxattr(path_in(w[0]), w[1], _length(w[2])),
     ),
+    "removexattr": Form(
+        "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(path_in(w[0]), w[1])
+    ),
     "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
     "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
     "sync_file_range": Form(
@@ -183,6 +186,8 @@ def write_one(operation: Operation) -> str:
             words = ["symlink", target, path]
         case ops.Setxattr(path, name, length):
             words = ["setxattr", path, name, str(length)]
+        case ops.Removexattr(path, name):
+            words = ["removexattr", path, name]
         case ops.Fsync(path, data_only):
             words = ["fdatasync" if data_only else "fsync", path]
         case ops.SyncFileRange(path, offset, length):

@@ -94,6 +94,12 @@ class Setxattr:
 
 
 @dataclass(frozen=True, slots=True)
+class Removexattr:
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fsync:
     """fsync(2) of a file or directory; ``data_only`` makes it fdatasync(2)."""
 
@@ -148,6 +154,7 @@ Operation = (
     | Mkdir
     | Rmdir
     | Setxattr
+    | Removexattr
     | Fsync
     | SyncFileRange
     | Msync

@@ -33,7 +33,8 @@ append /d/new 4096 direct; append /d/new 100 dsync
 truncate /d/a 7000; truncate /d/a 9000; fallocate /d/new 0 20000; write /d/new 15000 100; sync_file_range /d/new 0 16K
 msync /d/new
 link /b /d/b; rename /b /c; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
-rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; acknowledge said
+rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; removexattr /c user.x
+acknowledge said
 fsync /c; fsync /f; fdatasync /d/a; sync; syncfs; sleep 1.5; create /last
 """
 

@@ -127,6 +127,9 @@ class World:
                 thing = self.history.steps[number].names[operation.path]
                 value = self.history.steps[number].inodes[thing].xattrs[operation.name]
                 attributes.setdefault(thing, {})[operation.name] = value
+            if isinstance(operation, ops.Removexattr):
+                thing = self.history.steps[number].names[operation.path]
+                attributes.setdefault(thing, {}).pop(operation.name, None)
         links: dict[int, int] = {}
         for thing in places.values():
             links[thing] = links.get(thing, 0) + 1

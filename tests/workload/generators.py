@@ -62,6 +62,7 @@ def file_operation(rng: Random, hows: tuple[How, ...] = PLAIN) -> Operation:
         lambda: ops.Truncate(path, rng.choice([0, *SIZES])),
         lambda: ops.Fallocate(path, offset, size),
         lambda: ops.Setxattr(path, rng.choice(["user.x", "user.y"]), size % 256 + 1),
+        lambda: ops.Removexattr(path, rng.choice(["user.x", "user.y"])),
     ]
     return rng.choice(made)()
 

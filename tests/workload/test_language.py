@@ -36,6 +36,7 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(ops.Mkdir, PATH),
     st.builds(ops.Rmdir, PATH),
     st.builds(ops.Setxattr, PATH, WORD, LENGTH),
+    st.builds(ops.Removexattr, PATH, WORD),
     st.builds(ops.Fsync, PATH, st.booleans()),
     st.builds(ops.SyncFileRange, PATH, BYTES, LENGTH),
     st.builds(ops.Msync, PATH),
@@ -71,8 +72,9 @@ def test_every_operation_is_tried_here() -> None:
 
 EXAMPLES = [parse_one(text) for text in (
     "create /a", "write /a 0 4K mmap", "append /a 1M trunc", "truncate /a 0", "fallocate /a 0 1", "rename /a /b",
-    "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5", "fsync /",
-    "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs", "sleep 2.5", "acknowledge done",
+    "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5",
+    "removexattr /a user.x", "fsync /", "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs",
+    "sleep 2.5", "acknowledge done",
 )]  # fmt: skip
 
 

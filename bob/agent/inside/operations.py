@@ -85,6 +85,9 @@ class Operations:
     def do_setxattr(self, path: str, name: str, data: bytes) -> None:
         os.setxattr(self.at(path), name, data)
 
+    def do_removexattr(self, path: str, name: str) -> None:
+        os.removexattr(self.at(path), name)
+
     def do_fsync(self, path: str) -> None:
         with self._opened(path) as fd:
             os.fsync(fd)

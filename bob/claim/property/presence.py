@@ -277,12 +277,13 @@ class Oracle:
         steps = [step.inodes.get(thing.identity, Inode()).xattrs.get(attribute) for step in self._history.steps]
         for other, operation in enumerate(self._history.operations, start=1):
             match operation:
-                case ops.Setxattr(path, name) if name == attribute:
+                case ops.Setxattr(path, name) | ops.Removexattr(path, name) if name == attribute:
                     if self._history.steps[other].names[path] == thing.identity:
                         values[other] = steps[other]
         found = node.xattrs.get(attribute)
         about = f"the attribute {attribute} of {min(thing.names)}"
-        finding = Finding(Fact.EITHER, about, "set", "absent" if found is None else "set")
+        expected = "absent" if values.get(number, found) is None else "set"
+        finding = Finding(Fact.EITHER, about, expected, "absent" if found is None else "set")
         if found not in [steps[0], *values.values()]:
             return finding.blaming(number, frozenset(values))
         return replace(finding, fact=_compare({found}, steps[0], values, number))
