@@ -46,8 +46,11 @@ is cleared."""
 
 class Stretches:
     """The stretches of the sectors that states of ``composer`` differ in, but the long ones; ``runs`` says where they
-    are: (first sector, sectors), ascending. ``covered`` says of each of ``composer.sectors`` whether it is in one.
-    ``exempt`` are the sectors of the area that is exempt, which may be empty."""
+    are: (first sector, sectors), ascending. ``exempt`` are the sectors of the area that is exempt, which may be empty.
+
+    ``forgettable`` says of each of ``composer.sectors`` whether recovery may forget what was there: it is in a stretch,
+    and outside of the exempt area. Recovery takes each block by itself for which the log has something, and never a
+    part of the log by itself: one part says what becomes of another."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt
@@ -62,7 +65,10 @@ class Stretches:
                 runs.append((sector, 1))
         self.runs = [run for run in runs if run[1] <= LONGEST]
         lengths = np.array([count for _first, count in runs], dtype=np.int64)
-        self.covered: NDArray[np.bool_] = np.repeat(lengths <= LONGEST, lengths)
+        is_outside = [sector >= exempt.stop or sector + count <= exempt.start for sector, count in runs]
+        self.forgettable: NDArray[np.bool_] = np.repeat(
+            (lengths <= LONGEST) & np.array(is_outside, dtype=bool), lengths
+        )
         self._starts: NDArray[np.int64] = np.array([first for first, _count in self.runs], dtype=np.int64)
         self._ends: NDArray[np.int64] = np.array([first + count for first, count in self.runs], dtype=np.int64)
 

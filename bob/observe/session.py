@@ -86,7 +86,7 @@ class Session:
         self._watched = None if watched is None else frozenset(watched)
         self._stretches = stretches
         self.forgets = stretches is not None
-        self.forgettable = None if stretches is None else stretches.covered
+        self.forgettable = None if stretches is None else stretches.forgettable
         self._ahead: set[int] = set()
         self._lookups: list[int] = []
         self.findings = Findings()

@@ -25,7 +25,9 @@ from bob.observe.explore import explore
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed
 from bob.subject import configuration
+from bob.trace.completion import Completion
 from bob.workload.language import parse
+from bob.workload.operations import At
 
 from .conftest import Guests, Inhabited
 from .workloads import FSYNC, WRITES, Taken, observe, session, take, workload
@@ -85,6 +87,24 @@ def test_where_recovery_forgets_every_state_of_whole_writes_is_what_mounting_sho
     states = [settled(views, views[draft.point].durable | draft.kept, (), draft.point) for draft in sample]
     known = {repr(shown(predicted.findings.observation(one.outcome or 0))) for one in predicted.states}
     assert {repr(shown(found)) for found in observe(recording.agent, each, states)} <= known
+
+
+def test_a_torn_record_of_the_log_is_not_forgotten(recording: Inhabited) -> None:
+    """The header without the body: before it is written, the body makes no difference on xfs. A time tells it."""
+    operations = "write /f 0 4096; fdatasync /f"
+    setup = parse("write /f 0 8192; setxattr /f user.y 50")
+    late = Completion.YOUNGEST_FIRST
+    each = take(recording.agent, replace(workload(operations), setup=setup), configuration("xfs"), completion=late)
+    plan = Plan(each.trace, each.base, each.plan.composer.model).asked(At.END, 2)
+    predicted = explore(recording.agent, each.configuration, plan, Effort(BUDGET, 1), int)
+    assert predicted.lost is None
+    seen = [(state.state, state.outcome) for state in predicted.states if state.outcome is not None]
+    torn = [(state, outcome) for state, outcome in seen if state.torn]
+    assert torn
+    mounted = observe(recording.agent, each, [state for state, _outcome in torn])
+    assert [shown(one) for one in mounted] == [
+        shown(predicted.findings.observation(outcome)) for _state, outcome in torn
+    ]
 
 
 @pytest.mark.parametrize(
