@@ -73,7 +73,7 @@ def _told(name: str, configuration: str, answer: Answer, folder: str) -> list[st
         for relied in one["relied_on"][:MOST_RELIED_ON]:
             lines.append(f"    - {markdown(relied['sentence'])}")
         if one["witness"]:
-            lines.append(f"    - `bob replay {folder}/{name}/{configuration}/{one['witness']}`")
+            lines.append(f"    - `bob replay {folder}/{one['witness']}`")
     return lines
 
 

@@ -1,13 +1,14 @@
 """The witnesses of a run in one file.
 
-In the place of a folder ``witnesses/`` there may be a file ``witnesses.json`` beside where it was: a bundle,
-``bob.witnesses/1``. It has the documents of all witnesses by their names, and what several of them share, base images
-above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either.
+In the place of a folder ``witnesses/`` there may be a file ``witnesses.json.xz`` beside where it was: a bundle,
+``bob.witnesses/1``, compressed. It has the documents of all witnesses by their names, and what several of them share,
+base images above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from bob.errors import MalformedError, StoreError
 
 SCHEMA = "bob.witnesses/1"
 FOLDER = "witnesses"
+FILE = f"{FOLDER}.json.xz"
 SHARED = (
     *("base", "environment", "configuration", "device_model", "program"),
     *("inodes_before", "inodes_after", "status_before", "status_after"),
@@ -43,8 +45,8 @@ def is_there(path: Path) -> bool:
 def within(folder: Path) -> list[Path]:
     """The paths of all witnesses in ``folder``, and in the folders in it, by name."""
     found = set(folder.glob(f"**/{FOLDER}/*.json"))
-    for bundle in folder.glob(f"**/{FOLDER}.json"):
-        found |= {bundle.with_suffix("") / f"{name}.json" for name in _read(bundle)["witnesses"]}
+    for bundle in folder.glob(f"**/{FILE}"):
+        found |= {bundle.with_name(FOLDER) / f"{name}.json" for name in _read(bundle)["witnesses"]}
     return sorted(found)
 
 
@@ -68,8 +70,9 @@ def pack(folder: Path) -> Path:
                 known.append(document[part])
             document[part] = known.index(document[part])
         witnesses[path.stem] = document
-    bundle = folder.with_suffix(".json")
-    bundle.write_text(documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses}))
+    bundle = folder.with_name(FILE)
+    text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses})
+    bundle.write_bytes(lzma.compress(text.encode(), preset=9))
     for path in files:
         path.unlink()
     folder.rmdir()
@@ -80,7 +83,7 @@ def _bundle_of(path: Path) -> Path | None:
     """The bundle that may have the witness ``path``."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
-    bundle = path.parent.with_suffix(".json")
+    bundle = path.parent.with_name(FILE)
     return bundle if bundle.is_file() else None
 
 
@@ -103,8 +106,8 @@ def _read(bundle: Path) -> Mapping[str, Any]:
 @lru_cache(maxsize=4)
 def _read_as_of(bundle: Path, _modified: int) -> Mapping[str, Any]:
     try:
-        document = json.loads(bundle.read_text())
-    except ValueError as error:
+        document = json.loads(lzma.decompress(bundle.read_bytes()))
+    except (ValueError, lzma.LZMAError) as error:
         raise MalformedError(f"{bundle} is no bundle of witnesses: {error}", hint="was it truncated?") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None

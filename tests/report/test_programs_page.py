@@ -12,6 +12,7 @@ import pytest
 from bob.judge.program_result import Programs, Safety
 from bob.report.programs_page import pages, to_html
 from bob.report.saved import programs
+from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
 from .test_programs_document import KEPT, kept
@@ -24,7 +25,7 @@ def found(folder: Path) -> Programs:
     [answer] = [one for one in document["configurations"] if one["name"] == "ext4"]
     well = {**answer, "name": "ext4-journal", "safety": "safe", "vulnerabilities": []}
     folder.joinpath("result.json").write_text(json.dumps({**document, "configurations": [answer, well]}))
-    shutil.copy(KEPT / "replace-mv" / "ext4" / "witnesses.json", folder)
+    shutil.copy(KEPT / bundle.FILE, folder)
     answers = programs(folder)
     assert answers is not None
     return answers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ def folder(tmp_path: Path) -> Path:
     for name, document in documents().items():
         (folder / f"{name}.json").write_text(json.dumps(document, indent=1))
     return folder
+
+
+def read_packed(packed: Path) -> Any:
+    return json.loads(lzma.decompress(packed.read_bytes()))
+
+
+def write_packed(packed: Path, document: Any) -> None:
+    packed.write_bytes(lzma.compress(json.dumps(document).encode()))
 
 
 def test_witnesses_read_the_same_from_a_bundle(folder: Path) -> None:
@@ -44,15 +53,15 @@ def test_each_part_that_witnesses_share_is_there_once(folder: Path) -> None:
         path.write_text(json.dumps({**json.loads(path.read_text()), "program": "the same"}))
     before = {path: bundle.load(path) for path in files_in([folder.parent])}
     packed = bundle.pack(folder)
-    document = json.loads(packed.read_text())
+    document = read_packed(packed)
     assert document["shared"]["program"] == ["the same"]
-    assert packed.read_text().count('"the same"') == 1
+    assert json.dumps(document).count('"the same"') == 1
     assert "program" not in document["witnesses"][third.stem]
     statuses = document["shared"].pop("status_before")
     for found in document["witnesses"].values():
         found["status_before"] = statuses[found["status_before"]]
     assert {path: bundle.load(path) for path in before} == before
-    packed.write_text(json.dumps(document))
+    write_packed(packed, document)
     assert {path: bundle.load(path) for path in before} == before
 
 
@@ -66,9 +75,9 @@ def test_a_bundle_that_was_made_anew_is_read_anew(folder: Path) -> None:
     packed = bundle.pack(folder)
     [first, *_] = files_in([folder.parent])
     read(first)
-    document = json.loads(packed.read_text())
+    document = read_packed(packed)
     del document["witnesses"][first.stem]
-    packed.write_text(json.dumps(document))
+    write_packed(packed, document)
     assert first not in files_in([folder.parent])
 
 
@@ -90,8 +99,15 @@ def damaged(**changes: Any) -> str:
     ],
 )
 def test_what_is_no_bundle_is_refused(tmp_path: Path, text: str, why: str) -> None:
-    (tmp_path / "witnesses.json").write_text(text)
+    (tmp_path / bundle.FILE).write_bytes(lzma.compress(text.encode()))
     with pytest.raises(MalformedError, match=why):
+        read(tmp_path / "witnesses" / "a.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", lzma.compress(b"{}")[:-9]])
+def test_what_is_not_compressed_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / bundle.FILE).write_bytes(content)
+    with pytest.raises(MalformedError, match="is no bundle"):
         read(tmp_path / "witnesses" / "a.json")
 
 
