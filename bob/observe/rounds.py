@@ -42,7 +42,7 @@ from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger
 from bob.observe.mounts import Mounts
-from bob.observe.predict import Contents, Contradiction, Gap, Known, Node, places_read
+from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
 from bob.observe.samples import Applied
 from bob.observe.session import Mounted, Session
 from bob.observe.sights import Disks
@@ -120,9 +120,10 @@ class Rounds:
                 self._learn(number, waiting.pop(number), mounted)
             self._told(before - len(waiting) if counted else 0)
         self.ledger.rank(window)
-        self.controls.of_states(
-            [self._applied(number, contents[number]) for number in window if number not in self.mounts.mounted]
-        )
+        predicted = [number for number in window if number not in self.mounts.mounted]
+        applied = {number: self._applied(number, contents[number]) for number in predicted}
+        self.controls.of_states([one for one in applied.values() if one is not None])
+        self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
         """Have some of ``states``, which were observed, mounted where they were predicted: all of them, where these are
@@ -253,10 +254,12 @@ class Rounds:
         expected = min(left, len(courses.settled) * left // settled) if settled else left
         return 3 * budget if expected <= 2 * budget else 0
 
-    def _applied(self, number: int, contents: Contents) -> Applied[int]:
-        """What was applied to a state that was predicted."""
+    def _applied(self, number: int, contents: Contents) -> Applied[int] | None:
+        """What was applied to a state that was predicted; None where that was merged with other knowledge since, as
+        something was forgotten: then only a mount tells."""
         leaf = self.known.leaf(contents)
-        assert isinstance(leaf, Node)
+        if isinstance(leaf, Gap):
+            return None
         assert leaf.outcome is not None
         away = self._plan.composer.contents(self.ledger.states[leaf.source])
         return Applied(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
@@ -291,14 +294,18 @@ class Rounds:
             self.controls.chosen.add(self._predicted(state, course))
 
     def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Applied[Course]]:
-        """Where knowledge was applied to those of ``courses`` that have several states."""
+        """Where knowledge was applied to those of ``courses`` that have several states. Where that was merged with
+        other knowledge since, as something was forgotten, any state of the course is to be mounted."""
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
         applied: list[Applied[Course]] = []
         for course in courses:
             if course.states > 1:
                 leaf = self.known.leaf(composer.contents(legal.some(course.cube)))
-                assert isinstance(leaf, Node)
-                applied.append(Applied(course, leaf.source, course.outcome))
+                if isinstance(leaf, Gap):
+                    state = legal.sample(course.cube, self.controls.random)
+                    self.controls.chosen.add(self._predicted(state, course))
+                else:
+                    applied.append(Applied(course, leaf.source, course.outcome))
         return applied
 
     def _chosen(self, *, torn: bool) -> int:

@@ -24,7 +24,7 @@ from bob.observe.accesses import Access
 from bob.observe.effort import Effort
 from bob.observe.left_behind import Left
 from bob.observe.observation import Findings
-from bob.observe.predict import Contradiction, Known
+from bob.observe.predict import Contents, Contradiction, Gap, Known, Node
 from bob.observe.rounds import Counts, Division, Mispredicted, Rounds
 from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
@@ -429,6 +429,37 @@ def test_where_recovery_forgets_whole_states_are_counted_though_not_all_torn_one
     assert sum(found.counts.whole.get(number, 1) for number in range(len(found.ledger.states))) == 2**5
     for number, whole in found.counts.whole.items():
         assert 0 <= whole <= found.counts.states[number]
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_what_was_merged_with_other_knowledge_since_is_mounted(
+    monkeypatch: pytest.MonkeyPatch, *, is_right: bool
+) -> None:
+    """Of a course that was settled, and of a state that was predicted, nothing may be known any more in the end."""
+    lost: list[int] = []
+
+    def recovery(device: Device) -> tuple[list[int], int]:
+        read, outcome = honest(device)
+        return read, outcome if is_right or not lost else outcome + 100
+
+    def leaf(known: Known, contents: Contents, gap: Gap | None = None) -> Node | Gap:
+        del contents, gap
+        lost.append(1)
+        return Gap(known.root, b"lost")
+
+    session = MadeUp(recovery)
+    found = rounds(session, plan(), 1)
+    monkeypatch.setattr(Known, "leaf", leaf)
+    found.divide()
+    mounted = len(session.mounts)
+    several = [course for course in found.division.courses if course.states > 1]
+    assert len(found.controls.chosen) >= len(several) > 0
+    if is_right:
+        found.settle()
+        assert len(session.mounts) > mounted
+    else:
+        with pytest.raises(Mispredicted):
+            found.settle()
 
 
 def test_all_torn_states_are_counted_of_what_is_forgotten() -> None:
