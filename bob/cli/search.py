@@ -162,8 +162,12 @@ def search(
         else:
             check_out(out, RUNS)
             wanted = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
+            lacks = wanted.configuration.fs.lacks
             progress.step(f"making the workloads within the bounds {found.name}")
-            made = probes(found, length, part) if prop is None else probes_of_property(found, length, prop, part)
+            if prop is None:
+                made = probes(found, length, part, lacks)
+            else:
+                made = probes_of_property(found, length, prop, part, lacks)
             result, run = prober.probe(replace(wanted, probes=made), out, progress)
     deliver(result, run, json_file)
     return _exit(result)

@@ -17,6 +17,7 @@ from bob.errors import UsageError
 from bob.search.alike import Renamings
 from bob.search.bounds import Bounds
 from bob.workload.history import RefusedError, simulate
+from bob.workload.lacking import without
 from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 
@@ -95,28 +96,39 @@ class Part:
 ALL = Part()
 
 
-def probes(bounds: Bounds, length: int, part: Part = ALL) -> tuple[Probe, ...]:
+def probes(bounds: Bounds, length: int, part: Part = ALL, lacks: Sequence[str] = ()) -> tuple[Probe, ...]:
     """What ``bounds`` promise, each with the workloads of up to ``length`` operations that ask for it; and that all
-    else is as it was."""
-    made = part.of(bounds, length, promising(bounds))
+    else is as it was. The file system ``lacks`` operations: workloads go without them."""
+    made = _possible(part.of(bounds, length, promising(bounds)), lacks, bounds.promises)
     asked = {one.name: [workload for workload in made if _is_asked((one,), workload)] for one in bounds.promises}
     promised = [one for one in bounds.promises if asked[one.name]]
     found = [Probe(row, one, tuple(asked[one.name])) for row, one in enumerate(promised, start=1)]
     return (*found, _beside(len(found) + 1, made))
 
 
-def probes_of_property(bounds: Bounds, length: int, prop: Property, part: Part = ALL) -> tuple[Probe, ...]:
-    """``prop`` with the workloads of up to ``length`` operations that ask for it; and that all else is as it was.
+def probes_of_property(
+    bounds: Bounds, length: int, prop: Property, part: Part = ALL, lacks: Sequence[str] = ()
+) -> tuple[Probe, ...]:
+    """``prop`` with the workloads of up to ``length`` operations that ask for it, as by :func:`probes`.
 
     Raises UsageError where none asks for it.
     """
-    made = part.of(bounds, length, asking(bounds, prop))
+    made = _possible(part.of(bounds, length, asking(bounds, prop)), lacks, (prop,))
     if not made:
         raise UsageError(
             f"no workload of {length} operations within {bounds.name} asks for {prop.name}",
             hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
         )
     return Probe(1, prop, made), _beside(2, made)
+
+
+def _possible(workloads: Iterable[Workload], lacks: Sequence[str], asked: Sequence[Property]) -> tuple[Workload, ...]:
+    """``workloads``, each once, as they are where a file system ``lacks`` operations: those that still ask for it."""
+    kept: dict[object, Workload] = {}
+    for workload in workloads:
+        if (possible := without(workload, lacks)) is not None and (not lacks or _is_asked(asked, possible)):
+            kept.setdefault((possible.operations, possible.finish.name), possible)
+    return tuple(kept.values())
 
 
 def _beside(row: int, made: tuple[Workload, ...]) -> Probe:

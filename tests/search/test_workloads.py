@@ -186,3 +186,24 @@ def test_a_property_that_no_workload_asks_for_is_told() -> None:
     [shipped] = shipped_probes(("overwrite-any",))
     with pytest.raises(UsageError, match="no workload of 1 operations within shapes asks for overwrite-any"):
         probes_of_property(load("shapes"), 1, shipped.property)
+
+
+@pytest.mark.parametrize("lacks", [("setxattr",), ("link", "symlink"), ("link", "symlink", "setxattr")])
+def test_where_a_file_system_lacks_operations_workloads_go_without_them_and_each_promise_is_asked(
+    lacks: tuple[str, ...],
+) -> None:
+    small = load("small")
+    found = probes(small, 1, lacks=lacks)
+    names = {probe.property.name for probe in found}
+    assert names < {probe.property.name for probe in probes(small, 1)} or "setxattr" not in lacks
+    assert ("sync.attributes" in names) == ("setxattr" not in lacks)
+    assert "sync.names" in names
+    verbs = {
+        word.split()[0]
+        for probe in found
+        for one in probe.workloads
+        for word in map(write_one, (*one.setup, *one.operations))
+    }
+    assert not verbs & {*lacks, "removexattr"} or "setxattr" not in lacks
+    for probe in found:
+        assert all(questions(probe.property, simulate(one)[0]) for one in probe.workloads)
