@@ -90,7 +90,8 @@ def _vulnerability(
     return Vulnerability(
         consequence,
         said,
-        sum(one[4] for one in shown),
+        # A state that was looked at as a neighbour speaks for none, and is one all the same.
+        max(sum(one[4] for one in shown), len({(one[0], one[2]) for one in shown})),
         len({one[:2] for one in shown}),
         told,
         reliances.relied_on(one[:2] for one in shown) if reliances and consequence is not Consequence.HANG else (),

@@ -98,6 +98,13 @@ def test_a_checker_that_does_not_end_is_told_and_accuses_nobody() -> None:
     assert asked(looked({0: FINE, 1: HANG, 2: LOST})).safety is Safety.VULNERABLE
 
 
+def test_what_shows_in_states_that_speak_for_none_shows_in_some() -> None:
+    window = looked({0: FINE, 1: LOST, 2: FINE})
+    states = tuple(Seen(one.state, one.outcome, 0) for one in window.observed.states)
+    [one] = asked(replace(window, observed=replace(window.observed, states=states))).vulnerabilities
+    assert one.states == sum(seen.outcome == 1 for seen in states) > 0
+
+
 def test_what_mounts_read_only_is_not_safe() -> None:
     found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(Troubled(1, "read-only", "..."),)))
     assert found.safety is Safety.UNKNOWN and "read-only" in (found.reason or "")
