@@ -190,7 +190,9 @@ def condensed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value or name not in ("reason", "violations")}
+    return {
+        name: value for name, value in row.items() if name not in ("reason", "violations") or value not in (0, None)
+    }
 
 
 def from_json(document: Mapping[str, Any]) -> Result:

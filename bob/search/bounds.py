@@ -86,13 +86,16 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
     if not calls:
         raise ValueError("without 'calls', nothing is promised")
+    operations = filled("operations")
+    if not operations:
+        raise ValueError("there is no operation: is there a name for each place, and two for two?")
     return Bounds(
         name=name,
         about=fields.text(document["about"]),
         setup=setup,
         files=files,
         directories=directories,
-        operations=filled("operations"),
+        operations=operations,
         calls=calls,
         between=between,
         promises=_promises(fields.texts(document["promises"])),

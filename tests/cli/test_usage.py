@@ -18,7 +18,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["xyzzy"],
             "there is no command 'bob xyzzy'",
-            "bob knows: probe, try, app, matrix, judge, show, compare, witness",
+            "bob knows: probe, try, app, search, matrix, judge, show, compare",
         ),
         (["image", "lst"], "there is no command 'bob image lst'", "did you mean 'list'?"),
         (["probe"], "missing option '--fs'", "bob probe --help"),

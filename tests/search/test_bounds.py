@@ -45,6 +45,8 @@ def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
     [
         ({"calls": ["create FILE"]}, "'create' makes nothing durable"),
         ({"calls": []}, "nothing is promised"),
+        ({"operations": []}, "there is no operation"),
+        ({"operations": ["rename FILE FILE"], "files": ["/d/a"]}, "there is no operation"),
         ({"between": ["unlink FILE"]}, "'unlink' makes nothing durable"),
         ({"promises": ["fsync-file.sise"]}, "unknown promise 'fsync-file.sise'"),
         ({"operations": ["creat FILE"]}, "no operation 'creat'"),

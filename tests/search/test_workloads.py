@@ -48,6 +48,8 @@ def bounds(setup: list[str], files: list[str], operations: list[str], between: l
 def made_up(draw: st.DrawFn) -> Bounds:
     files = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     operations = draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=3, unique=True))
+    if len(files) == 1:  # then there is none of those with two names
+        operations = [*operations, "create FILE"]
     return bounds(draw(st.sampled_from(SETUPS)), files, operations, draw(st.sampled_from([[], ["sync"]])))
 
 
