@@ -22,10 +22,11 @@ from bob.claim.expectation.syntax import (
     Source,
     Test,
 )
+from bob.workload.language import UNOBSERVED, UNOBSERVED_PREFIX
 
 LETTERS = st.characters(exclude_characters="/\0", exclude_categories=("Cs",))
 COMPONENTS = st.text(LETTERS, min_size=1, max_size=6).filter(
-    lambda word: word not in (".", "..", "lost+found") and not word.startswith(".bob-")
+    lambda word: word not in (".", "..", *UNOBSERVED) and not word.startswith(UNOBSERVED_PREFIX)
 )
 NAMES = st.lists(COMPONENTS, min_size=1, max_size=3).map(lambda parts: Name("/" + "/".join(parts)))
 SOURCES = st.one_of(st.integers(1, 9), st.sampled_from([Kept.OLD, Kept.NEW])).map(Source)

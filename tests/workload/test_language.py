@@ -17,7 +17,7 @@ from bob.workload.language import GRAMMAR, parse, parse_one, write_one
 from bob.workload.operations import How, Operation
 
 NAME = st.text(string.ascii_letters + string.digits + " .;#'\"\\$-_é\t", min_size=1, max_size=6).filter(
-    lambda name: name not in (".", "..") and not name.startswith(".bob-")
+    lambda name: name not in (".", "..", *language.UNOBSERVED) and not name.startswith(language.UNOBSERVED_PREFIX)
 )
 PATH = st.lists(NAME, max_size=3).map(lambda names: "/" + "/".join(names))
 BYTES = st.integers(0, 2**40)
