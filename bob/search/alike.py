@@ -52,7 +52,8 @@ class Renamings:
     def _paths(self) -> tuple[str, ...]:
         """Every name there is, and every directory above it."""
         bounds = self._bounds
-        named = [path for one in (*bounds.setup, *bounds.operations, *bounds.calls) for path in _paths_of(one)]
+        every = (*bounds.setup, *bounds.operations, *bounds.calls, *bounds.between)
+        named = [path for one in every for path in _paths_of(one)]
         found: dict[str, None] = {}
         for path in (*bounds.files, *bounds.directories, *named):
             parts = path.strip("/").split("/") if path != "/" else []

@@ -5,6 +5,7 @@ It has an initial tree, names, operations with places for names, the calls that 
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,10 +106,9 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[Operation]:
     """The operation ``text`` with each combination of names in its places; no name stands in it twice."""
     words = text.split()
-    choices = [files if word == FILE else directories if word == DIRECTORY else (word,) for word in words]
-    places = [number for number, word in enumerate(words) if word in (FILE, DIRECTORY)]
-    for chosen in product(*choices):
-        names = [chosen[number] for number in places]
+    named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
+    for chosen in product(*(named.get(word, (word,)) for word in words)):
+        names = [name for name, word in zip(chosen, words, strict=True) if word in named]
         if len(set(names)) == len(names):
             yield parse_one(" ".join(chosen))
 

@@ -98,8 +98,16 @@ ALL = Part()
 
 def probes(bounds: Bounds, length: int, part: Part = ALL, lacks: Sequence[str] = ()) -> tuple[Probe, ...]:
     """What ``bounds`` promise, each with the workloads of up to ``length`` operations that ask for it; and that all
-    else is as it was. The file system ``lacks`` operations: workloads go without them."""
+    else is as it was. The file system ``lacks`` operations: workloads go without them.
+
+    Raises UsageError where no workload asks for any promise: nothing would be tried.
+    """
     made = _possible(part.of(bounds, length, promising(bounds)), lacks, bounds.promises)
+    if not made:
+        raise UsageError(
+            f"no workload within {bounds.name} that is to be tried asks for what its calls promise",
+            hint="--count tells how many there are; a --shard of many may have none",
+        )
     asked = {one.name: [workload for workload in made if _is_asked((one,), workload)] for one in bounds.promises}
     promised = [one for one in bounds.promises if asked[one.name]]
     found = [Probe(row, one, tuple(asked[one.name])) for row, one in enumerate(promised, start=1)]

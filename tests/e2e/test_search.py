@@ -46,6 +46,14 @@ def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path)
         assert (shown.confirmed, shown.times) == (2, 2)
 
 
+def test_where_nothing_is_flushed_every_promise_is_broken(tmp_path: Path) -> None:
+    """A planted fault that no kernel will mend: ext4 without barriers."""
+    cells = search(tmp_path, "ext4", "barrier=0")
+    beside = cells.pop("collateral")
+    assert {cell.verdict for cell in cells.values()} == {Verdict.FAILS}
+    assert beside.verdict is Verdict.HOLDS
+
+
 def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> None:
     cells = search(tmp_path, "ext4", "data=journal")
     assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}

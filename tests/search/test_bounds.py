@@ -28,6 +28,11 @@ def test_what_is_shipped_can_be_read(name: str) -> None:
     assert bounds.operations and bounds.calls and bounds.promises and bounds.name == name
 
 
+def test_names_may_have_spaces() -> None:
+    bounds = read("small", {**SMALL, "files": ["/d/a", "/d/b c"]})
+    assert "link /d/a '/d/b c'" in [*map(write_one, bounds.operations)]
+
+
 def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
     bounds = read("small", SMALL)
     assert [*map(write_one, bounds.operations)] == [

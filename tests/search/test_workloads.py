@@ -184,6 +184,14 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
     assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
 
 
+def test_where_nothing_would_be_tried_that_is_told() -> None:
+    """Or else a search of nothing would end as if no promise were broken."""
+    made = bounds(SETUPS[0], ["/a/x"], ["create FILE"], [])
+    assert probes(made, 1)
+    with pytest.raises(UsageError, match="no workload within made-up that is to be tried"):
+        probes(made, 1, Part(50, 50))
+
+
 def test_a_property_that_no_workload_asks_for_is_told() -> None:
     [shipped] = shipped_probes(("overwrite-any",))
     with pytest.raises(UsageError, match="no workload of 1 operations within shapes asks for overwrite-any"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from bob.claim.property.sightings import Places
 from bob.claim.property.vocabulary import Call
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Step
@@ -31,14 +32,14 @@ def covered(
         return ()
     if call_of(history.operations[-1], history, history.steps[-1]) is not call:
         return ()
-    target = target_of(history, last)
+    target, places = target_of(history, last), Places(history)
     found = [
         change.number
         for change in changes(history)
         if change.kind in kinds
         and (call is not Call.RETURNED or change.number == last)
         and (target is None or not relations or relation(change, target) in relations)
-        and (call is not Call.FSYNC_DIRECTORY or not relations or _is_in(change, target, history))
+        and (call is not Call.FSYNC_DIRECTORY or not relations or _is_in(change, target, places))
         and _is_seen(change, history)
     ]
     return tuple(dict.fromkeys(found))
@@ -53,22 +54,12 @@ def _is_seen(change: Change, history: History) -> bool:
     return change.kind is ChangeKind.CREATE and change.number == len(history.operations)
 
 
-def _is_in(change: Change, directory: Extent | None, history: History) -> bool:
+def _is_in(change: Change, directory: Extent | None, places: Places) -> bool:
     """Whether a change of names is one of names in ``directory``: a file may have another name there, which no fsync of
     the directory has to do with. Any other change is one."""
     if directory is None or change.kind not in _NAMING:
         return True
-    before, after = (_entries(history.steps[change.number - back]) for back in (1, 0))
-    return bool({folder for folder, _name, _thing in before ^ after} & directory.things)
-
-
-def _entries(step: Step) -> set[tuple[int, str, int]]:
-    """Each name, with the directory that it is in and what it leads to."""
-    return {
-        (step.names[path.rpartition("/")[0] or "/"], path.rpartition("/")[2], thing)
-        for path, thing in step.names.items()
-        if path != "/"
-    }
+    return any(folder in directory.things for folder, _name in places.changes[change.number])
 
 
 _MAKING = (ChangeKind.CREATE, ChangeKind.SYMLINK, ChangeKind.MKDIR)
