@@ -263,4 +263,4 @@ def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:
     return tuple(other for other in ChangeKind if other not in DATA_KINDS and (other in _SIZING) == is_sized)
 
 
-_SIZING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
+_SIZING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE, ChangeKind.ZERO)

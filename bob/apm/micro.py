@@ -17,7 +17,7 @@ from bob.claim.property.sightings import Place, Places
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
-from bob.workload.history import History
+from bob.workload.history import History, attribute_set_by
 from bob.workload.kinds import Change, ChangeKind, changes
 
 
@@ -56,7 +56,7 @@ class DataCell:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCell:
-    """An extended attribute; its value is bytes, or None."""
+    """An extended attribute, the mode or the owner; its value is bytes, or None."""
 
     thing: int
     name: str
@@ -134,11 +134,11 @@ def _micro_operations(
                 MicroKind.CHANGE_FILE_SIZE, number, index, SizeCell(reach.thing), size, block_of(max(size - 1, 0))
             )
     elif change.kind is ChangeKind.SETXATTR:
-        operation = history.operations[number - 1]
-        assert isinstance(operation, ops.Setxattr | ops.Removexattr)
-        (thing,) = change.things
-        is_set = history.steps[number].inodes[thing].xattrs.get(operation.name)  # None: it is removed
-        yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, operation.name), is_set)
+        done = attribute_set_by(history.operations[number - 1])
+        assert done is not None
+        (thing,), (_path, name) = change.things, done
+        is_set = history.steps[number].inodes[thing].attributes.get(name)  # None: it is removed
+        yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, name), is_set)
     else:
         for place, bearer in places.changes[number].items():
             kind = MicroKind.DELETE_DIR_ENTRY if bearer is None else MicroKind.CREATE_DIR_ENTRY
@@ -151,6 +151,7 @@ _OF_CONTENTS = (
     ChangeKind.TRUNCATE_DOWN,
     ChangeKind.TRUNCATE_UP,
     ChangeKind.FALLOCATE,
+    ChangeKind.ZERO,
 )
 
 
@@ -181,6 +182,9 @@ def _reach(history: History, change: Change) -> _Reach:
     if change.kind is ChangeKind.TRUNCATE_DOWN:
         after = 0 if isinstance(operation, ops.Write) else after
         return _Reach(thing, after, size, bytes(size - after), (after,))
+    if change.kind is ChangeKind.ZERO:
+        assert isinstance(operation, ops.Fallocate)
+        return _Reach(thing, operation.offset, operation.offset + operation.length, bytes(operation.length))
     return _Reach(thing, size, after, None, _sizes(size, after) if after > size else ())
 
 

@@ -18,7 +18,7 @@ from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Val
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
-from bob.workload.history import Kind
+from bob.workload.history import MODE, OWNER, Kind
 from bob.workload.kinds import ChangeKind
 
 
@@ -93,10 +93,13 @@ class Reader:
         attributes = {
             cell.name for cell in self._taken.writers if isinstance(cell, AttributeCell) and cell.thing == thing
         }
-        before_all = {} if first is None else first.xattrs
-        for attribute in sorted({*attributes, *before_all, *node.xattrs}):
+        made = max(self._taken.history.things[thing].born, 0)
+        before_all = self._taken.history.steps[made].inodes[thing].attributes
+        for attribute in sorted({*attributes, *before_all, *node.xattrs} - ({MODE, OWNER} - attributes)):
+            if attribute in (MODE, OWNER) and attribute not in node.attributes:
+                continue  # it was not looked at
             was, cell_of = before_all.get(attribute), AttributeCell(thing, attribute)
-            values = tuple(self._of(cell_of, node.xattrs.get(attribute), was))
+            values = tuple(self._of(cell_of, node.attributes.get(attribute), was))
             about = f"the attribute {attribute} of {name}"
             yield Constraint(about, values or (Reading(breaks=Intact(Part.ATTRIBUTES)),))
 

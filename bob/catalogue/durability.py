@@ -1,8 +1,8 @@
 """What each call makes durable: the rows of ``bob matrix --rows durability``.
 
 The names of the rows are ``CALL.WHAT``. Their workloads are in probes/rows/durability.toml. A row asks for what these
-change, which can be less than the same words promise in a model: of the data only what is overwritten, and of other
-files, where a directory is synced, only those in it.
+change, which can be less than the same words promise in a model: of the data only what is overwritten or made zeros,
+and of other files, where a directory is synced, only those in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIZING = (ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, 
 _MAKING = (ChangeKind.CREATE, ChangeKind.SYMLINK)
 _NAMING = (ChangeKind.LINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.UNLINK, ChangeKind.RMDIR)
 _KINDS = {
-    What.DATA: (ChangeKind.OVERWRITE,),
+    What.DATA: (ChangeKind.OVERWRITE, ChangeKind.ZERO),
     What.SIZE: _SIZING,
     What.ENTRY: _MAKING,
     What.NAMES: _NAMING,
@@ -28,7 +28,7 @@ _KINDS = {
     What.EVERYTHING: tuple(ChangeKind),
 }
 _KINDS_IN_A_DIRECTORY = {
-    What.OTHER_OVERWRITES: (ChangeKind.OVERWRITE,),
+    What.OTHER_OVERWRITES: (ChangeKind.OVERWRITE, ChangeKind.ZERO),
     What.OTHER_APPENDS: _SIZING,
     What.NEW_ENTRIES: (*_MAKING, ChangeKind.MKDIR),
     What.MOVED_ENTRIES: _NAMING,

@@ -27,12 +27,10 @@ from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.result import Result, Verdict
-from bob.search.bounds import Bounds, load
-from bob.search.workloads import Ending, Part, asking, every, probes, probes_of_property, promising
+from bob.search.ace import Ace
+from bob.search.space import Part, Space, probes, probes_of_property
+from bob.search.spaces import SHAPES, SMALL, space
 from bob.subject import configuration, file_systems
-
-BOUNDS, BOUNDS_OF_PROPERTIES = "small", "shapes"
-"""The bounds where the user names none."""
 
 
 class Shard(ParamType):
@@ -64,8 +62,8 @@ class Shard(ParamType):
 @click.option(
     "--bounds",
     metavar="NAME|FILE",
-    help=f"What workloads are made of: bounds that bob ships, or a file of your own. [default: {BOUNDS}, or with"
-    f" --property {BOUNDS_OF_PROPERTIES}]",
+    help="What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
+    f" own. [default: {SMALL}, or with --property {SHAPES}]",
 )
 @click.option(
     "--property",
@@ -126,6 +124,7 @@ def search(
       bob search --fs f2fs --ops 2 --shard 1/8
       bob search --fs btrfs --ops 3 --sample 200 --seed 7
       bob search --fs xfs --property append-any --ops 2 --sample 100
+      bob search --fs f2fs --ops 1 --bounds ace
       bob search --fs ext4 --bounds my-bounds.toml
       bob search --resume bob-runs/20261121T230021-1f2e3d
 
@@ -139,15 +138,15 @@ def search(
     """
     if resume is not None:
         check_resumed(context)
-    found = load(bounds or (BOUNDS_OF_PROPERTIES if name else BOUNDS))
+    [prop] = [probe.property for probe in shipped_probes((name,))] if name else [None]
+    found = space(bounds, prop)
     if sample is None and length > 2:
         raise UsageError(
             f"there are too many workloads of {length} operations to try all", hint="--sample N draws some"
         )
-    [prop] = [probe.property for probe in shipped_probes((name,))] if name else [None]
     part = Part(*shard, sample, asked["seed"])
     if count:
-        return _count(found, length, promising(found) if prop is None else asking(found, prop), part)
+        return _count(found, length, part)
     if resume is None and fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
@@ -173,14 +172,15 @@ def search(
     return _exit(result)
 
 
-def _count(bounds: Bounds, length: int, ending: Ending, part: Part) -> Exit:
+def _count(found: Space, length: int, part: Part) -> Exit:
     """Print how many workloads there are."""
     if part.sample is not None or part.shards > 1:
-        console().print(plural(len(part.of(bounds, length, ending)), "workload"))
+        console().print(plural(len(part.of(found, length)), "workload"))
         return Exit.DONE
     for number in range(1, length + 1):
-        made = sum(1 for _workload in every(bounds, number, ending))
-        console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}")
+        made = sum(1 for _workload in found.every(number))
+        by_ace = f" (ACE counts {found.count(number):,})" if isinstance(found, Ace) else ""
+        console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}{by_ace}")
     return Exit.DONE
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from bob.workload.history import attributes
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -34,6 +36,14 @@ class Node:
     uid: int | None = None
     gid: int | None = None
     mtime: int | None = None
+
+
+    @property
+    def attributes(self) -> Mapping[str, bytes]:
+        """All that operations may set, as :attr:`bob.workload.history.Inode.attributes`; what was not observed is not in
+        it."""
+        owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
+        return attributes(self.xattrs, self.mode, owner)
 
 
 @dataclass(frozen=True, slots=True)

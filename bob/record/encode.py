@@ -37,10 +37,14 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "setxattr", [path, name]
         case ops.Removexattr(path, name):
             return "removexattr", [path, name]
+        case ops.Chmod(path, mode):
+            return "chmod", [path, mode]
+        case ops.Chown(path, uid, gid):
+            return "chown", [path, uid, gid]
         case ops.Truncate(path, size):
             return "truncate", [path, size]
-        case ops.Fallocate(path, offset, length):
-            return "fallocate", [path, offset, length]
+        case ops.Fallocate(path, offset, length, allocation):
+            return "fallocate", [path, offset, length, allocation.value]
         case ops.Rename(old, new):
             return "rename", [old, new]
         case ops.Link(old, new):

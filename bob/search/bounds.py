@@ -53,9 +53,9 @@ def shipped_bounds() -> dict[str, Path]:
     return {path.stem: path for path in sorted((shipped("probes") / "bounds").glob("*.toml"))}
 
 
-def load(name: str) -> Bounds:
+def load(name: str, others: Sequence[str] = ()) -> Bounds:
     """The bounds that are shipped as ``name``, or in the file ``name``. Raises UsageError where there are none, or for
-    a mistake in them."""
+    a mistake in them; ``others`` are the names of bounds that are in no file."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     try:
@@ -63,7 +63,7 @@ def load(name: str) -> Bounds:
     except OSError as error:
         if "/" in name or path.suffix:
             raise UsageError(f"{path}: {error.strerror}", hint="is this the file with the bounds?") from None
-        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, known, "bob ships")) from None
+        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, (*known, *others), "bob ships")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path.name}: {error}", hint="bounds are a TOML file") from None
     with mistakes_in(path.name):

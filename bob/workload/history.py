@@ -10,7 +10,7 @@ those of the initial tree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from bob.errors import UsageError
@@ -64,13 +64,47 @@ class Thing:
     """Every name it ever had."""
 
 
+MODE, OWNER = "mode", "owner"
+"""Attributes that are no extended ones: those have a dot in their names."""
+PERMISSIONS = {Kind.FILE: 0o644, Kind.DIRECTORY: 0o755, Kind.SYMLINK: 0o777}
+"""Those that the agent makes things with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inode:
-    """The state of a thing at one step: file contents, extended attributes, number of names."""
+    """The state of a thing at one step: file contents, extended attributes, number of names, permission bits, owner and
+    group."""
 
     content: bytes = b""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     links: int = 1
+    mode: int = PERMISSIONS[Kind.FILE]
+    owner: tuple[int, int] = (0, 0)
+
+    @property
+    def attributes(self) -> Mapping[str, bytes]:
+        """All that operations may set: extended attributes, MODE and OWNER."""
+        return attributes(self.xattrs, self.mode, self.owner)
+
+
+def attributes(
+    xattrs: Mapping[str, bytes], mode: int | None, owner: tuple[int, int] | None
+) -> Mapping[str, bytes]:
+    """Extended attributes with MODE and OWNER, where these are known, as one."""
+    known = {} if mode is None else {MODE: b"%03o" % mode}
+    return {**xattrs, **known, **({} if owner is None else {OWNER: b"%d:%d" % owner})}
+
+
+def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
+    """The path whose attribute an operation sets or removes, and which; None for one that does neither."""
+    match operation:
+        case ops.Setxattr(path, name) | ops.Removexattr(path, name):
+            return path, name
+        case ops.Chmod(path):
+            return path, MODE
+        case ops.Chown(path):
+            return path, OWNER
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +126,7 @@ class History:
     steps: tuple[Step, ...]
     things: tuple[Thing, ...]
     data: Mapping[int, tuple[int, int, int]]
-    """Operation number -> (thing, offset, length in bytes) for operations that write data."""
+    """Operation number -> (thing, offset, length in bytes) for operations that write data, or make it zeros."""
     at: At = At.ANY
     """When the crash may come."""
 
@@ -113,7 +147,7 @@ class _FileSystem:
     def __init__(self, pattern: int = PATTERN) -> None:
         self._shades = None if pattern == UNSHADED_PATTERN else Shades()
         self.names: dict[str, int] = {"/": 0}
-        self.inodes: dict[int, Inode] = {0: Inode()}
+        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[Kind.DIRECTORY])}
         self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
 
     def snapshot(self) -> Step:
@@ -126,7 +160,7 @@ class _FileSystem:
         identity = len(self.things)
         self.things.append(Thing(identity, kind, step, target, {path}))
         self.names[path] = identity
-        self.inodes[identity] = Inode()
+        self.inodes[identity] = Inode(mode=PERMISSIONS[kind])
         return identity
 
     def find(self, path: str, *kinds: Kind) -> int:
@@ -138,9 +172,7 @@ class _FileSystem:
         return identity
 
     def set(self, identity: int, **changes: object) -> None:
-        old = self.inodes[identity]
-        fields: dict[str, object] = {"content": old.content, "xattrs": old.xattrs, "links": old.links, **changes}
-        self.inodes[identity] = Inode(**fields)  # type: ignore[arg-type]
+        self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
         """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
@@ -223,7 +255,7 @@ def _run(
         except ValueError as error:
             raise RefusedError(name, operation, str(error)) from None
         performed.append(Performed(operation, number, offset, written))
-        if isinstance(operation, ops.Write):
+        if isinstance(operation, ops.Write) or (isinstance(operation, ops.Fallocate) and operation.mode.zeroes):
             wrote = (system.find(operation.path), offset, operation.length)
     return performed, wrote
 
@@ -255,10 +287,17 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             identity = system.find(path, Kind.FILE)
             _check_size(size)
             system.set(identity, content=system.inodes[identity].content[:size].ljust(size, b"\0"))
-        case ops.Fallocate(path, offset, length):
+        case ops.Fallocate(path, offset, length, mode):
             identity = system.find(path, Kind.FILE)
             _check_size(offset + length)
-            system.set(identity, content=system.inodes[identity].content.ljust(offset + length, b"\0"))
+            content = system.inodes[identity].content
+            if mode.grows:
+                content = content.ljust(offset + length, b"\0")
+            if mode.zeroes:
+                zeros = bytes(len(content[offset : offset + length]))
+                content = content[:offset] + zeros + content[offset + length :]
+            system.set(identity, content=content)
+            return offset, b""
         case ops.Rename(old_path, new_path):
             system.rename(old_path, new_path)
         case ops.Link(old_path, new_path):
@@ -276,10 +315,14 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             return 0, value
         case ops.Removexattr(path, name):
             identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
-            attributes = dict(system.inodes[identity].xattrs)
-            if attributes.pop(name, None) is None:
+            xattrs = dict(system.inodes[identity].xattrs)
+            if xattrs.pop(name, None) is None:
                 raise ValueError(f"{path} has no attribute {name}")
-            system.set(identity, xattrs=attributes)
+            system.set(identity, xattrs=xattrs)
+        case ops.Chmod(path, permissions):
+            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), mode=permissions)
+        case ops.Chown(path, uid, gid):
+            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), owner=(uid, gid))
         case ops.Fsync(path):
             system.find(path, Kind.FILE, Kind.DIRECTORY)
         case ops.SyncFileRange(path):

@@ -1,8 +1,10 @@
 """What kinds of change a workload's operations make, and how two changes are related.
 
 An operation is one or more *changes*, each of one kind: a write that makes its file is a create and an append, one
-over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. The finer
-tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of single operations.
+over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. Making zeros of
+a range is a zero, and a fallocate where the file grows. Allocating a range without growing the file changes nothing
+that can be read. The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of
+single operations.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ class ChangeKind(StrEnum):
     TRUNCATE_DOWN = "truncate-down"
     TRUNCATE_UP = "truncate-up"
     FALLOCATE = "fallocate"
+    ZERO = "zero"
     CREATE = "create"
     LINK = "link"
     SYMLINK = "symlink"
@@ -132,8 +135,12 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             if size != len(was.content):
                 kind = ChangeKind.TRUNCATE_DOWN if size < len(was.content) else ChangeKind.TRUNCATE_UP
                 yield change(kind, before.names[path])
-        case ops.Fallocate(path):
-            yield change(ChangeKind.FALLOCATE, before.names[path])
+        case ops.Fallocate(path, offset, length, mode):
+            size = len(before.inodes[before.names[path]].content)
+            if mode.zeroes and offset < size:
+                yield change(ChangeKind.ZERO, before.names[path])
+            if mode is ops.Allocation.GROW or (mode.grows and offset + length > size):
+                yield change(ChangeKind.FALLOCATE, before.names[path])
         case ops.Rename(old, new):
             moved, replaced = before.names[old], before.names.get(new)
             if replaced is None:
@@ -150,5 +157,5 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             yield change(ChangeKind.MKDIR, after.names[path])
         case ops.Rmdir(path):
             yield change(ChangeKind.RMDIR, before.names[path])
-        case ops.Setxattr(path) | ops.Removexattr(path):
+        case ops.Setxattr(path) | ops.Removexattr(path) | ops.Chmod(path) | ops.Chown(path):
             yield change(ChangeKind.SETXATTR, before.names[path])

@@ -1,4 +1,5 @@
-"""Workloads for file systems that lack operations: hard links, symbolic links, extended attributes."""
+"""Workloads for file systems that lack operations: hard links, symbolic links, extended attributes, modes and
+owners."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ LACKABLE: dict[str, tuple[type[Operation], ...]] = {
     "link": (ops.Link,),
     "symlink": (ops.Symlink,),
     "setxattr": (ops.Setxattr, ops.Removexattr),
+    "chmod": (ops.Chmod, ops.Chown),
 }
 """The operations that a file system may lack, as its declaration calls them."""
 

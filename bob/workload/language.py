@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bob.errors import PointedError, UsageError, meant
 from bob.workload import operations as ops
-from bob.workload.operations import How, Operation
+from bob.workload.operations import Allocation, How, Operation
 
 UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
@@ -67,6 +67,26 @@ def _how(words: Sequence[str], *allowed: How) -> How:
     return How(words[0]) if words else How.PLAIN
 
 
+def _mode(words: Sequence[str]) -> Allocation:
+    modes = [mode.value for mode in Allocation if mode is not Allocation.GROW]
+    if words and words[0] not in modes:
+        raise ValueError(f"{words[0]!r} is none of {', '.join(modes)}")
+    return Allocation(words[0]) if words else Allocation.GROW
+
+
+def _permissions(word: str) -> int:
+    if not re.fullmatch("[0-7]{3}", word):
+        raise ValueError(f"{word!r} is no permission bits such as 640")
+    return int(word, 8)
+
+
+def _owner(word: str) -> tuple[int, int]:
+    if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
+        raise ValueError(f"{word!r} is no owner and group such as 1000:100")
+    uid, gid = map(int, word.split(":"))
+    return uid, gid
+
+
 def _seconds(word: str) -> float:
     try:
         seconds = float(word)
@@ -95,9 +115,10 @@ GRAMMAR: dict[str, Form] = {
     ),
     "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(path_in(w[0]), bytes_in(w[1]))),
     "fallocate": Form(
-        "fallocate PATH OFFSET LENGTH",
-        "allocate a range, growing the file where it ends beyond",
-        lambda w: ops.Fallocate(path_in(w[0]), bytes_in(w[1]), _length(w[2])),
+        "fallocate PATH OFFSET LENGTH [keep|punch|zero|zero-keep]",
+        "allocate a range, growing the file where it ends beyond; keep: without growing it; punch: make a hole of it; "
+        "zero: make zeros of it, growing the file; zero-keep: without growing it",
+        lambda w: ops.Fallocate(path_in(w[0]), bytes_in(w[1]), _length(w[2]), _mode(w[3:])),
     ),
     "rename": Form(
         "rename OLD NEW", "rename, over NEW if it is there", lambda w: ops.Rename(path_in(w[0]), path_in(w[1]))
@@ -114,6 +135,12 @@ GRAMMAR: dict[str, Form] = {
     ),
     "removexattr": Form(
         "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(path_in(w[0]), w[1])
+    ),
+    "chmod": Form(
+        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(path_in(w[0]), _permissions(w[1]))
+    ),
+    "chown": Form(
+        "chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *_owner(w[1]))
     ),
     "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
     "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
@@ -176,8 +203,9 @@ def write_one(operation: Operation) -> str:
             words = ["write", path, str(offset), str(length), *_how_words(how)]
         case ops.Truncate(path, size):
             words = ["truncate", path, str(size)]
-        case ops.Fallocate(path, offset, length):
-            words = ["fallocate", path, str(offset), str(length)]
+        case ops.Fallocate(path, offset, length, allocation):
+            grows = allocation is Allocation.GROW
+            words = ["fallocate", path, str(offset), str(length), *([] if grows else [allocation.value])]
         case ops.Rename(old, new):
             words = ["rename", old, new]
         case ops.Link(old, new):
@@ -188,6 +216,10 @@ def write_one(operation: Operation) -> str:
             words = ["setxattr", path, name, str(length)]
         case ops.Removexattr(path, name):
             words = ["removexattr", path, name]
+        case ops.Chmod(path, mode):
+            words = ["chmod", path, f"{mode:03o}"]
+        case ops.Chown(path, uid, gid):
+            words = ["chown", path, f"{uid}:{gid}"]
         case ops.Fsync(path, data_only):
             words = ["fdatasync" if data_only else "fsync", path]
         case ops.SyncFileRange(path, offset, length):

@@ -46,11 +46,37 @@ class Truncate:
     size: int
 
 
+class Allocation(StrEnum):
+    """What fallocate(2) does to a range: its modes."""
+
+    GROW = "grow"
+    """Allocate it, and grow the file where it ends beyond: mode 0."""
+    KEEP = "keep"
+    """Allocate it, also beyond the end of the file, and leave the size: FALLOC_FL_KEEP_SIZE."""
+    PUNCH = "punch"
+    """Make it a hole: FALLOC_FL_PUNCH_HOLE, which goes with FALLOC_FL_KEEP_SIZE only."""
+    ZERO = "zero"
+    """Make it zeros, and grow the file where it ends beyond: FALLOC_FL_ZERO_RANGE."""
+    ZERO_KEEP = "zero-keep"
+    """Make it zeros, and leave the size: FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE."""
+
+    @property
+    def zeroes(self) -> bool:
+        """Whether what was there reads as zeros afterwards."""
+        return self in (Allocation.PUNCH, Allocation.ZERO, Allocation.ZERO_KEEP)
+
+    @property
+    def grows(self) -> bool:
+        """Whether the file ends where the range does, if it ended before."""
+        return self in (Allocation.GROW, Allocation.ZERO)
+
+
 @dataclass(frozen=True, slots=True)
 class Fallocate:
     path: str
     offset: int
     length: int
+    mode: Allocation = Allocation.GROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +123,21 @@ class Setxattr:
 class Removexattr:
     path: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chmod:
+    """``mode`` are the permission bits (at most 0o777)."""
+
+    path: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chown:
+    path: str
+    uid: int
+    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +196,8 @@ Operation = (
     | Rmdir
     | Setxattr
     | Removexattr
+    | Chmod
+    | Chown
     | Fsync
     | SyncFileRange
     | Msync

@@ -125,7 +125,9 @@ def sayable(asked: Workload) -> Workload:
     for number, operation in enumerate(asked.operations, start=1):
         names, size = history.steps[number - 1].names, 0
         match operation:
-            case ops.Setxattr():
+            case ops.Setxattr() | ops.Removexattr() | ops.Chmod() | ops.Chown():
+                continue
+            case ops.Fallocate(mode=mode) if mode is not ops.Allocation.GROW:
                 continue
             case ops.Rename(old) if history.things[names[old]].kind == "directory":
                 break

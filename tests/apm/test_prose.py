@@ -74,8 +74,8 @@ def test_the_matrix_shows_each_order_at_its_place() -> None:
     head = re.search(r"^ +1  2  3.*$", same_file, re.M)
     row = re.search(r"^ +2  append .*$", same_file, re.M)
     assert head and row
-    assert row[0].index("✓") == head[0].index("11") + 1 and row[0].count("✓") == 1
-    assert " 11  rename over" in same_file
+    assert row[0].index("✓") == head[0].index("12") + 1 and row[0].count("✓") == 1
+    assert " 12  rename over" in same_file
     durable = re.search(r"^ +sync .*$", section(told, "What is durable when a call has returned"), re.M)
     assert durable and durable[0].split() == ["sync", "–", "✓", *"–––––––––"]
 

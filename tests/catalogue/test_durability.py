@@ -39,11 +39,15 @@ def covered(name: str, operations: str, at: At = At.END) -> str:
         ("fsync-file.data", "write /d/a 0 512; fdatasync /d/a", ""),
         ("fsync-file.size", "write /d/a 0 512; append /d/a 10; truncate /d/a 100; fsync /d/a", "2 3"),
         ("fsync-file.size", "rename /d/a /d/x; append /d/x 10; fsync /d/x", "2"),
-        ("fsync-file.size", "create /d/x; append /d/x 10; fsync /d/x", ""),
+        ("fsync-file.size", "create /d/x; append /d/x 10; fsync /d/x", "2"),
+        ("fsync-file.data", "write /d/a 8000 1000; fallocate /d/a 0 10 punch; fsync /d/a", "2"),
+        ("fsync-file.size", "write /d/a 8000 1000; fallocate /d/a 0 9000 zero; fsync /d/a", ""),
+        ("fsync-file.size", "fallocate /d/a 0 9000 keep; fallocate /d/a 0 9000; fsync /d/a", "2"),
+        ("fsync-file.everything", "write /d/a 8000 1000; fallocate /d/a 0 9999 zero; fsync /d/a", "1 2"),
         ("fsync-file.entry", "create /d/x; append /d/x 10; fsync /d/x", "1"),
         ("fsync-file.entry", "write /d/x 0 10; create /d/y; fsync /d/x", ""),
         ("fsync-directory.new-entries", "write /d/x 0 10; fsync /d", ""),
-        ("fsync-file.entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", ""),
+        ("fsync-file.entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", "2"),
         ("fsync-file.parent", "mkdir /e/t; mkdir /d/s; create /d/s/x; fsync /d/s/x", "2"),
         ("fsync-file.names", "link /d/a /e/x; rename /d/b /d/y; unlink /e/b; fsync /d/a", "1"),
         ("fsync-file.names", "rename /d/b /d/y; rename /d/y /e/c; unlink /e/b; fsync /e/c", "1 2 3"),
@@ -124,6 +128,34 @@ def test_where_it_cannot_be_told_nobody_is_accused() -> None:
     reading = world.oracle().read(world.crash({2, 3}))
     assert [question for question in questions(prop, world.history) if question.required == (1,)]
     assert not any(is_broken(prop, one, world.history, reading) for one in questions(prop, world.history))
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "required", "makers"),
+    [
+        ("fsync-file.size", "create /d/x; append /d/x 10; fsync /d/x", 2, {1}),
+        ("fsync-file.entry", "mkdir /d/s; create /d/s/x; fsync /d/s/x", 2, {1}),
+        ("sync.everything", "mkdir /d/s; create /d/s/x; append /d/s/x 10; sync", 3, {1, 2}),
+        ("syncfs.names", "create /d/x; unlink /d/x; syncfs", 2, {1}),
+        ("sync.attributes", "mkdir /d/s; setxattr /d/s user.x 10; sync", 2, {1}),
+        ("sync.data", "write /d/x 0 5000; fallocate /d/x 0 512 punch; sync", 2, {1}),
+    ],
+)
+def test_of_what_was_never_made_only_the_making_is_lost(
+    name: str, operations: str, required: int, makers: set[int]
+) -> None:
+    world = world_of(operations)
+    prop, oracle = PROPERTIES[name], world.oracle()
+    [asked] = [one for one in questions(prop, world.history) if one.required == (required,)]
+    every = set(world.all)
+
+    def is_lost(there: set[int]) -> bool:
+        return is_broken(prop, asked, world.history, oracle.read(world.crash(there)))
+
+    assert is_lost(every - {required})
+    assert not is_lost(every)
+    for maker in makers:
+        assert not is_lost({number for number in every - {required} if number < maker})
 
 
 def test_what_an_operation_itself_had_done() -> None:

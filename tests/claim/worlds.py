@@ -23,6 +23,29 @@ SECTOR = 512
 BLOCK = 4096
 
 
+def first_modes(history: History) -> dict[int, int]:
+    """The permission bits, before any operation, of what an operation sets them of; of others they are not observed."""
+    found = {}
+    for number, operation in enumerate(history.operations, start=1):
+        if isinstance(operation, ops.Chmod):
+            thing = history.steps[number].names[operation.path]
+            inode = history.steps[0].inodes.get(thing)
+            made = 0o755 if history.things[thing].kind is Kind.DIRECTORY else 0o644
+            found[thing] = made if inode is None else inode.mode
+    return found
+
+
+def first_owners(history: History) -> dict[int, tuple[int, int]]:
+    """Owner and group, the same way."""
+    found = {}
+    for number, operation in enumerate(history.operations, start=1):
+        if isinstance(operation, ops.Chown):
+            thing = history.steps[number].names[operation.path]
+            inode = history.steps[0].inodes.get(thing)
+            found[thing] = (0, 0) if inode is None else inode.owner
+    return found
+
+
 @dataclass
 class World:
     """A recorded workload: its history, and the inode number of each thing."""
@@ -121,12 +144,17 @@ class World:
             places = self.places(there, torn)
         data = self.contents(there, torn)
         attributes = {thing: dict(inode.xattrs) for thing, inode in self.history.steps[0].inodes.items()}
+        modes, owners = first_modes(self.history), first_owners(self.history)
         for number in sorted(there):
             operation = self.history.operations[number - 1]
             if isinstance(operation, ops.Setxattr):
                 thing = self.history.steps[number].names[operation.path]
                 value = self.history.steps[number].inodes[thing].xattrs[operation.name]
                 attributes.setdefault(thing, {})[operation.name] = value
+            if isinstance(operation, ops.Chmod):
+                modes[self.history.steps[number].names[operation.path]] = operation.mode
+            if isinstance(operation, ops.Chown):
+                owners[self.history.steps[number].names[operation.path]] = operation.uid, operation.gid
             if isinstance(operation, ops.Removexattr):
                 thing = self.history.steps[number].names[operation.path]
                 attributes.setdefault(thing, {}).pop(operation.name, None)
@@ -150,6 +178,9 @@ class World:
                     content,
                     made.target,
                     attributes.get(thing, {}),
+                    None,
+                    modes.get(thing),
+                    *owners.get(thing, (None, None)),
                 )
                 if made.kind is Kind.DIRECTORY and thing not in above:
                     folders.append((path, thing, above | {thing}))
@@ -192,6 +223,13 @@ class World:
                     return
                 file.extend(bytes(max(0, size - len(file))))
                 del file[size:]
-            case ops.Fallocate(path, offset, length):
+            case ops.Fallocate(path, offset, length, mode):
                 file = data.setdefault(after.names[path], bytearray())
-                file.extend(bytes(max(0, offset + length - len(file))))
+                if mode in (ops.Allocation.GROW, ops.Allocation.ZERO):
+                    file.extend(bytes(max(0, offset + length - len(file))))
+                if mode in (ops.Allocation.GROW, ops.Allocation.KEEP):
+                    return
+                for at in range(offset - offset % SECTOR, offset + length, SECTOR):
+                    start, stop = max(at, offset), min(at + SECTOR, offset + length, len(file))
+                    if start < stop and (torn is None or torn.random() < 0.5):
+                        file[start:stop] = bytes(stop - start)

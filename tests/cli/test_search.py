@@ -10,8 +10,8 @@ import pytest
 from bob.catalogue.probe_files import shipped_probes
 from bob.request import ProbeRequest
 from bob.result import Verdict
-from bob.search.bounds import load
-from bob.search.workloads import Part, probes, probes_of_property
+from bob.search.space import Part, probes, probes_of_property
+from bob.search.spaces import space
 
 from .stand_in import Bob, Work, result
 
@@ -22,7 +22,7 @@ def test_every_workload_within_the_bounds_is_asked(bob: Bob, work: Work) -> None
     assert isinstance(request, ProbeRequest) and out is None
     assert (request.configuration.fs.name, request.configuration.mount_options) == ("btrfs", "flushoncommit")
     assert request.budget == 30
-    assert request.probes == probes(load("small"), 1)
+    assert request.probes == probes(space("small"), 1)
 
 
 def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
@@ -40,14 +40,18 @@ def test_a_part_of_drawn_workloads_that_ask_for_a_property(bob: Bob, work: Work)
     bob("search", "--fs", "xfs", "--property", "append-any", "--ops", 2, "--sample", 5, "--seed", 3, "--shard", "2/3")
     [(request, _out)] = work.asked
     [shipped] = shipped_probes(("append-any",))
-    assert request.probes == probes_of_property(load("shapes"), 2, shipped.property, Part(2, 3, 5, 3))
+    assert request.probes == probes_of_property(
+        space("shapes", shipped.property), 2, shipped.property, Part(2, 3, 5, 3)
+    )
     assert len(request.probes[0].workloads) == 5
 
 
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
     ended = bob("search", "--ops", 1, "--count")
-    assert (ended.code, ended.out) == (0, f"1 operation: {len(probes(load('small'), 1)[-1].workloads)} workloads\n")
+    assert (ended.code, ended.out) == (0, f"1 operation: {len(probes(space('small'), 1)[-1].workloads)} workloads\n")
     assert work.asked == []
+    ended = bob("search", "--bounds", "ace", "--count")
+    assert ended.out == "1 operation: 300 workloads (ACE counts 328)\n"
 
 
 @pytest.mark.parametrize(("verdict", "code"), [(Verdict.FAILS, 1), (Verdict.HOLDS, 0), (Verdict.UNKNOWN, 3)])
@@ -63,6 +67,8 @@ def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
     [
         ((), "bob: missing option '--fs'"),
         (("--fs", "ext4", "--bounds", "smal"), "bob: there are no bounds 'smal'"),
+        (("--fs", "ext4", "--bounds", "ac"), "bob: there are no bounds 'ac'"),
+        (("--bounds", "ace", "--property", "append-any"), "bob: the bounds ace ask what a call promises"),
         (("--fs", "ext4", "--ops", "5"), "bob: invalid value for '--ops': 5 is not in the range"),
         (("--fs", "ext4", "--ops", "3"), "bob: there are too many workloads of 3 operations to try all"),
         (("--fs", "ext4", "--shard", "3/2"), "bob: invalid value for '--shard': '3/2' is no part such as 1/4"),

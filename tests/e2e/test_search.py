@@ -13,7 +13,8 @@ from bob.result import PropertyResult, Verdict
 from bob.run.prober import probe
 from bob.run.replay import replay
 from bob.search.bounds import read
-from bob.search.workloads import probes
+from bob.search.space import probes
+from bob.search.within import Promising
 from bob.subject import configuration
 
 pytestmark = pytest.mark.vm
@@ -28,7 +29,9 @@ BOUNDS: dict[str, Any] = {
 
 
 def search(out: Path, fs: str, options: str = "") -> dict[str, PropertyResult]:
-    request = ProbeRequest(configuration(fs, "", options), budget=60, probes=probes(read("small", BOUNDS), 1))
+    request = ProbeRequest(
+        configuration(fs, "", options), budget=60, probes=probes(Promising(read("small", BOUNDS)), 1)
+    )
     result, _run = probe(request, out, Silent())
     [column] = result.configurations
     return {cell.name: cell for cell in column.properties}

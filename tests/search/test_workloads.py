@@ -13,7 +13,8 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import questions
 from bob.errors import UsageError
 from bob.search.bounds import Bounds, load, read
-from bob.search.workloads import Part, asking, drawn, every, probes, probes_of_property, promising
+from bob.search.space import Part, probes, probes_of_property
+from bob.search.within import Asking, Promising
 from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse, write_one
 from bob.workload.operations import At, Finish, Workload
@@ -60,7 +61,7 @@ def asks(made: Bounds, text: str) -> bool:
         history = simulate(Workload("w", made.setup, parse(text), natural, At.END))[0]
     except RefusedError:
         return False
-    return any(questions(one, history) for one in made.promises)
+    return any(questions(one, history) for one in Promising(made).asked)
 
 
 def all_texts(made: Bounds, length: int) -> set[str]:
@@ -103,7 +104,7 @@ def changed(text: str, renaming: dict[str, str]) -> str:
 @settings(deadline=None, max_examples=30)
 @given(made_up(), st.sampled_from([1, 1, 2]))
 def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> None:
-    found = [workload.name for workload in every(made, length, promising(made))]
+    found = [workload.name for workload in Promising(made).every(length)]
     assert len(found) == len(set(found))
     left = all_texts(made, length)
     assert set(found) <= left
@@ -117,14 +118,14 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
 
 def test_the_crash_comes_after_the_last_call_has_returned() -> None:
     small = load("small")
-    for workload in every(small, 1, promising(small)):
+    for workload in Promising(small).every(1):
         assert workload.at is At.END and workload.finish.natural and len(workload.operations) == 2
 
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(length: int) -> None:
     made = bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS, ["sync"])
-    found = probes(made, length)
+    found = probes(Promising(made), length)
     assert found[-1].property.name == "collateral"
     every_one = found[-1].workloads
     assert len({workload.name for workload in every_one}) == len(every_one)
@@ -140,21 +141,21 @@ def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(l
 @settings(deadline=None, max_examples=15)
 @given(made_up(), st.sampled_from([1, 1, 2]), st.integers(1, 3), st.integers(0, 3))
 def test_shards_together_are_the_whole(made: Bounds, length: int, shards: int, seed: int) -> None:
-    ending = promising(made)
-    whole = [workload for number in range(1, length + 1) for workload in every(made, number, ending)]
-    parts = [Part(shard, shards).of(made, length, ending) for shard in range(1, shards + 1)]
+    space = Promising(made)
+    whole = [workload for number in range(1, length + 1) for workload in space.every(number)]
+    parts = [Part(shard, shards).of(space, length) for shard in range(1, shards + 1)]
     assert sorted(one.name for part in parts for one in part) == sorted(one.name for one in whole)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    some = [Part(shard, shards, sample=3, seed=seed).of(made, length, ending) for shard in range(1, shards + 1)]
+    some = [Part(shard, shards, sample=3, seed=seed).of(space, length) for shard in range(1, shards + 1)]
     drawn_ones = [one.name for part in some for one in part]
     assert len(set(drawn_ones)) == len(drawn_ones)
-    assert set(drawn_ones) <= {one.name for one in every(made, length, ending)}
+    assert set(drawn_ones) <= {one.name for one in space.every(length)}
 
 
 def test_what_is_drawn_is_drawn_again_by_the_same_seed_and_each_is_new() -> None:
     small = load("small")
     first, again, other = (
-        [workload.title for workload in Part(sample=40, seed=seed).of(small, 3, promising(small))] for seed in (7, 7, 8)
+        [workload.title for workload in Part(sample=40, seed=seed).of(Promising(small), 3)] for seed in (7, 7, 8)
     )
     assert first == again != other
     assert len(set(first)) == len(first) == 40
@@ -162,7 +163,7 @@ def test_what_is_drawn_is_drawn_again_by_the_same_seed_and_each_is_new() -> None
 
 def test_drawing_ends_where_there_are_no_more() -> None:
     made = bounds(SETUPS[1], ["/a/x"], ["append FILE 100"], [])
-    assert sorted(one.name for one in drawn(made, 1, promising(made), 1)) == [
+    assert sorted(one.name for one in Promising(made).drawn(1, 1)) == [
         *("append /a/x 100; fsync /a/x", "append /a/x 100; sync")
     ]
 
@@ -172,14 +173,13 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
     [shipped] = shipped_probes((name,))
     prop, shapes = shipped.property, load("shapes")
     length = 2 if name == "overwrite-any" else 1
-    probe, beside = probes_of_property(shapes, length, prop, Part(sample=30))
+    probe, beside = probes_of_property(Asking(shapes, prop), length, prop, Part(sample=30))
     assert probe.property is prop and beside.property.name == "collateral"
     assert 0 < len(probe.workloads) <= 30
     for workload in probe.workloads:
         assert workload.at is At.ANY and questions(prop, simulate(workload)[0])
     finishes = {
-        workload.finish.name
-        for workload in every(shapes, 1, asking(shapes, shipped_probes(("directory-op",))[0].property))
+        workload.finish.name for workload in Asking(shapes, shipped_probes(("directory-op",))[0].property).every(1)
     }
     assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
 
@@ -187,15 +187,15 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
 def test_where_nothing_would_be_tried_that_is_told() -> None:
     """Or else a search of nothing would end as if no promise were broken."""
     made = bounds(SETUPS[0], ["/a/x"], ["create FILE"], [])
-    assert probes(made, 1)
+    assert probes(Promising(made), 1)
     with pytest.raises(UsageError, match="no workload within made-up that is to be tried"):
-        probes(made, 1, Part(50, 50))
+        probes(Promising(made), 1, Part(50, 50))
 
 
 def test_a_property_that_no_workload_asks_for_is_told() -> None:
     [shipped] = shipped_probes(("overwrite-any",))
     with pytest.raises(UsageError, match="no workload of 1 operations within shapes asks for overwrite-any"):
-        probes_of_property(load("shapes"), 1, shipped.property)
+        probes_of_property(Asking(load("shapes"), shipped.property), 1, shipped.property)
 
 
 @pytest.mark.parametrize("lacks", [("setxattr",), ("link", "symlink"), ("link", "symlink", "setxattr")])
@@ -203,9 +203,9 @@ def test_where_a_file_system_lacks_operations_workloads_go_without_them_and_each
     lacks: tuple[str, ...],
 ) -> None:
     small = load("small")
-    found = probes(small, 1, lacks=lacks)
+    found = probes(Promising(small), 1, lacks=lacks)
     names = {probe.property.name for probe in found}
-    assert names < {probe.property.name for probe in probes(small, 1)} or "setxattr" not in lacks
+    assert names < {probe.property.name for probe in probes(Promising(small), 1)} or "setxattr" not in lacks
     assert ("sync.attributes" in names) == ("setxattr" not in lacks)
     assert "sync.names" in names
     verbs = {

@@ -61,8 +61,11 @@ def file_operation(rng: Random, hows: tuple[How, ...] = PLAIN) -> Operation:
         lambda: ops.Write(path, None, size, rng.choice(hows)),
         lambda: ops.Truncate(path, rng.choice([0, *SIZES])),
         lambda: ops.Fallocate(path, offset, size),
+        lambda: ops.Fallocate(path, offset, size, rng.choice(list(ops.Allocation))),
         lambda: ops.Setxattr(path, rng.choice(["user.x", "user.y"]), size % 256 + 1),
         lambda: ops.Removexattr(path, rng.choice(["user.x", "user.y"])),
+        lambda: ops.Chmod(path, rng.choice([0o600, 0o640, 0o644, 0o755])),
+        lambda: ops.Chown(path, rng.choice([0, 1000]), rng.choice([0, 100])),
     ]
     return rng.choice(made)()
 

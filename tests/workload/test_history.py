@@ -83,6 +83,8 @@ def test_every_step_is_what_a_file_system_does(scratch: Path, seed: int) -> None
     for operation in [any_operation(rng, (How.PLAIN,)) for _ in range(20)]:
         if isinstance(operation, ops.Setxattr | ops.Removexattr):
             continue  # not every host's file system takes them
+        if isinstance(operation, ops.Fallocate) and operation.mode in (ops.Allocation.ZERO, ops.Allocation.ZERO_KEEP):
+            continue  # nor does one in memory; the guests' do (tests/agent/test_record.py)
         number = len(chosen) + 1
         try:
             _history, _, performed = simulate(Workload("random", SMALL_TREE, (*chosen, operation)))
@@ -138,6 +140,8 @@ def refused(operation: Operation, number: int) -> Performed:
         ("create /a", "write /a 1024M 1"),
         ("create /a", "truncate /a 1024M"),
         ("create /a", "fallocate /a 1024M 1"),
+        ("create /a", "fallocate /a 1024M 1 punch"),
+        ("mkdir /d", "fallocate /d 0 1 keep"),
         ("symlink /a /l", "fsync /l"),
         ("create /a", "link /a /d/a"),
     ],
@@ -159,6 +163,24 @@ def test_two_names_of_one_file_renamed_are_left_alone() -> None:
     history = simulate(Workload("one", parse("create /a; link /a /b"), parse("rename /a /b")))[0]
     assert set(history.steps[1].names) == {"/", "/a", "/b"}
     assert history.steps[0] == history.steps[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "content"),
+    [
+        ("", b"x" * 10 + bytes(5)),
+        ("keep", b"x" * 10),
+        ("punch", b"x" * 4 + bytes(6)),
+        ("zero", b"x" * 4 + bytes(11)),
+        ("zero-keep", b"x" * 4 + bytes(6)),
+    ],
+)
+def test_what_fallocate_leaves(mode: str, content: bytes) -> None:
+    """As fallocate(2) has it; the bytes are compared by whether they are zero."""
+    history = simulate(Workload("one", parse("write /a 0 10"), parse(f"fallocate /a 4 11 {mode}")))[0]
+    found = history.steps[1].inodes[1].content
+    assert bytes(byte and ord("x") for byte in found) == content
+    assert history.data == ({} if mode in ("", "keep") else {1: (1, 4, 11)})
 
 
 def test_too_many_operations() -> None:

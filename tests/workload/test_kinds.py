@@ -31,6 +31,13 @@ def changes_of(operations: str) -> list[tuple[int, str]]:
         ("truncate /d/a 9000", ["truncate-up"]),
         ("truncate /d/a 8192", []),
         ("fallocate /d/a 0 10K", ["fallocate"]),
+        ("fallocate /d/a 0 10K keep", []),
+        ("fallocate /d/a 0 10K punch", ["zero"]),
+        ("fallocate /d/a 8K 1K punch", []),
+        ("fallocate /d/a 0 10K zero", ["zero", "fallocate"]),
+        ("fallocate /d/a 0 4K zero", ["zero"]),
+        ("fallocate /d/a 8K 4K zero", ["fallocate"]),
+        ("fallocate /d/a 0 10K zero-keep", ["zero"]),
         ("rename /d/a /e/a", ["rename"]),
         ("rename /d/a /e/b", ["rename-over"]),
         ("link /d/a /e/a", ["link"]),
@@ -38,6 +45,8 @@ def changes_of(operations: str) -> list[tuple[int, str]]:
         ("unlink /d/a", ["unlink"]),
         ("mkdir /d/new", ["mkdir"]),
         ("setxattr /d/a user.x 4", ["setxattr"]),
+        ("chmod /d 700", ["setxattr"]),
+        ("chown /d/a 1:1", ["setxattr"]),
         ("fsync /d/a", []),
         ("sync", []),
     ],
@@ -50,7 +59,7 @@ def test_every_kind_can_be_made() -> None:
     made = changes_of(
         "write /d/a 8000 4096; truncate /d/a 10; truncate /d/a 20; fallocate /d/a 0 8192; create /d/x; link /d/x /d/y;"
         "symlink t /d/z; unlink /d/x; rename /d/y /e/y; rename /e/y /e/b; mkdir /d/s; rmdir /d/s;"
-        "setxattr /d/a user.x 4"
+        "setxattr /d/a user.x 4; fallocate /d/a 0 10 punch"
     )
     assert {kind for _number, kind in made} == {kind.value for kind in ChangeKind}
 

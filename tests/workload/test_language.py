@@ -28,7 +28,9 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(ops.Write, PATH, BYTES, LENGTH, st.sampled_from([h for h in How if h is not How.TRUNC])),
     st.builds(ops.Write, PATH, st.none(), LENGTH, st.sampled_from([h for h in How if h is not How.MMAP])),
     st.builds(ops.Truncate, PATH, BYTES),
-    st.builds(ops.Fallocate, PATH, BYTES, LENGTH),
+    st.builds(ops.Fallocate, PATH, BYTES, LENGTH, st.sampled_from(ops.Allocation)),
+    st.builds(ops.Chmod, PATH, st.integers(0, 0o777)),
+    st.builds(ops.Chown, PATH, st.integers(0, 99999), st.integers(0, 99999)),
     st.builds(ops.Rename, PATH, PATH),
     st.builds(ops.Link, PATH, PATH),
     st.builds(ops.Symlink, WORD, PATH),
@@ -74,7 +76,7 @@ EXAMPLES = [parse_one(text) for text in (
     "create /a", "write /a 0 4K mmap", "append /a 1M trunc", "truncate /a 0", "fallocate /a 0 1", "rename /a /b",
     "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5",
     "removexattr /a user.x", "fsync /", "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs",
-    "sleep 2.5", "acknowledge done",
+    "sleep 2.5", "acknowledge done", "fallocate /a 0 1 punch", "chmod /a 064", "chown /a 1:0",
 )]  # fmt: skip
 
 
@@ -101,6 +103,13 @@ EXAMPLES = [parse_one(text) for text in (
         "append /a 4096 mmap",
         "append /a K",
         "fallocate /a 0 0",
+        "fallocate /a 0 1 grow",
+        "chmod /a 0644",
+        "chmod /a 8",
+        "chmod /a u+x",
+        "chown /a 1",
+        "chown /a root:root",
+        "fallocate /a 0 1 punch keep",
         "sleep -1",
         "sleep nan",
         "sleep inf",

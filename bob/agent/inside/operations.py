@@ -14,6 +14,15 @@ from bob.agent.inside.mounts import libc
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
+# Those of include/uapi/linux/falloc.h.
+_KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 1, 2, 16
+FALLOCATE_MODES = {
+    "keep": _KEEP_SIZE,
+    "punch": _PUNCH_HOLE | _KEEP_SIZE,
+    "zero": _ZERO_RANGE,
+    "zero-keep": _ZERO_RANGE | _KEEP_SIZE,
+}
+
 
 class Operations:
     """Performs logical operations by plain system calls below ``root``."""
@@ -60,9 +69,13 @@ class Operations:
     def do_truncate(self, path: str, size: int) -> None:
         os.truncate(self.at(path), size)
 
-    def do_fallocate(self, path: str, offset: int, length: int) -> None:
+    def do_fallocate(self, path: str, offset: int, length: int, mode: str) -> None:
         with self._opened(path, os.O_WRONLY) as fd:
-            os.posix_fallocate(fd, offset, length)
+            if mode == "grow":  # where the kernel cannot, the C library writes zeros
+                os.posix_fallocate(fd, offset, length)
+            elif libc.fallocate(fd, FALLOCATE_MODES[mode], ctypes.c_int64(offset), ctypes.c_int64(length)):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number))
 
     def do_rename(self, old: str, new: str) -> None:
         os.rename(self.at(old), self.at(new))
@@ -87,6 +100,12 @@ class Operations:
 
     def do_removexattr(self, path: str, name: str) -> None:
         os.removexattr(self.at(path), name)
+
+    def do_chmod(self, path: str, mode: int) -> None:
+        os.chmod(self.at(path), mode)
+
+    def do_chown(self, path: str, uid: int, gid: int) -> None:
+        os.chown(self.at(path), uid, gid)
 
     def do_fsync(self, path: str) -> None:
         with self._opened(path) as fd:

@@ -19,7 +19,8 @@ from bob.report.templating import environment
 from bob.workload.kinds import ChangeKind
 
 _WIDTH = 116
-_KINDS = len(ChangeKind) - 1
+_NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
+_KINDS = len(ChangeKind) - len(_NOT_RECORDED)
 """Of those that ALICE records, each is one that may come later: that is written ``any``."""
 _BY_ALICE = tuple(
     Durable(call, what)
@@ -33,7 +34,7 @@ _BY_ALICE = tuple(
 """What ALICE's own disk operation ``sync`` orders before all that follows, whatever a class says."""
 
 _ALWAYS = (
-    "ALICE does not record extended attributes, and stops at a program that calls syncfs or sync_file_range. It cannot "
+    "ALICE does not record attributes, modes and owners, nor holes that fallocate makes, and stops at a program that calls syncfs or sync_file_range. It cannot "
     "replay the rename of a directory. A symbolic link is a file or a directory to it.",
     "ALICE does not tell O_SYNC from O_DSYNC: such a write has what the model promises for both.",
     "A write makes the file as long as it reaches when ALICE replays it. So it needs that size here, beside what the "
@@ -102,17 +103,17 @@ def _table(promised: frozenset[Clause], clauses: type[Clause], keys: Sequence[st
     """What is promised by the clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
     found: dict[str, list[str]] = {}
     for clause in every_clause():
-        if isinstance(clause, clauses) and clause in promised and not _is_of_attributes(clause):
+        if isinstance(clause, clauses) and clause in promised and not _is_unknown_to_alice(clause):
             found.setdefault(" ".join(getattr(clause, key) for key in keys), []).append(getattr(clause, value))
     return "\n".join(f"{key}: {'any' if len(words) == _KINDS else ' '.join(words)}" for key, words in found.items())
 
 
-def _is_of_attributes(clause: Clause) -> bool:
+def _is_unknown_to_alice(clause: Clause) -> bool:
     match clause:
         case Ordered(before, after):
-            return ChangeKind.SETXATTR in (before, after)
+            return before in _NOT_RECORDED or after in _NOT_RECORDED
         case Whole(kind):
-            return kind is ChangeKind.SETXATTR
+            return kind in _NOT_RECORDED
         case Durable(_call, what):
             return what in (What.ATTRIBUTES, What.OTHER_ATTRIBUTES)
     return False

@@ -1,7 +1,7 @@
 """What stat says of a name beside what is in it: mode, owner, links of directories, and when it was modified.
 
-No operation of a workload sets a mode or an owner, so both are after a crash what they were: of what the initial tree
-has, before the operations, of what they made, after all of them. What no operation touched at all was modified when it
+Where no operation of a workload sets a thing's mode, it is after a crash what it was: of what the initial tree has,
+before the operations, of what they made, after all of them. So is the owner. What no operation touched at all was modified when it
 was. A directory has two links and one for each directory in it, on file systems that count them so (ext2's heirs and
 most others; btrfs says 1 of each).
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bob.observe.observation import Node
 from bob.trace.recording import Status, Statuses
-from bob.workload.history import History, Kind, Step
+from bob.workload.history import MODE, OWNER, History, Kind, Step, attribute_set_by
 
 _OWN_LINKS = 2
 """A directory's name in the one above it, and its own ``.``."""
@@ -29,6 +29,11 @@ class Attributes:
         folders = {path: thing for path, thing in history.steps[0].names.items() if path in before and path != "/"}
         directories = {path for path, thing in folders.items() if history.things[thing].kind is Kind.DIRECTORY}
         counts = {path: sum(inner.rpartition("/")[0] == path for inner in directories) for path in directories}
+        self._set = {
+            (history.steps[number].names[done[0]], done[1])
+            for number, operation in enumerate(history.operations, start=1)
+            if (done := attribute_set_by(operation)) is not None
+        }
         self._counts_directories = bool(counts) and all(
             before[path].links == _OWN_LINKS + count for path, count in counts.items()
         )
@@ -38,9 +43,10 @@ class Attributes:
         expected = self._expected.get(thing)
         if expected is None:
             return
-        if node.mode is not None and node.mode != expected.mode:
+        if node.mode is not None and node.mode != expected.mode and (thing, MODE) not in self._set:
             yield f"the mode is {node.mode:o} instead of {expected.mode:o}"
-        if node.uid is not None and (node.uid, node.gid) != (expected.uid, expected.gid):
+        owner = expected.uid, expected.gid
+        if node.uid is not None and (node.uid, node.gid) != owner and (thing, OWNER) not in self._set:
             yield f"the owner is {node.uid}:{node.gid} instead of {expected.uid}:{expected.gid}"
         first = self._before.get(thing)
         if is_touched or first is None or not first.mtime or node.mtime is None:

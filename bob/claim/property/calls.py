@@ -6,52 +6,60 @@ durable may be there or not, so this is all that durability asks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from bob.claim.property.sightings import Places
 from bob.claim.property.vocabulary import Call
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Step
-from bob.workload.kinds import Change, ChangeKind, Extent, Relation, changes, extent, relation, single_changes
+from bob.workload.kinds import Change, ChangeKind, Extent, Relation, changes, extent, relation
 from bob.workload.operations import At, How, Operation
 
 
 def covered(
-    call: Call, kinds: Collection[ChangeKind], relations: Collection[Relation], history: History
+    call: Call,
+    kinds: Collection[ChangeKind],
+    relations: Collection[Relation],
+    history: History,
+    *,
+    several: bool = False,
 ) -> tuple[int, ...]:
     """The operations that ``call`` is to make durable: changes of ``kinds`` that stand in one of ``relations`` to what
     it is made on (with none of these, any). Empty where ``history`` does not end with the call, or its crashes may come
     before that has returned.
 
-    Only what is done in directories of the initial tree counts, and to files of it, unless it is their making: where a
-    file is not there, nobody can say more of it than of its making. And only operations that are one change: of a write
-    that makes its file, the entry may be there, as it is to be, and not the data. If it is the call, both are to be.
+    An operation that is several changes counts only where the call makes all of them durable: of a write that makes its
+    file, the entry may be there, as it is to be, and not the data. If it is the call, both are to be.
+    ``several``: only such operations count.
     """
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
     if call_of(history.operations[-1], history, history.steps[-1]) is not call:
         return ()
-    target, places = target_of(history, last), Places(history)
+    target, places, every = target_of(history, last), Places(history), changes(history)
     found = [
-        change.number
-        for change in changes(history)
+        change
+        for change in every
         if change.kind in kinds
         and (call is not Call.RETURNED or change.number == last)
         and (target is None or not relations or relation(change, target) in relations)
         and (call is not Call.FSYNC_DIRECTORY or not relations or _is_in(change, target, places))
-        and _is_seen(change, history)
     ]
-    return tuple(dict.fromkeys(found))
+    how_many, durable = Counter(change.number for change in every), Counter(change.number for change in found)
+    makes = {change.number for change in found if change.kind is ChangeKind.CREATE}
+    if several:
+        return tuple(number for number in durable if durable[number] == how_many[number] > 1)
+    return tuple(number for number in durable if durable[number] == how_many[number] or number in makes & {last})
 
 
-def _is_seen(change: Change, history: History) -> bool:
-    is_old = {thing: history.things[thing].born < 0 for thing in change.things | change.directories}
-    if not all(is_old[directory] for directory in change.directories):
-        return False
-    if change.number in single_changes(history):
-        return change.kind in _MAKING or all(is_old[thing] for thing in change.things)
-    return change.kind is ChangeKind.CREATE and change.number == len(history.operations)
+def makers(history: History, number: int) -> frozenset[int]:
+    """The other operations that made what operation ``number`` is about, or a directory with a name of that: where one
+    of these is not there, nobody can say more of ``number``."""
+    about = [change.things | change.directories for change in changes(history) if change.number == number]
+    born = {history.things[thing].born for things in about for thing in things}
+    return frozenset(maker for maker in born if maker > 0) - {number}
 
 
 def _is_in(change: Change, directory: Extent | None, places: Places) -> bool:
@@ -62,7 +70,6 @@ def _is_in(change: Change, directory: Extent | None, places: Places) -> bool:
     return any(folder in directory.things for folder, _name in places.changes[change.number])
 
 
-_MAKING = (ChangeKind.CREATE, ChangeKind.SYMLINK, ChangeKind.MKDIR)
 _NAMING = (ChangeKind.LINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.UNLINK, ChangeKind.RMDIR)
 
 

@@ -236,13 +236,16 @@ def _changes(history: History, identity: int) -> Iterator[Change]:
             case ops.Write(_path, _offset, length, how) if history.data[number][0] == identity:
                 start = history.data[number][1]
                 cut = 0 if how is ops.How.TRUNC else None
-                reach = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
+                stop = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
                 data = now.content[start : start + length]
-                yield Change(number, cut, min(start, size), start, reach, data, resizes or cut is not None)
+                yield Change(number, cut, min(start, size), start, stop, data, resizes or cut is not None)
             case ops.Truncate(path, new) if history.steps[number].names[path] == identity:
                 yield Change(number, new, new, new, new, b"", resizes)
-            case ops.Fallocate(path, offset, length) if history.steps[number].names[path] == identity:
-                yield Change(number, None, min(offset, size), offset, offset + length, b"", resizes)
+            case ops.Fallocate(path, offset, length, mode) if history.steps[number].names[path] == identity:
+                # It zeroes all of the range that it finds, also where the file was longer than in program order.
+                data = bytes(length) if mode.zeroes else b""
+                stop = offset + length if mode.grows else 0
+                yield Change(number, None, min(offset, size), offset, stop, data, resizes)
 
 
 def fact_of(*, without: bool, along: bool) -> Fact:

@@ -20,7 +20,17 @@ def declared(document: Mapping[str, Any]) -> Property:
     name = fields.text(document["name"])
     (judge,) = fields.tables([document["judge"]], "judge")
     fields.check_keys(
-        judge, "rule", "subject", "spans", "then_renamed", "later", "kinds", "later_kinds", "relations", "call"
+        judge,
+        "rule",
+        "subject",
+        "spans",
+        "then_renamed",
+        "later",
+        "kinds",
+        "later_kinds",
+        "relations",
+        "call",
+        "several",
     )
     of_all = judge.get("rule") == Rule.COLLATERAL
     subject = judge.get("subject", ()) if "kinds" in judge or of_all else judge["subject"]
@@ -39,11 +49,14 @@ def declared(document: Mapping[str, Any]) -> Property:
         later_kinds=fields.words(ChangeKind, judge, "later_kinds"),
         relations=fields.words(Relation, judge, "relations"),
         call=fields.word(Call, judge["call"]) if "call" in judge else None,
+        several=judge.get("several", False),
     )
     if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
         raise ValueError("the rule 'prefix' is about appends only")
     if not isinstance(prop.then_renamed, bool):
         raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
+    if not isinstance(prop.several, bool) or (prop.several and prop.rule is not Rule.DURABLE):
+        raise ValueError(f"several: {prop.several!r}; it is true or false, and for the rule 'durable' only")
     if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY or prop.later_kinds):
         raise ValueError("'then_renamed', 'later' and 'later_kinds' are for the rule 'ordered' only")
     if prop.relations and prop.rule not in (Rule.ORDERED, Rule.DURABLE):
@@ -72,5 +85,6 @@ def declaration(prop: Property) -> dict[str, Any]:
             "later": prop.later.value,
             **{name: [one.value for one in words] for name, words in finer.items() if words},
             **({} if prop.call is None else {"call": prop.call.value}),
+            **({"several": True} if prop.several else {}),
         },
     }

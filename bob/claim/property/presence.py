@@ -34,7 +34,7 @@ from bob.claim.property.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
-from bob.workload.history import History, Inode, Kind, Thing
+from bob.workload.history import MODE, OWNER, History, Inode, Kind, Thing, attribute_set_by
 from bob.workload.pattern import describe
 
 
@@ -139,7 +139,7 @@ class Oracle:
         before, after = self._history.steps[number - 1], self._history.steps[number]
         for identity, now in sorted(after.inodes.items()):
             thing, was = self._history.things[identity], before.inodes.get(identity)
-            if thing.kind is Kind.DIRECTORY and was is not None and was.xattrs != now.xattrs:
+            if thing.kind is Kind.DIRECTORY and was is not None and was.attributes != now.attributes:
                 yield from self._of_directory(number, thing, was, now, seen)
             if thing.kind is not Kind.FILE or was == now:
                 continue
@@ -267,26 +267,35 @@ class Oracle:
             yield from self._attributes(number, thing, was, now, node)
 
     def _attributes(self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node) -> Iterator[Finding]:
-        before = {} if was is None else was.xattrs
-        for attribute in sorted({*before, *now.xattrs}):
-            if before.get(attribute) != now.xattrs.get(attribute):
+        before, after = now.attributes if was is None else was.attributes, now.attributes
+        for attribute in sorted({*before, *after}):
+            if before.get(attribute) != after.get(attribute):
                 yield self._attribute(number, thing, attribute, node)
 
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
         values: dict[int, object] = {}
-        steps = [step.inodes.get(thing.identity, Inode()).xattrs.get(attribute) for step in self._history.steps]
+        made = max(thing.born, 0)
+        inodes = [step.inodes[thing.identity] for step in self._history.steps[made:]]
+        steps = [None] * made + [inode.attributes.get(attribute) for inode in inodes]
+        first = steps[made]
         for other, operation in enumerate(self._history.operations, start=1):
-            match operation:
-                case ops.Setxattr(path, name) | ops.Removexattr(path, name) if name == attribute:
-                    if self._history.steps[other].names[path] == thing.identity:
-                        values[other] = steps[other]
-        found = node.xattrs.get(attribute)
-        about = f"the attribute {attribute} of {min(thing.names)}"
-        expected = "absent" if values.get(number, found) is None else "set"
-        finding = Finding(Fact.EITHER, about, expected, "absent" if found is None else "set")
-        if found not in [steps[0], *values.values()]:
+            done = attribute_set_by(operation)
+            if done is not None and done[1] == attribute:
+                if self._history.steps[other].names[done[0]] == thing.identity:
+                    values[other] = steps[other]
+        found = node.attributes.get(attribute)
+        if attribute in (MODE, OWNER):
+            about, expected = f"the {attribute} of {min(thing.names)}", (steps[number] or b"").decode()
+            finding = Finding(Fact.EITHER, about, expected, "unknown" if found is None else found.decode())
+            if found is None:
+                return finding
+        else:
+            expected = "absent" if values.get(number, found) is None else "set"
+            is_there = "absent" if found is None else "set"
+            finding = Finding(Fact.EITHER, f"the attribute {attribute} of {min(thing.names)}", expected, is_there)
+        if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
-        return replace(finding, fact=_compare({found}, steps[0], values, number))
+        return replace(finding, fact=_compare({found}, first, values, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
         """Whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from bob.claim.property.calls import covered
+from bob.claim.property.calls import covered, makers
 from bob.claim.property.collateral import Damage
 from bob.claim.property.contents import Fact
 from bob.claim.property.presence import Oracle, Presence, Reading
@@ -70,6 +70,8 @@ class Property:
     later_kinds: tuple[ChangeKind, ...] = ()
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
+    several: bool = False
+    """Of durability: asked of operations that are several changes, and only of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Violation:
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
     """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
     if prop.call is not None:
-        numbers = covered(prop.call, prop.kinds, prop.relations, history)
+        numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
     if prop.rule is Rule.COLLATERAL:
         return (Question((), beside=True),) if subjects(history) else ()
@@ -170,7 +172,9 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
         return _beside(history, reading) is not None
     (number,) = question.required
     if question.returned is not None:
-        return reading.of(number) in _LOST
+        # Where what it is about was never made, only its making is lost.
+        is_told = all(reading.of(maker) is Presence.FULL for maker in makers(history, number))
+        return reading.of(number) in _LOST and is_told
     if reading.of(number) is Presence.PARTIAL:
         return prop.rule is not Rule.PREFIX or number not in reading.prefixes
     return _damage(prop, number, history, reading) is not None

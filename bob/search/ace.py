@@ -1,0 +1,302 @@
+"""The bounds of ACE, with which CrashMonkey made its workloads (OSDI'18, "Finding Crash-Consistency Bugs with Bounded
+Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
+
+A workload has *core operations*, on two files in the root and two in the directory ``A``. After each of them but the
+last there may be a *sync point*, and after the last there is one: fsync of a file or directory that a core operation
+names, of its sibling or of its parent, or sync. After a store through a mapping there is msync in place of it. The
+workload starts on an empty file system. It makes what an operation needs right before it: the directory, the file, its
+first data, its attribute. It takes out of the way what stands in it.
+
+Each sequence of core operations and sync points counts once for ACE (:meth:`Ace.count`). Of these several may be one
+workload: ``remove`` of a file is ``unlink``, and a mapped store has each sync point. ACE keeps files open from one
+operation to the next; here each operation opens its file, and closes it. Of three core operations ACE takes those only
+that have a name in common with an earlier one, and the sync points only that are on their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+from random import Random
+
+from bob.claim.property.rules import Property
+from bob.search.space import is_asked, is_possible
+from bob.workload import operations as ops
+from bob.workload.language import write_one
+from bob.workload.operations import Allocation, At, How, Operation, Workload
+
+ROOT, A, B = "/", "/A", "/B"
+_FIRST, _SECOND = ("/foo", "/A/foo"), ("/bar", "/A/bar")
+_FILES = (*_FIRST, *_SECOND)
+_SIBLINGS = {"/foo": "/bar", "/bar": "/foo", "/A/foo": "/A/bar", "/A/bar": "/A/foo", A: B, B: A, ROOT: ROOT}
+_PAIRS = tuple((old, new) for old, new in product(_FILES, _SECOND) if old != new)
+MOST_CLOSE = 2
+"""Up to so many core operations, sync points are also those on siblings and parents."""
+
+APPENDED = 32768
+_UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
+_TRUNCATED = 2500
+_ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
+SYNC = ""
+"""The sync point that is sync, where others are the name that is fsynced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A core operation: its ``verb`` on ``names``, with the ``way`` and ``place`` that it has a choice of."""
+
+    verb: str
+    names: tuple[str, ...]
+    way: str = ""
+    place: str = ""
+
+
+def _cores(verb: str) -> tuple[Core, ...]:
+    """Every core operation of a verb."""
+    match verb:
+        case "mkdir":
+            return (Core(verb, (A,)),)
+        case "falloc":
+            places = "append", "start", "extend"
+            return tuple(Core(verb, (file,), way, at) for file, way, at in product(_FIRST, Allocation, places))
+        case "write":
+            return tuple(Core(verb, (file,), place=at) for file, at in product(_FIRST, ("append", "start", "extend")))
+        case "dwrite" | "mmapwrite":
+            return tuple(Core(verb, (file,), place=at) for file, at in product(_FIRST, ("append", "start")))
+        case "link":
+            return tuple(Core(verb, pair) for pair in _PAIRS)
+        case "rename":
+            return (*(Core(verb, pair) for pair in _PAIRS), Core(verb, (A, B)))
+        case "unlink" | "remove":
+            return tuple(Core(verb, (file,)) for file in _FILES)
+        case "truncate":
+            return tuple(Core(verb, (file,), place=at) for file, at in product(_FIRST, ("empty", "middle")))
+    return tuple(Core(verb, (file,)) for file in _FIRST)  # creat, fsetxattr, removexattr
+
+
+VERBS = (
+    *("creat", "mkdir", "falloc", "write", "dwrite", "mmapwrite", "link", "unlink", "remove", "rename", "fsetxattr"),
+    *("removexattr", "truncate"),
+)
+OF_NAMES = ("write", "link", "unlink", "rename")
+
+
+@dataclass(frozen=True, slots=True)
+class Ace:
+    """All workloads of ACE with the core operations ``verbs``. ``asked`` are the properties that are asked of each."""
+
+    name: str
+    verbs: tuple[str, ...]
+    asked: tuple[Property, ...]
+
+    def every(self, length: int) -> Iterator[Workload]:
+        """The workloads of ``length`` core operations, each once, without those that a file system refuses and those
+        that ask for nothing."""
+        seen: set[tuple[Operation, ...]] = set()
+        for cores, points in self._sequences(length):
+            operations = performed(cores, points)
+            if operations in seen:
+                continue
+            seen.add(operations)
+            if (workload := self._workload(operations)) is not None:
+                yield workload
+
+    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
+        """Different workloads of ``length`` core operations, in an order that ``seed`` draws; it does not end."""
+        random, seen = Random(seed), set[tuple[Operation, ...]]()
+        menu = [_cores(verb) for verb in self.verbs]
+        while True:
+            cores = tuple(random.choice(random.choice(menu)) for _ in range(length))
+            near = _near(cores)
+            points = tuple(random.choice(near if at == length else [*near, None]) for at in range(1, length + 1))
+            operations = performed(cores, points)
+            if not _is_linked(cores) or operations in seen:
+                continue
+            seen.add(operations)
+            if (workload := self._workload(operations)) is not None:
+                yield workload
+
+    def count(self, length: int) -> int:
+        """How many workloads of ``length`` core operations ACE makes: sequences of these and of sync points."""
+        return sum(
+            len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
+        )
+
+    def _cores(self, length: int) -> Iterator[tuple[Core, ...]]:
+        for verbs in product(self.verbs, repeat=length):
+            yield from filter(_is_linked, product(*map(_cores, verbs)))
+
+    def _sequences(self, length: int) -> Iterator[tuple[tuple[Core, ...], tuple[str | None, ...]]]:
+        for cores in self._cores(length):
+            near = _near(cores)
+            for points in product(*([[*near, None]] * (length - 1)), near):
+                yield cores, points
+
+    def _workload(self, operations: tuple[Operation, ...]) -> Workload | None:
+        made = Workload("; ".join(map(write_one, operations)), (), operations, at=At.END)
+        return made if is_possible(made) and is_asked(self.asked, made) else None
+
+
+def _near(cores: Sequence[Core]) -> list[str]:
+    """The sync points that there may be, in order."""
+    used = set(chain.from_iterable(core.names for core in cores))
+    if len(cores) <= MOST_CLOSE:
+        used |= {_SIBLINGS[name] for name in used} | {_above(name) for name in used}
+    return [*sorted(used), SYNC]
+
+
+def _is_linked(cores: Sequence[Core]) -> bool:
+    """Whether ACE takes these core operations together. Of three, each one after the first has a parameter in common
+    with the earlier ones, or it is on ``A``, or only ``A`` and ``B`` were used before. Where an operation has one
+    parameter only, ACE compares its letters, and takes a file in ``A`` for ``A``."""
+    if len(cores) <= MOST_CLOSE:
+        return True
+    if all(core.verb == "write" for core in cores):
+        return False  # ACE makes these by another program
+    used = _parameters(cores[0])
+    for core in cores[1:]:
+        own = _parameters(core)
+        is_of_a_directory = core.names[0] in (A, B) or (own == _letters(core) and core.names[0].startswith(A))
+        if not (own & used or is_of_a_directory or used == {"A", "B"}):
+            return False
+        used |= own
+    return True
+
+
+def _parameters(core: Core) -> set[str]:
+    choices = [word for word in (core.way, core.place) if word]
+    if len(core.names) == 1 and not choices:
+        return _letters(core)
+    return {*(name.removeprefix("/") for name in core.names), *choices}
+
+
+def _letters(core: Core) -> set[str]:
+    return set(core.names[0].removeprefix("/"))
+
+
+def _above(name: str) -> str:
+    return name.rpartition("/")[0] or ROOT
+
+
+def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
+    """The operations of a workload: each core operation, what it needs before it, and its sync point (None: none)."""
+    tree = _Tree()
+    for core, point in zip(cores, points, strict=True):
+        tree.perform(core)
+        if core.verb == "mmapwrite":
+            tree.done.append(ops.Msync(core.names[0]))
+        elif point == SYNC:
+            tree.done.append(ops.Sync())
+        elif point is not None:
+            tree.need(point)
+            tree.done.append(ops.Fsync(point))
+    return tuple(tree.done)
+
+
+class _Tree:
+    """What is there after the operations ``done``: the file that each name refers to, its size, and directories."""
+
+    def __init__(self) -> None:
+        self.done: list[Operation] = []
+        self._files: dict[str, int] = {}
+        self._sizes: list[int] = []
+        self._directories = {ROOT}
+
+    def perform(self, core: Core) -> None:
+        """Add a core operation, and before it what it needs."""
+        name = core.names[0]
+        for path in core.names:
+            self.need(_above(path))
+        match core.verb:
+            case "creat":
+                self._clear(name)
+                self.need(name)
+            case "mkdir":
+                self._clear(name)
+                self.need(name)
+            case "write" | "dwrite" | "mmapwrite" | "falloc":
+                self._change_data(core)
+            case "truncate":
+                self._need_data(name)
+                size = 0 if core.place == "empty" else _TRUNCATED
+                self._sizes[self._files[name]] = size
+                self.done.append(ops.Truncate(name, size))
+            case "fsetxattr" | "removexattr":
+                self.need(name)
+                self.done.append(ops.Setxattr(name, _ATTRIBUTE, _ATTRIBUTE_BYTES))
+                if core.verb == "removexattr":
+                    self.done.append(ops.Removexattr(name, _ATTRIBUTE))
+            case "unlink" | "remove":
+                self.need(name)
+                self._clear(name)
+            case "link":
+                self.need(name)
+                self._clear(core.names[1])
+                self._files[core.names[1]] = self._files[name]
+                self.done.append(ops.Link(*core.names))
+            case "rename":
+                self.need(name)
+                self._rename(*core.names)
+
+    def need(self, name: str) -> None:
+        """Make ``name`` where it is not there: an empty file, or a directory."""
+        if name in self._directories or name in self._files:
+            return
+        self.need(_above(name))
+        if name in (A, B):
+            self._directories.add(name)
+            self.done.append(ops.Mkdir(name))
+        else:
+            self._files[name] = len(self._sizes)
+            self._sizes.append(0)
+            self.done.append(ops.Create(name))
+
+    def _need_data(self, name: str) -> None:
+        self.need(name)
+        if not self._sizes[self._files[name]]:
+            self._sizes[self._files[name]] = APPENDED
+            self.done.append(ops.Write(name, 0, APPENDED))
+
+    def _change_data(self, core: Core) -> None:
+        name = core.names[0]
+        self.need(name)
+        if core.place != "append" or core.verb in ("falloc", "mmapwrite"):
+            self._need_data(name)
+        size = self._sizes[self._files[name]]
+        offset, length = {
+            "append": (size, APPENDED),
+            "start": (0, _UNALIGNED if core.verb in ("write", "falloc") else _DIRECT),
+            "extend": (max(0, size - _BEFORE_THE_END), _UNALIGNED),
+        }[core.place]
+        mode = Allocation(core.way) if core.way else Allocation.GROW
+        match core.verb:
+            case "falloc":
+                self.done.append(ops.Fallocate(name, offset, length, mode))
+            case "mmapwrite":
+                if offset + length > size:
+                    self.done.append(ops.Fallocate(name, offset, length))
+                self.done.append(ops.Write(name, offset, length, How.MMAP))
+            case verb:
+                self.done.append(ops.Write(name, offset, length, How.DIRECT if verb == "dwrite" else How.PLAIN))
+        if mode.grows:
+            self._sizes[self._files[name]] = max(size, offset + length)
+
+    def _rename(self, old: str, new: str) -> None:
+        if old in self._directories:
+            self._directories = {*self._directories - {old}, new}
+            moved = {path: file for path, file in self._files.items() if path.startswith(old + "/")}
+            kept = {path: file for path, file in self._files.items() if path not in moved}
+            self._files = {**kept, **{new + path.removeprefix(old): file for path, file in moved.items()}}
+        else:
+            self._files[new] = self._files.pop(old)
+        self.done.append(ops.Rename(old, new))
+
+    def _clear(self, name: str) -> None:
+        """Take ``name`` away where it is there, with what is in it."""
+        for path in sorted(path for path in self._files if path == name or path.startswith(name + "/")):
+            del self._files[path]
+            self.done.append(ops.Unlink(path))
+        if name in self._directories:
+            self._directories.remove(name)
+            self.done.append(ops.Rmdir(name))

@@ -1,0 +1,131 @@
+"""Every workload of so many operations within bounds, or some that are drawn.
+
+A workload asks either what its last call promises, or for one property. Left out is what a file system would refuse,
+what differs from another one in names alone, and what asks for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from random import Random
+
+from bob.claim.property.rules import Property
+from bob.search.alike import Renamings
+from bob.search.bounds import Bounds
+from bob.search.space import is_asked, is_possible
+from bob.search.together import together
+from bob.workload.language import write_one
+from bob.workload.operations import At, Finish, Operation, Workload
+
+NATURAL = Finish("natural", natural=True)
+MOST_MISSES = 300
+"""After so many draws in a row of which none is a new workload, there are taken to be no more."""
+MOST_TRIES = 30
+"""So many operations are drawn for a place until one is not refused."""
+
+
+class Within:
+    """The workloads within ``bounds`` that ask for one of the properties ``asked``."""
+
+    def __init__(self, bounds: Bounds, asked: tuple[Property, ...]) -> None:
+        self.bounds, self.asked = bounds, asked
+
+    @property
+    def name(self) -> str:
+        """The name of the bounds."""
+        return self.bounds.name
+
+    def every(self, length: int) -> Iterator[Workload]:
+        """All workloads of ``length`` operations, with a call or none between two."""
+        return chain.from_iterable(map(self._new_ones, self._sequences((), length)))
+
+    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
+        """Different workloads of ``length`` operations, in an order that ``seed`` draws, until new ones are rare."""
+        random, seen, misses = Random(seed), set[str](), 0
+        while misses < MOST_MISSES:
+            misses += 1
+            operations = self._draw(length, random)
+            ends = list(self._new_ones(operations)) if operations else []
+            workload = random.choice(ends) if ends else None
+            if workload is not None and workload.title not in seen:
+                seen.add(workload.title)
+                misses = 0
+                yield workload
+
+    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
+        """The workloads that ``operations`` make, each with another end."""
+        raise NotImplementedError
+
+    @cached_property
+    def _alike(self) -> Renamings:
+        return Renamings(self.bounds)
+
+    def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
+        """Of the workloads that ``operations`` make, those that can be done, that come first of all that are alike, and
+        that ask for something."""
+        for workload in self.ends(operations):
+            done = (*workload.operations, *workload.finish.operations)
+            if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
+                yield workload
+
+    def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
+        """The sequences of ``left`` more operations after those ``before`` that a file system does not refuse."""
+        if not left:
+            yield before
+            return
+        for operation in self.bounds.operations:
+            done = (*before, operation)
+            if not self._can_begin(done):
+                continue
+            yield from self._sequences(done, left - 1)
+            if left > 1:
+                for call in self.bounds.between:
+                    if self._can_begin((*done, call)):
+                        yield from self._sequences((*done, call), left - 1)
+
+    def _draw(self, length: int, random: Random) -> tuple[Operation, ...]:
+        """A sequence of ``length`` operations; empty where the ones drawn next are refused too often."""
+        done: tuple[Operation, ...] = ()
+        for number in range(length):
+            choices = (random.choice(self.bounds.operations) for _ in range(MOST_TRIES))
+            if (more := next((one for one in choices if self._can_begin((*done, one))), None)) is None:
+                return ()
+            done = (*done, more)
+            if number < length - 1 and self.bounds.between and random.random() < 1 / 2:
+                call = random.choice(self.bounds.between)
+                done = (*done, call) if self._can_begin((*done, call)) else done
+        return done
+
+    def _can_begin(self, operations: Sequence[Operation]) -> bool:
+        return is_possible(workload_of(self.bounds, operations))
+
+
+class Promising(Within):
+    """The workloads that ask what ``bounds`` promise: they end with one of the calls. The crash comes after it has
+    returned."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        super().__init__(bounds, (*bounds.promises, *together(bounds.promises)))
+
+    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
+        for call in self.bounds.calls:
+            yield workload_of(self.bounds, (*operations, call), at=At.END)
+
+
+class Asking(Within):
+    """The workloads that ask for ``prop``: the kernel writes when it wants to, or one of the calls is the end. The
+    crash may come at any time."""
+
+    def __init__(self, bounds: Bounds, prop: Property) -> None:
+        super().__init__(bounds, (prop,))
+
+    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
+        for finish in (NATURAL, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
+            yield workload_of(self.bounds, operations, finish)
+
+
+def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
+    """``operations`` on the tree of ``bounds``, as a workload that is named by them."""
+    return Workload("; ".join(map(write_one, operations)), bounds.setup, tuple(operations), finish, at)
