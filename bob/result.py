@@ -7,7 +7,7 @@ new ones may be added. docs/formats.md describes each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -118,6 +118,19 @@ class ConfigurationResult:
     troubles: tuple[Trouble, ...] = ()
     examined: int = 0
     examinable: int = 0
+
+    def within(self, folder: str) -> ConfigurationResult:
+        """This column with its witnesses as they are found from the directory above the run in ``folder``."""
+
+        def moved(witness: str | None) -> str | None:
+            return f"{folder}/{witness}" if witness else None
+
+        return replace(
+            self,
+            properties=tuple(replace(cell, witness=moved(cell.witness)) for cell in self.properties),
+            unmountable=replace(self.unmountable, witness=moved(self.unmountable.witness)),
+            troubles=tuple(replace(trouble, witness=moved(trouble.witness)) for trouble in self.troubles),
+        )
 
 
 @dataclass(frozen=True, slots=True)

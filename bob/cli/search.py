@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bob.catalogue.probe_files import probe_names, shipped_probes
+from bob.catalogue.probe_files import probe_names
 from bob.cli.asking import (
     check_out,
     check_resumed,
@@ -28,8 +27,9 @@ from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.result import Result, Verdict
 from bob.search.ace import Ace
-from bob.search.space import Part, Space, probes, probes_of_property
-from bob.search.spaces import SHAPES, SMALL, space
+from bob.search.space import Part
+from bob.search.spaces import SHAPES, SMALL, Search
+from bob.search.spaces import search as asked_search
 from bob.subject import configuration, file_systems
 
 
@@ -57,7 +57,8 @@ class Shard(ParamType):
     type=click.IntRange(1, 4),
     default=1,
     show_default=True,
-    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample.",
+    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample or"
+    " --seconds.",
 )
 @click.option(
     "--bounds",
@@ -76,6 +77,12 @@ class Shard(ParamType):
     type=click.IntRange(min=1),
     metavar="N",
     help="Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops says.",
+)
+@click.option(
+    "--seconds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
 )
 @click.option(
     "--shard",
@@ -99,6 +106,7 @@ def search(
     bounds: str | None,
     name: str | None,
     sample: int | None,
+    seconds: int | None,
     shard: tuple[int, int],
     count: bool,
     out: Path | None,
@@ -115,7 +123,10 @@ def search(
     promise that is broken comes with a witness; the workload is the smallest that breaks it.
 
     With --property, workloads are made that ask for a property of Table 1, with several finishes, and crashed at any
-    time. With --sample, some workloads are drawn, so that they may be longer.
+    time. With --sample or --seconds, some workloads are drawn, so that they may be longer.
+
+    A search goes on lot by lot, and tells after each how fast it is and how long it will take. --resume goes on with
+    one that was stopped.
 
     \b
     Examples:
@@ -123,6 +134,7 @@ def search(
       bob search --fs f2fs --ops 2 --count
       bob search --fs f2fs --ops 2 --shard 1/8
       bob search --fs btrfs --ops 3 --sample 200 --seed 7
+      bob search --fs ext4 --ops 3 --seconds 600 --seed 7
       bob search --fs xfs --property append-any --ops 2 --sample 100
       bob search --fs f2fs --ops 1 --bounds ace
       bob search --fs ext4 --bounds my-bounds.toml
@@ -138,48 +150,44 @@ def search(
     """
     if resume is not None:
         check_resumed(context)
-    [prop] = [probe.property for probe in shipped_probes((name,))] if name else [None]
-    found = space(bounds, prop)
-    if sample is None and length > 2:
+    if sample is None and seconds is None and length > 2:
         raise UsageError(
-            f"there are too many workloads of {length} operations to try all", hint="--sample N draws some"
+            f"there are too many workloads of {length} operations to try all",
+            hint="--sample N draws some, --seconds N as many as that time allows",
         )
-    part = Part(*shard, sample, asked["seed"])
+    if sample is not None and seconds is not None:
+        raise UsageError("--sample says how many workloads are drawn, --seconds for how long", hint="leave one out")
+    wanted = asked_search(bounds, name, length, Part(*shard, sample, asked["seed"]), seconds)
     if count:
-        return _count(found, length, part)
+        return _count(wanted)
     if resume is None and fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
-    from bob.run import prober  # libvirt and paramiko take a while to load
+    from bob.run import search as searching  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
     if resume is None:
         [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
     with telling_what_is_kept("search", resume or out, RUNS), watching(quiet=quiet) as progress:
         if resume is not None:
-            result, run = prober.resume(resume, host(asked), progress)
+            result, run = searching.resume(resume, host(asked), progress)
         else:
             check_out(out, RUNS)
-            wanted = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
-            lacks = wanted.configuration.fs.lacks
-            progress.step(f"making the workloads within the bounds {found.name}")
-            if prop is None:
-                made = probes(found, length, part, lacks)
-            else:
-                made = probes_of_property(found, length, prop, part, lacks)
-            result, run = prober.probe(replace(wanted, probes=made), out, progress)
+            probed = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
+            result, run = searching.search(wanted, probed, out, progress)
     deliver(result, run, json_file)
     return _exit(result)
 
 
-def _count(found: Space, length: int, part: Part) -> Exit:
+def _count(wanted: Search) -> Exit:
     """Print how many workloads there are."""
+    space, part = wanted.space(), wanted.part
     if part.sample is not None or part.shards > 1:
-        console().print(plural(len(part.of(found, length)), "workload"))
+        console().print(plural(sum(1 for _workload in wanted.workloads(space)), "workload"))
         return Exit.DONE
-    for number in range(1, length + 1):
-        made = sum(1 for _workload in found.every(number))
-        by_ace = f" (ACE counts {found.count(number):,})" if isinstance(found, Ace) else ""
+    for number in range(1, wanted.length + 1):
+        made = sum(1 for _workload in space.every(number))
+        by_ace = f" (ACE counts {space.count(number):,})" if isinstance(space, Ace) else ""
         console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}{by_ace}")
     return Exit.DONE
 

@@ -6,6 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from bob.report.counts import duration
+
 _WINDOW = 60.0
 """Seconds over which the speed is measured: it changes as guests start and as workloads do."""
 
@@ -64,10 +66,3 @@ class Tally:
         if self.seconds_left is not None:
             parts.append(f"{duration(self.seconds_left)} left")
         return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """``2:07``, ``1:02:07``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -9,21 +9,30 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
+from bob.judge.lots import told
 from bob.judge.recoveries import add_recoveries
 from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json
+from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 
 
 def judge_again(path: Path) -> Result:
     """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
 
-    Of a matrix, every column. Raises StoreError where something that the run should have kept is not
-    there, and for a run that is being written.
+    Of a matrix, every column; of a search, every lot. Raises StoreError where something that the run should have kept
+    is not there, and for a run that is being written.
     """
+    if SearchDirectory.is_one(path):
+        found = SearchDirectory(path)
+        lots = found.runs()
+        if not lots:
+            raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
+        with writing([path, *(run.path for run in lots)]):
+            return told(found, [(run.path, _judge_again(run)) for run in lots])
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):

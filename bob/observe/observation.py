@@ -37,11 +37,9 @@ class Node:
     gid: int | None = None
     mtime: int | None = None
 
-
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """All that operations may set, as :attr:`bob.workload.history.Inode.attributes`; what was not observed is not in
-        it."""
+        """All that operations may set, as in :attr:`bob.workload.history.Inode.attributes`, where it was observed."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         return attributes(self.xattrs, self.mode, owner)
 

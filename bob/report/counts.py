@@ -118,3 +118,10 @@ def examined(column: ConfigurationResult) -> str:
     """How many outcomes had a closer look, in words."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"{outcomes} have a tree that was examined: by the file system's checker, and by removing all of it"
+
+
+def duration(seconds: float) -> str:
+    """``2:07``, ``1:02:07``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

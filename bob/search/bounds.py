@@ -53,21 +53,37 @@ def shipped_bounds() -> dict[str, Path]:
     return {path.stem: path for path in sorted((shipped("probes") / "bounds").glob("*.toml"))}
 
 
-def load(name: str, others: Sequence[str] = ()) -> Bounds:
-    """The bounds that are shipped as ``name``, or in the file ``name``. Raises UsageError where there are none, or for
-    a mistake in them; ``others`` are the names of bounds that are in no file."""
+def load(name: str) -> Bounds:
+    """The bounds that are shipped as ``name``, or in the file ``name``, as by :func:`found` and :func:`parsed`."""
+    return parsed(*found(name))
+
+
+def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
+    """The name and the TOML text of the bounds that are shipped as ``name``, or in the file ``name``.
+
+    Raises UsageError where there are none; ``others`` are the names of bounds that are in no file.
+    """
     known = shipped_bounds()
     path = known.get(name, Path(name))
     try:
-        document = tomllib.loads(path.read_text())
+        return path.stem, path.read_text()
     except OSError as error:
         if "/" in name or path.suffix:
             raise UsageError(f"{path}: {error.strerror}", hint="is this the file with the bounds?") from None
         raise UsageError(f"there are no bounds {name!r}", hint=meant(name, (*known, *others), "bob ships")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path.name}: {error}", hint="bounds are a TOML file") from None
-    with mistakes_in(path.name):
-        return read(path.stem, document)
+
+
+def parsed(name: str, text: str) -> Bounds:
+    """The bounds ``name`` in TOML ``text``. Raises UsageError for a mistake in them."""
+    file = f"{name}.toml"
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}", hint="bounds are a TOML file") from None
+    with mistakes_in(file):
+        return read(name, document)
 
 
 def read(name: str, document: Mapping[str, Any]) -> Bounds:

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.property.rules import Property, questions
-from bob.errors import UsageError
 from bob.workload.history import RefusedError, simulate
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
@@ -49,11 +48,12 @@ class Part:
     sample: int | None = None
     seed: int = 1
 
-    def of(self, space: Space, length: int) -> tuple[Workload, ...]:
-        """The workloads of up to ``length`` operations that belong to it, the shorter ones first."""
-        if self.sample is None:
-            return tuple(self._mine(chain(*(space.every(number) for number in range(1, length + 1)))))
-        return tuple(islice(self._mine(space.drawn(length, self.seed)), self.sample))
+    def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
+        """The workloads of up to ``length`` operations that belong to it, the shorter ones first. ``is_drawn``: without
+        a ``sample``, too, they are drawn, as many as there are."""
+        if self.sample is None and not is_drawn:
+            return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
+        return islice(self._mine(space.drawn(length, self.seed)), self.sample)
 
     def _mine(self, workloads: Iterable[Workload]) -> Iterator[Workload]:
         return islice(workloads, self.shard - 1, None, self.shards)
@@ -62,40 +62,29 @@ class Part:
 ALL = Part()
 
 
-def probes(space: Space, length: int, part: Part = ALL, lacks: Sequence[str] = ()) -> tuple[Probe, ...]:
-    """What is asked in ``space``, each with the workloads of up to ``length`` operations that ask for it; and that all
-    else is as it was. The file system ``lacks`` operations: workloads go without them.
+def possible(workloads: Iterable[Workload], space: Space, lacks: Sequence[str]) -> Iterator[Workload]:
+    """``workloads``, each once, as they are where a file system ``lacks`` operations: those that still ask for
+    something in ``space``."""
+    seen: set[object] = set()
+    for workload in workloads:
+        made = without(workload, lacks)
+        if made is None or (lacks and not is_asked(space.asked, made)):
+            continue
+        key = made.operations, made.finish.name
+        if key not in seen:
+            seen.add(key)
+            yield made
 
-    Raises UsageError where no workload asks for anything: nothing would be tried.
-    """
-    made = _possible(part.of(space, length), lacks, space.asked)
-    if not made:
-        raise UsageError(
-            f"no workload within {space.name} that is to be tried asks for what its calls promise",
-            hint="--count tells how many there are; a --shard of many may have none",
-        )
-    asking = {one.name: tuple(workload for workload in made if is_asked((one,), workload)) for one in space.asked}
+
+def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
+    """What is asked in ``space``, each with those of ``workloads`` that ask for it; and that all else is as it was."""
+    asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
+    [beside] = shipped_probes((BESIDE,))
     return (
         *(Probe(row, one, asking[one.name]) for row, one in enumerate(found, start=1)),
-        _beside(len(found) + 1, made),
+        Probe(len(found) + 1, beside.property, tuple(workloads)),
     )
-
-
-def probes_of_property(
-    space: Space, length: int, prop: Property, part: Part = ALL, lacks: Sequence[str] = ()
-) -> tuple[Probe, ...]:
-    """``prop`` with the workloads of up to ``length`` operations that ask for it, as by :func:`probes`.
-
-    Raises UsageError where none asks for it.
-    """
-    made = _possible(part.of(space, length), lacks, (prop,))
-    if not made:
-        raise UsageError(
-            f"no workload of {length} operations within {space.name} asks for {prop.name}",
-            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
-        )
-    return Probe(1, prop, made), _beside(2, made)
 
 
 def is_possible(workload: Workload) -> bool:
@@ -111,17 +100,3 @@ def is_asked(asked: Sequence[Property], workload: Workload) -> bool:
     """Whether ``workload`` asks for one of the properties ``asked``."""
     history = simulate(workload)[0]
     return any(questions(one, history) for one in asked)
-
-
-def _possible(workloads: Iterable[Workload], lacks: Sequence[str], asked: Sequence[Property]) -> tuple[Workload, ...]:
-    """``workloads``, each once, as they are where a file system ``lacks`` operations: those that still ask for it."""
-    kept: dict[object, Workload] = {}
-    for workload in workloads:
-        if (possible := without(workload, lacks)) is not None and (not lacks or is_asked(asked, possible)):
-            kept.setdefault((possible.operations, possible.finish.name), possible)
-    return tuple(kept.values())
-
-
-def _beside(row: int, made: tuple[Workload, ...]) -> Probe:
-    [beside] = shipped_probes((BESIDE,))
-    return Probe(row, beside.property, made)

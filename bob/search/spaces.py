@@ -1,15 +1,23 @@
-"""The spaces that a user can name: bounds of a file, shipped or not, and those of ACE."""
+"""What a search can be asked for: which workloads, by the name of their bounds, and how many of them are tried.
+
+Pure: a search that was stopped is made again from what its directory keeps of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
 from bob.catalogue.durability import properties
+from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
-from bob.search import ace
-from bob.search.bounds import load
-from bob.search.space import Space
+from bob.search import ace, bounds
+from bob.search.space import ALL, Part, Space
 from bob.search.together import together
 from bob.search.within import Asking, Promising
+from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
@@ -24,23 +32,65 @@ _PROMISES = {
 """What is asked of the calls that end ACE's workloads."""
 
 
-def space(name: str | None, prop: Property | None = None) -> Space:
-    """The workloads within the bounds ``name`` (None: those that bob takes by itself). They ask for ``prop``, or for
-    what their last call promises.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Workloads of up to ``length`` operations within the bounds ``name``, of which the TOML ``text`` is kept (empty:
+    they are ACE's). They ask for the property ``prop`` of Table 1, or for what their last call promises (None).
+
+    ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed.
+    """
+
+    name: str
+    text: str
+    prop: str | None = None
+    length: int = 1
+    part: Part = ALL
+    seconds: int | None = None
+
+    @property
+    def property(self) -> Property | None:
+        """The property that is searched for; None where it is what calls promise."""
+        return shipped_probes((self.prop,))[0].property if self.prop else None
+
+    def space(self) -> Space:
+        """Where its workloads come from. Raises UsageError for a mistake in the bounds."""
+        if not self.text:
+            promises = tuple(one for one in properties() if one.name in _names())
+            return ace.Ace(self.name, _VERBS[self.name], (*promises, *together(promises)))
+        made, prop = bounds.parsed(self.name, self.text), self.property
+        return Promising(made) if prop is None else Asking(made, prop)
+
+    def workloads(self, space: Space) -> Iterator[Workload]:
+        """Those that are tried, the shorter ones first, or as they are drawn."""
+        return self.part.of(space, self.length, is_drawn=self.seconds is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The search as a plain document."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Search:
+        """The search in a plain document; KeyError or TypeError where there is none."""
+        return cls(**{**document, "part": Part(**document["part"])})
+
+
+def search(
+    name: str | None, prop: str | None = None, length: int = 1, part: Part = ALL, seconds: int | None = None
+) -> Search:
+    """A search within the bounds ``name``: shipped, ACE's, or those in a file (None: those that bob takes by itself).
 
     Raises UsageError where there are no such bounds, for a mistake in them, and where these do not ask for properties.
     """
     if name in _VERBS:
         if prop is not None:
             raise UsageError(
-                f"the bounds {name} ask what a call promises, not for {prop.name}",
+                f"the bounds {name} ask what a call promises, not for {prop}",
                 hint=f"--property goes with {SHAPES}, {SMALL} and bounds of your own",
             )
-        promises = tuple(one for one in properties() if one.name in _names())
-        return ace.Ace(name, _VERBS[name], (*promises, *together(promises)))
-    if prop is None:
-        return Promising(load(name or SMALL, tuple(_VERBS)))
-    return Asking(load(name or SHAPES, tuple(_VERBS)), prop)
+        return Search(name, "", None, length, part, seconds)
+    asked = Search(*bounds.found(name or (SHAPES if prop else SMALL), tuple(_VERBS)), prop, length, part, seconds)
+    asked.space()
+    return asked
 
 
 def _names() -> frozenset[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from bob import documents
 from bob.errors import StoreError
-from bob.result import ConfigurationResult, Result, Run, to_json
+from bob.result import Result, Run, to_json
 from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
 
 
@@ -65,7 +65,7 @@ class MatrixDirectory:
         """Keep and return the results of columns (by their folders) as one. It is finished when all of them are."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
-        columns = [_within(folder.name, result.configurations[0]) for folder, result in results]
+        columns = [result.configurations[0].within(folder.name) for folder, result in results]
         first = results[0][1]
         tools = dict.fromkeys(result.environment.mkfs_version for _folder, result in results)
         combined = replace(
@@ -83,21 +83,6 @@ class MatrixDirectory:
         )
         write_whole(self.path / "result.json", documents.text(to_json(combined)).encode())
         return combined
-
-
-def _within(folder: str, column: ConfigurationResult) -> ConfigurationResult:
-    """A column whose witnesses are found from the matrix's directory."""
-    cells = tuple(
-        replace(cell, witness=f"{folder}/{cell.witness}") if cell.witness else cell for cell in column.properties
-    )
-    unmountable = column.unmountable
-    if unmountable.witness:
-        unmountable = replace(unmountable, witness=f"{folder}/{unmountable.witness}")
-    troubles = tuple(
-        replace(trouble, witness=f"{folder}/{trouble.witness}") if trouble.witness else trouble
-        for trouble in column.troubles
-    )
-    return replace(column, properties=cells, unmountable=unmountable, troubles=troubles)
 
 
 def _slug(name: str) -> str:

@@ -87,9 +87,7 @@ class Inode:
         return attributes(self.xattrs, self.mode, self.owner)
 
 
-def attributes(
-    xattrs: Mapping[str, bytes], mode: int | None, owner: tuple[int, int] | None
-) -> Mapping[str, bytes]:
+def attributes(xattrs: Mapping[str, bytes], mode: int | None, owner: tuple[int, int] | None) -> Mapping[str, bytes]:
     """Extended attributes with MODE and OWNER, where these are known, as one."""
     known = {} if mode is None else {MODE: b"%03o" % mode}
     return {**xattrs, **known, **({} if owner is None else {OWNER: b"%d:%d" % owner})}

@@ -139,9 +139,7 @@ GRAMMAR: dict[str, Form] = {
     "chmod": Form(
         "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(path_in(w[0]), _permissions(w[1]))
     ),
-    "chown": Form(
-        "chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *_owner(w[1]))
-    ),
+    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *_owner(w[1]))),
     "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
     "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
     "sync_file_range": Form(

@@ -32,6 +32,9 @@ write /d/a 4096 4096 direct; write /d/a 8192 100 sync; write /d/a 300 100 dsync;
 append /d/new 4096 direct; append /d/new 100 dsync
 truncate /d/a 7000; truncate /d/a 9000; fallocate /d/new 0 20000; write /d/new 15000 100; sync_file_range /d/new 0 16K
 msync /d/new
+fallocate /d/a 12000 9000 keep; fallocate /d/a 100 5000 punch; fallocate /d/a 8000 5000 zero; append /d/a 300
+fallocate /d/a 13100 9000 zero-keep; fallocate /d/a 13000 9000 punch
+chmod /d/a 600; chown /d/a 1000:100; chmod /d 700; chown /d 0:7
 link /b /d/b; rename /b /c; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
 rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; removexattr /c user.x
 acknowledge said
@@ -61,6 +64,7 @@ def test_every_operation_does_what_it_says(recording: Inhabited) -> None:
     everything = workload(EVERY_OPERATION)
     assert {write_one(done).split()[0] for done in everything.operations} == set(GRAMMAR)
     assert {done.how for done in everything.operations if isinstance(done, ops.Write)} == set(How)
+    assert {one.mode for one in everything.operations if isinstance(one, ops.Fallocate)} == set(ops.Allocation)
     taken = take(recording.agent, everything)
     last, first = observe(recording.agent, taken, [taken.last, taken.first])
     assert found(last) == expected(everything, len(everything.operations))

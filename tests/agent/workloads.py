@@ -120,11 +120,11 @@ def expected(workload: Workload, step: int) -> dict[str, object]:
         thing, inode = history.things[identity], history.steps[step].inodes[identity]
         match thing.kind:
             case Kind.FILE:
-                tree[name] = ("file", inode.links, inode.content, dict(inode.xattrs))
+                tree[name] = ("file", inode.links, inode.content, dict(inode.attributes))
             case Kind.SYMLINK:
                 tree[name] = ("symlink", thing.target)
             case Kind.DIRECTORY if name != "/":
-                tree[name] = ("directory", dict(inode.xattrs))
+                tree[name] = ("directory", dict(inode.attributes))
     return tree
 
 
@@ -137,10 +137,10 @@ def found(observation: Observation) -> dict[str, object]:
         assert node.fault is None, (path, node.fault)
         match node.kind:
             case "file":
-                tree[path] = ("file", node.links, node.content, dict(node.xattrs))
+                tree[path] = ("file", node.links, node.content, dict(node.attributes))
                 assert node.size == len(node.content)
             case "symlink":
                 tree[path] = ("symlink", node.target)
             case _:
-                tree[path] = (node.kind, dict(node.xattrs))
+                tree[path] = (node.kind, dict(node.attributes))
     return tree

@@ -20,6 +20,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     work = Work()
 
     _replace(monkeypatch, "bob.run.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
+    _replace(monkeypatch, "bob.run.search", search=work.search, resume=work.resume)
     _replace(monkeypatch, "bob.run.matrix", matrix=work.matrix, resume=work.resume)
     _replace(monkeypatch, "bob.run.trial", try_out=work.try_out)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)

@@ -70,6 +70,9 @@ class Work:
     def matrix(self, chosen: Any, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         return self._run((chosen, request, out), out, progress)
 
+    def search(self, asked: Any, request: Any, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        return self._run((asked, request, out), out, progress)
+
     def resume(self, run: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
         return self._run((run, host), run, progress)
 

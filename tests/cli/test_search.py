@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from bob.catalogue.probe_files import shipped_probes
 from bob.request import ProbeRequest
 from bob.result import Verdict
-from bob.search.space import Part, probes, probes_of_property
-from bob.search.spaces import space
+from bob.search.bounds import load
+from bob.search.space import Part
+from bob.search.spaces import Search, search
+from bob.search.within import Promising
 
 from .stand_in import Bob, Work, result
 
 
 def test_every_workload_within_the_bounds_is_asked(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "btrfs", "--mount-opts", "flushoncommit", "--budget", 30)
-    [(request, out)] = work.asked
+    [(asked, request, out)] = work.asked
     assert isinstance(request, ProbeRequest) and out is None
     assert (request.configuration.fs.name, request.configuration.mount_options) == ("btrfs", "flushoncommit")
     assert request.budget == 30
-    assert request.probes == probes(space("small"), 1)
+    assert asked == search("small") and asked.length == 1
 
 
 def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
@@ -30,25 +33,33 @@ def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
         'about = "one file"\nsetup = ["create /f"]\nfiles = ["/f"]\noperations = ["append FILE 512"]\n'
         'calls = ["fsync FILE"]\npromises = ["fsync-file.size"]\n'
     )
-    assert bob("search", "--fs", "ext4", "--bounds", "mine.toml", "--ops", 2).err.startswith("making the workloads")
-    [(request, _out)] = work.asked
-    names = [workload.name for workload in request.probes[0].workloads]
+    bob("search", "--fs", "ext4", "--bounds", "mine.toml", "--ops", 2)
+    [(asked, _request, _out)] = work.asked
+    Path("mine.toml").unlink()
+    again = Search.from_json(json.loads(json.dumps(asked.to_json())))
+    names = [workload.name for workload in again.workloads(again.space())]
     assert names == ["append /f 512; fsync /f", "append /f 512; append /f 512; fsync /f"]
 
 
 def test_a_part_of_drawn_workloads_that_ask_for_a_property(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "xfs", "--property", "append-any", "--ops", 2, "--sample", 5, "--seed", 3, "--shard", "2/3")
-    [(request, _out)] = work.asked
-    [shipped] = shipped_probes(("append-any",))
-    assert request.probes == probes_of_property(
-        space("shapes", shipped.property), 2, shipped.property, Part(2, 3, 5, 3)
-    )
-    assert len(request.probes[0].workloads) == 5
+    [(asked, _request, _out)] = work.asked
+    assert asked == search(None, "append-any", 2, Part(2, 3, 5, 3))
+    assert asked.name == "shapes" and len([*asked.workloads(asked.space())]) == 5
+
+
+def test_for_so_many_seconds(bob: Bob, work: Work) -> None:
+    bob("search", "--fs", "ext4", "--ops", 3, "--seconds", 600, "--seed", 7)
+    [(asked, _request, _out)] = work.asked
+    assert asked == search("small", None, 3, Part(seed=7), 600)
+    drawn = [one.name for one in islice(asked.workloads(asked.space()), 20)]
+    assert drawn == [one.name for one in islice(Promising(load("small")).drawn(3, 7), 20)]
 
 
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
     ended = bob("search", "--ops", 1, "--count")
-    assert (ended.code, ended.out) == (0, f"1 operation: {len(probes(space('small'), 1)[-1].workloads)} workloads\n")
+    made = [*Promising(load("small")).every(1)]
+    assert (ended.code, ended.out) == (0, f"1 operation: {len(made)} workloads\n")
     assert work.asked == []
     ended = bob("search", "--bounds", "ace", "--count")
     assert ended.out == "1 operation: 300 workloads (ACE counts 328)\n"
@@ -75,8 +86,8 @@ def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
         (("--fs", "ext4", "--shard", "0/2"), "bob: invalid value for '--shard': '0/2' is no part such as 1/4"),
         (("--fs", "ext4", "--property", "append-all"), "bob: unknown property 'append-all'"),
         (
-            ("--fs", "ext4", "--property", "append-any", "--quiet"),
-            "bob: no workload of 1 operations within shapes asks",
+            ("--fs", "ext4", "--sample", "3", "--seconds", "5"),
+            "bob: --sample says how many workloads are drawn, --seconds for how long",
         ),
         (("--fs", "ext4", "--resume", "."), "bob: --fs cannot be changed on the way"),
     ],

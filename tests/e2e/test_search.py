@@ -2,62 +2,133 @@
 
 from __future__ import annotations
 
+import _thread
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bob.progress import Silent
-from bob.request import ProbeRequest
-from bob.result import PropertyResult, Verdict
-from bob.run.prober import probe
+from bob.judge.again import judge_again
+from bob.progress import Progress, Silent
+from bob.request import Host, ProbeRequest
+from bob.result import ConfigurationResult, PropertyResult, Verdict
+from bob.run import search as searching
 from bob.run.replay import replay
-from bob.search.bounds import read
-from bob.search.space import probes
-from bob.search.within import Promising
+from bob.search.space import ALL, Part
+from bob.search.spaces import search as asked_search
+from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 
 pytestmark = pytest.mark.vm
-BOUNDS: dict[str, Any] = {
-    "about": "an append, and two calls",
-    "setup": ["write /f 0 8192"],
-    "files": ["/f", "/n"],
-    "operations": ["append FILE 4096", "create FILE"],
-    "calls": ["fsync FILE", "sync"],
-    "promises": ["fsync-file.size", "fsync-file.entry", "sync.size", "sync.entry"],
-}
+NOBODY = Silent()
+BOUNDS = """
+about = "an append, and two calls"
+setup = ["write /f 0 8192"]
+files = ["/f", "/n"]
+operations = ["append FILE 4096", "create FILE"]
+calls = ["fsync FILE", "sync"]
+promises = ["fsync-file.size", "fsync-file.entry", "sync.size", "sync.entry"]
+"""
 
 
-def search(out: Path, fs: str, options: str = "") -> dict[str, PropertyResult]:
-    request = ProbeRequest(
-        configuration(fs, "", options), budget=60, probes=probes(Promising(read("small", BOUNDS)), 1)
-    )
-    result, _run = probe(request, out, Silent())
+def search(
+    out: Path, fs: str, options: str = "", *, part: Part = ALL, progress: Progress = NOBODY
+) -> dict[str, PropertyResult]:
+    bounds = out.with_suffix(".toml")
+    bounds.write_text(BOUNDS)
+    request = ProbeRequest(configuration(fs, "", options), budget=60)
+    result, _run = searching.search(asked_search(str(bounds), part=part), request, out, progress)
     [column] = result.configurations
+    return cells_of(column)
+
+
+def cells_of(column: ConfigurationResult) -> dict[str, PropertyResult]:
     return {cell.name: cell for cell in column.properties}
+
+
+def said(cells: dict[str, PropertyResult]) -> dict[str, set[tuple[str, Verdict]]]:
+    """What each workload said of each promise."""
+    return {name: {(one.name, one.verdict) for one in cell.workloads} for name, cell in cells.items()}
 
 
 def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path) -> None:
     """docs/findings.md; a kernel in which this is mended turns the test red, and the page untrue."""
-    cells = search(tmp_path, "f2fs")
+    cells = search(tmp_path / "run", "f2fs")
     verdicts = {name: cell.verdict for name, cell in cells.items()}
     fails = {name for name, verdict in verdicts.items() if verdict is Verdict.FAILS}
-    assert fails == {"fsync-file.size", "fsync-file.entry"}
+    assert fails == {"fsync-file.size", "fsync-file.entry", "fsync-file.several"}
     assert verdicts["sync.size"] is verdicts["sync.entry"] is verdicts["collateral"] is Verdict.HOLDS
-    witnesses = [tmp_path / str(cells[name].witness) for name in sorted(fails)]
+    witnesses = [tmp_path / "run" / str(cells[name].witness) for name in sorted(fails)]
     for shown in replay(witnesses, image=None, connect=None, times=2, progress=Silent()):
         assert (shown.confirmed, shown.times) == (2, 2)
 
 
 def test_where_nothing_is_flushed_every_promise_is_broken(tmp_path: Path) -> None:
     """A planted fault that no kernel will mend: ext4 without barriers."""
-    cells = search(tmp_path, "ext4", "barrier=0")
+    cells = search(tmp_path / "run", "ext4", "barrier=0")
     beside = cells.pop("collateral")
     assert {cell.verdict for cell in cells.values()} == {Verdict.FAILS}
     assert beside.verdict is Verdict.HOLDS
 
 
 def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> None:
-    cells = search(tmp_path, "ext4", "data=journal")
+    cells = search(tmp_path / "run", "ext4", "data=journal")
     assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}
-    assert {len(cell.workloads) for cell in cells.values()} == {1, 4}
+    assert {len(cell.workloads) for cell in cells.values()} == {1, 6}
+
+
+class Interrupting(Silent):
+    """Ctrl-C when a workload is done, or when a lot is."""
+
+    def __init__(self, *, within: bool) -> None:
+        self._within, self._left = within, 1
+
+    def finished(self, workload: str, unused: int) -> None:
+        if self._within and self._left:
+            self._left = 0
+            _thread.interrupt_main()
+
+    def step(self, text: str) -> None:
+        if not self._within and " tried, " in text:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_a_search_that_is_stopped_and_gone_on_with_finds_what_an_undisturbed_one_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: bool
+) -> None:
+    monkeypatch.setattr(searching, "LOT", 4)
+    whole = search(tmp_path / "whole", "f2fs")
+    assert len(SearchDirectory(tmp_path / "whole").lots()) == 2
+    with pytest.raises(KeyboardInterrupt):
+        search(tmp_path / "run", "f2fs", progress=Interrupting(within=within))
+    stopped = SearchDirectory(tmp_path / "run")
+    assert [count for _folder, count in stopped.lots()] == [4] and "finished" not in stopped.about()
+    result, _run = searching.resume(tmp_path / "run", Host(), Silent())
+    [column] = result.configurations
+    assert said(cells_of(column)) == said(whole)
+    assert whole["fsync-file.size"].verdict is Verdict.FAILS
+    [again] = judge_again(tmp_path / "run").configurations
+    assert said(cells_of(again)) == said(whole)
+
+
+def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
+    whole = search(tmp_path / "whole", "f2fs")
+    parts = [search(tmp_path / f"part-{number}", "f2fs", part=Part(number, 2)) for number in (1, 2)]
+    together: dict[str, set[tuple[str, Verdict]]] = {}
+    for part in map(said, parts):
+        for name, workloads in part.items():
+            together.setdefault(name, set()).update(workloads)
+    assert together == said(whole)
+
+
+def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) -> None:
+    request = ProbeRequest(configuration("ext4"), budget=20)
+    asked = asked_search("small", None, 3, Part(seed=3), seconds=20)
+    result, _run = searching.search(asked, request, tmp_path / "run", Silent())
+    [column] = result.configurations
+    tried = cells_of(column)["collateral"].workloads
+    drawn = islice(asked.workloads(asked.space()), len(tried))
+    assert {one.name for one in tried} == {one.name for one in drawn}
+    assert len(tried) >= searching.FIRST_LOT
+    assert "finished" in SearchDirectory(tmp_path / "run").about()

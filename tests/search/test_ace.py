@@ -9,7 +9,7 @@ import pytest
 
 from bob.claim.property.rules import questions
 from bob.search.ace import VERBS, Ace, Core, performed
-from bob.search.spaces import space
+from bob.search.spaces import search
 from bob.workload import operations as ops
 from bob.workload.history import simulate
 from bob.workload.language import write_one
@@ -29,7 +29,7 @@ BY_VERB = {
 
 
 def ace(name: str = "ace") -> Ace:
-    found = space(name)
+    found = search(name).space()
     assert isinstance(found, Ace)
     return found
 

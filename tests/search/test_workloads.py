@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.rules import questions
-from bob.errors import UsageError
 from bob.search.bounds import Bounds, load, read
-from bob.search.space import Part, probes, probes_of_property
+from bob.search.space import Part, is_asked, possible, probes
 from bob.search.within import Asking, Promising
 from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse, write_one
@@ -124,8 +124,8 @@ def test_the_crash_comes_after_the_last_call_has_returned() -> None:
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(length: int) -> None:
-    made = bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS, ["sync"])
-    found = probes(Promising(made), length)
+    space = Promising(bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS, ["sync"]))
+    found = probes(space, [*Part().of(space, length)])
     assert found[-1].property.name == "collateral"
     every_one = found[-1].workloads
     assert len({workload.name for workload in every_one}) == len(every_one)
@@ -143,7 +143,7 @@ def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(l
 def test_shards_together_are_the_whole(made: Bounds, length: int, shards: int, seed: int) -> None:
     space = Promising(made)
     whole = [workload for number in range(1, length + 1) for workload in space.every(number)]
-    parts = [Part(shard, shards).of(space, length) for shard in range(1, shards + 1)]
+    parts = [[*Part(shard, shards).of(space, length)] for shard in range(1, shards + 1)]
     assert sorted(one.name for part in parts for one in part) == sorted(one.name for one in whole)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     some = [Part(shard, shards, sample=3, seed=seed).of(space, length) for shard in range(1, shards + 1)]
@@ -172,9 +172,9 @@ def test_drawing_ends_where_there_are_no_more() -> None:
 def test_workloads_that_ask_for_a_property(name: str) -> None:
     [shipped] = shipped_probes((name,))
     prop, shapes = shipped.property, load("shapes")
-    length = 2 if name == "overwrite-any" else 1
-    probe, beside = probes_of_property(Asking(shapes, prop), length, prop, Part(sample=30))
-    assert probe.property is prop and beside.property.name == "collateral"
+    length, space = 2 if name == "overwrite-any" else 1, Asking(shapes, prop)
+    probe, beside = probes(space, [*Part(sample=30).of(space, length)])
+    assert probe.property == prop and beside.property.name == "collateral"
     assert 0 < len(probe.workloads) <= 30
     for workload in probe.workloads:
         assert workload.at is At.ANY and questions(prop, simulate(workload)[0])
@@ -184,28 +184,17 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
     assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
 
 
-def test_where_nothing_would_be_tried_that_is_told() -> None:
-    """Or else a search of nothing would end as if no promise were broken."""
-    made = bounds(SETUPS[0], ["/a/x"], ["create FILE"], [])
-    assert probes(Promising(made), 1)
-    with pytest.raises(UsageError, match="no workload within made-up that is to be tried"):
-        probes(Promising(made), 1, Part(50, 50))
-
-
-def test_a_property_that_no_workload_asks_for_is_told() -> None:
-    [shipped] = shipped_probes(("overwrite-any",))
-    with pytest.raises(UsageError, match="no workload of 1 operations within shapes asks for overwrite-any"):
-        probes_of_property(Asking(load("shapes"), shipped.property), 1, shipped.property)
-
-
 @pytest.mark.parametrize("lacks", [("setxattr",), ("link", "symlink"), ("link", "symlink", "setxattr")])
 def test_where_a_file_system_lacks_operations_workloads_go_without_them_and_each_promise_is_asked(
     lacks: tuple[str, ...],
 ) -> None:
-    small = load("small")
-    found = probes(Promising(small), 1, lacks=lacks)
+    space = Promising(load("small"))
+    every = [*space.every(1)]
+    kept = [*possible(every, space, lacks)]
+    assert [*possible(every, space, ())] == every
+    found = probes(space, kept)
     names = {probe.property.name for probe in found}
-    assert names < {probe.property.name for probe in probes(Promising(small), 1)} or "setxattr" not in lacks
+    assert names < {probe.property.name for probe in probes(space, every)} or "setxattr" not in lacks
     assert ("sync.attributes" in names) == ("setxattr" not in lacks)
     assert "sync.names" in names
     verbs = {
@@ -217,3 +206,24 @@ def test_where_a_file_system_lacks_operations_workloads_go_without_them_and_each
     assert not verbs & {*lacks, "removexattr"} or "setxattr" not in lacks
     for probe in found:
         assert all(questions(probe.property, simulate(one)[0]) for one in probe.workloads)
+    assert len({(one.operations, one.finish.name) for one in kept}) == len(kept)
+
+
+def test_operations_of_several_changes_are_asked_for_where_all_of_it_is_promised() -> None:
+    """A write across the end of a file, and one that makes its file."""
+    both = {"promises": ["fsync-file.size", "fsync-file.data", "fsync-file.entry", "sync.size"]}
+    document: dict[str, Any] = {
+        "about": "made up",
+        "setup": ["write /f 0 100"],
+        "files": ["/f", "/n"],
+        "operations": ["write /f 50 100", "append FILE 100"],
+        "calls": ["fsync FILE", "sync"],
+    }
+    space = Promising(read("made-up", {**document, **both}))
+    [several] = [one for one in space.asked if one.several]
+    assert several.name == "fsync-file.several", "of sync one thing is promised only"
+    asking = [one.name for one in space.every(1) if is_asked([several], one)]
+    assert asking == ["write /f 50 100; fsync /f", "append /n 100; fsync /n"]
+    less = Promising(read("made-up", {**document, "promises": ["fsync-file.size"]}))
+    assert [one.name for one in less.every(1)] == ["append /f 100; fsync /f"]
+    assert declared(declaration(several)) == several

@@ -34,8 +34,9 @@ _BY_ALICE = tuple(
 """What ALICE's own disk operation ``sync`` orders before all that follows, whatever a class says."""
 
 _ALWAYS = (
-    "ALICE does not record attributes, modes and owners, nor holes that fallocate makes, and stops at a program that calls syncfs or sync_file_range. It cannot "
-    "replay the rename of a directory. A symbolic link is a file or a directory to it.",
+    "ALICE does not record attributes, modes and owners, nor holes that fallocate makes. It stops at a program that "
+    "calls syncfs or sync_file_range. It cannot replay the rename of a directory. A symbolic link is a file or a "
+    "directory to it.",
     "ALICE does not tell O_SYNC from O_DSYNC: such a write has what the model promises for both.",
     "A write makes the file as long as it reaches when ALICE replays it. So it needs that size here, beside what the "
     "model says; without the size it would not be seen in bob's trees either. Where a file is cut and grows again, "

@@ -1,9 +1,9 @@
 """What stat says of a name beside what is in it: mode, owner, links of directories, and when it was modified.
 
 Where no operation of a workload sets a thing's mode, it is after a crash what it was: of what the initial tree has,
-before the operations, of what they made, after all of them. So is the owner. What no operation touched at all was modified when it
-was. A directory has two links and one for each directory in it, on file systems that count them so (ext2's heirs and
-most others; btrfs says 1 of each).
+before the operations, of what they made, after all of them. So is the owner. What no operation touched at all was
+modified when it was. A directory has two links and one for each directory in it, on file systems that count them so
+(ext2's heirs and most others; btrfs says 1 of each).
 """
 
 from __future__ import annotations

@@ -279,10 +279,9 @@ class Oracle:
         steps = [None] * made + [inode.attributes.get(attribute) for inode in inodes]
         first = steps[made]
         for other, operation in enumerate(self._history.operations, start=1):
-            done = attribute_set_by(operation)
-            if done is not None and done[1] == attribute:
-                if self._history.steps[other].names[done[0]] == thing.identity:
-                    values[other] = steps[other]
+            path, name = attribute_set_by(operation) or ("", "")
+            if name == attribute and self._history.steps[other].names[path] == thing.identity:
+                values[other] = steps[other]
         found = node.attributes.get(attribute)
         if attribute in (MODE, OWNER):
             about, expected = f"the {attribute} of {min(thing.names)}", (steps[number] or b"").decode()

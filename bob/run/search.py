@@ -1,0 +1,213 @@
+"""A search from end to end: lot by lot, each a probe, until there are no more workloads, or no more time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import bob
+from bob.errors import StoreError, UsageError
+from bob.guest.capacity import check_jobs
+from bob.judge.lots import told
+from bob.progress import Progress
+from bob.report.counts import duration, plural
+from bob.request import Host, ProbeRequest, request_from_json, request_to_json
+from bob.result import PropertyResult, Result, Verdict
+from bob.run import prober
+from bob.run.prober import RUNS, new_identity, now
+from bob.search.space import Space, possible, probes
+from bob.search.spaces import Search
+from bob.store.lock import writing
+from bob.store.run_directory import RunDirectory
+from bob.store.search_directory import SearchDirectory
+from bob.workload.operations import Workload
+
+LOT = 400
+"""Workloads of a lot: some minutes of work, so that little is done again, and what was found is told soon."""
+FIRST_LOT, LOT_SECONDS = 16, 60.0
+"""Of a search that is given its time, the first lot has so few workloads, and later ones take so long (seconds)."""
+FEWEST = 2
+"""A lot of fewer workloads is not begun for the time that is left."""
+
+
+def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+    """Search as ``asked``, with the configuration, the image and the effort of ``request``; the result, and the run
+    directory that holds everything behind it.
+
+    Raises UsageError before anything is started for what cannot be asked, and where nothing would be tried.
+    """
+    check_jobs(request.host.jobs)
+    identity = new_identity()
+    planned = _Planned.of(asked, request, progress)
+    path = out if out is not None else RUNS / identity
+    about = {
+        "id": identity,
+        "started": now(),
+        "bob": bob.__version__,
+        "search": asked.to_json(),
+        "request": request_to_json(request),
+    }
+    directory = SearchDirectory.create(path, about)
+    try:
+        with writing([path]):
+            return _Searching(directory, asked, request, planned, progress).result(), path
+    except UsageError:  # mkfs refused an option, say: the corrected command has the same --out
+        if not directory.results():
+            _discard(directory)
+        raise
+
+
+def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
+    """Go on with the search in the run directory ``path``; what is finished is not done again.
+
+    Raises StoreError for what is no run of a search, or is being written.
+    """
+    directory = SearchDirectory(path)
+    check_jobs(host.jobs)
+    try:
+        about = directory.about()
+        asked, request = Search.from_json(about["search"]), request_from_json(about["request"], host)
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{path}/run.json does not say what was searched for ({error})") from None
+    with writing([path]):
+        planned = _Planned.of(asked, request, progress)
+        return _Searching(directory, asked, request, planned, progress).result(), path
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn)."""
+
+    space: Space
+    workloads: Iterator[Workload]
+    together: int | None
+
+    @classmethod
+    def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> _Planned:
+        """Raises UsageError where there is none."""
+        progress.step(f"making the workloads within the bounds {asked.name}")
+        space = asked.space()
+        made = possible(asked.workloads(space), space, request.configuration.fs.lacks)
+        if asked.seconds is not None:
+            return cls(space, made, None)
+        every = list(made)
+        if not every:
+            raise _nothing(asked, space)
+        return cls(space, iter(every), len(every))
+
+
+class _Searching:
+    """Goes on with a search until it is done."""
+
+    def __init__(
+        self,
+        directory: SearchDirectory,
+        asked: Search,
+        request: ProbeRequest,
+        planned: _Planned,
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory, self._asked, self._request, self._planned = directory, asked, request, planned
+        self._progress, self._clock = progress, clock
+        self._began = clock()
+        self._spent = directory.about().get("seconds", 0.0)
+        """Seconds that earlier sessions took."""
+        self._tried = 0
+        """Workloads that this session tried."""
+
+    def result(self) -> Result:
+        """What was found when all is done."""
+        done = [(folder, result) for folder, result in self._earlier()]
+        while lot := self._next_lot():
+            folder = self._directory.begin(len(lot))
+            done.append((folder, self._probe(folder, lot)))
+            self._tried += len(lot)
+            self._tell(told(self._directory, done))
+        self._directory.note(finished=now())
+        result = told(self._directory, done)
+        for cell in result.configurations[0].properties:
+            self._progress.judged(cell)
+        return result
+
+    def _earlier(self) -> Iterator[tuple[Path, Result]]:
+        """The lots that were begun before, done to their ends."""
+        for folder, count in self._directory.lots():
+            lot = tuple(islice(self._planned.workloads, count))
+            if (folder / "run.json").is_file():
+                is_finished = RunDirectory(folder).is_finished()
+                result, _run = prober.resume(folder, self._request.host, _OfALot(self._progress))
+            else:
+                is_finished, result = False, self._probe(folder, lot)
+            self._tried += 0 if is_finished else count
+            yield folder, result
+
+    def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
+        wanted = replace(self._request, probes=probes(self._planned.space, lot))
+        result, _run = prober.probe(wanted, folder, _OfALot(self._progress))
+        return result
+
+    def _next_lot(self) -> tuple[Workload, ...]:
+        """The next workloads to be tried; none when it is done."""
+        if self._asked.seconds is None:
+            return tuple(islice(self._planned.workloads, LOT))
+        spent = self._spent + self._clock() - self._began
+        self._directory.note(seconds=spent)
+        left = self._asked.seconds - spent
+        rate = self._tried / max(self._clock() - self._began, 1e-9)
+        size = min(LOT, int(rate * min(left, LOT_SECONDS))) if self._tried else FIRST_LOT
+        return tuple(islice(self._planned.workloads, size)) if left > 0 and size >= FEWEST else ()
+
+    def _tell(self, result: Result) -> None:
+        """One line on how far it is, how fast it goes, and how long it will take."""
+        tried = sum(count for _folder, count in self._directory.lots())
+        rate = self._tried / max(self._clock() - self._began, 1e-9)
+        broken = sum(cell.verdict is Verdict.FAILS for cell in result.configurations[0].properties)
+        words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", f"{plural(broken, 'row')} broken so far"]
+        if self._planned.together is not None:
+            words[0] = f"{tried:,} of {self._planned.together:,} workloads tried"
+            if tried == self._planned.together:
+                return
+            words.append(f"{duration((self._planned.together - tried) / rate)} left")
+        elif self._asked.seconds is not None:
+            left = self._asked.seconds - self._spent - (self._clock() - self._began)
+            words.append(f"{duration(max(0.0, left))} left")
+        self._progress.step(", ".join(words))
+
+
+class _OfALot:
+    """The progress of one lot: its cells are told when all lots are done."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.step, self.planned, self.recorded = progress.step, progress.planned, progress.recorded
+        self.observed, self.finished, self.skipped = progress.observed, progress.finished, progress.skipped
+
+    def judged(self, cell: PropertyResult) -> None:
+        """Nothing."""
+
+
+def _nothing(asked: Search, space: Space) -> UsageError:
+    """Why no workload would be tried."""
+    if asked.prop is not None:
+        return UsageError(
+            f"no workload of {plural(asked.length, 'operation')} within {space.name} asks for {asked.prop}",
+            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
+        )
+    return UsageError(
+        f"no workload within {space.name} that is to be tried asks for what its calls promise",
+        hint="--count tells how many there are; a --shard of many may have none",
+    )
+
+
+def _discard(directory: SearchDirectory) -> None:
+    """Make the directory of a search of which nothing came as empty as it was before."""
+    for folder, _count in directory.lots():
+        with suppress(OSError):
+            folder.rmdir()
+    for name in ("run.json", "lock"):
+        (directory.path / name).unlink(missing_ok=True)

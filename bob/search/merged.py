@@ -1,0 +1,61 @@
+"""The results of lots of workloads as one: what a search has found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from bob.crash.coverage import total
+from bob.observe.observed import without_numbers
+from bob.result import ConfigurationResult, PropertyResult, Result, Run, Trouble, Unmountable, Verdict
+
+_WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
+
+
+def merged(lots: Sequence[tuple[str, Result]], names: Sequence[str], run: Run) -> Result:
+    """The results of ``lots``, at least one, each with its folder, as that of ``run``. Properties stand in the order of
+    ``names``. A witness is that of the first lot that has one: the workloads of earlier lots are not longer."""
+    first = lots[0][1]
+    columns = [result.configurations[0].within(folder) for folder, result in lots]
+    cells = [cell for column in columns for cell in column.properties]
+    found = {name: [cell for cell in cells if cell.name == name] for name in dict.fromkeys(cell.name for cell in cells)}
+    order = {name: place for place, name in enumerate(names)}
+    properties = [_cell(found[name]) for name in sorted(found, key=lambda name: order.get(name, len(order)))]
+    return replace(first, run=run, configurations=(_column(columns, properties),))
+
+
+def _cell(several: Sequence[PropertyResult]) -> PropertyResult:
+    verdict = min((cell.verdict for cell in several), key=_WORST_FIRST.index)
+    shown = next((cell for cell in several if cell.witness), several[0])
+    reason = next((cell.reason for cell in several if cell.verdict is Verdict.UNKNOWN), None)
+    return replace(
+        shown,
+        verdict=verdict,
+        states=total([cell.states for cell in several]),
+        workloads=tuple(workload for cell in several for workload in cell.workloads),
+        reason=reason if verdict is Verdict.UNKNOWN else None,
+    )
+
+
+def _column(columns: Sequence[ConfigurationResult], properties: Sequence[PropertyResult]) -> ConfigurationResult:
+    unmountable = [column.unmountable for column in columns]
+    shown = next((one for one in unmountable if one.witness), Unmountable())
+    return replace(
+        columns[0],
+        properties=tuple(properties),
+        unmountable=replace(shown, states=sum(one.states for one in unmountable)),
+        notes=tuple(dict.fromkeys(note for column in columns for note in column.notes)),
+        troubles=tuple(_troubles(trouble for column in columns for trouble in column.troubles)),
+        examined=sum(column.examined for column in columns),
+        examinable=sum(column.examinable for column in columns),
+    )
+
+
+def _troubles(troubles: Iterable[Trouble]) -> Iterator[Trouble]:
+    """Each kind of trouble once where the words differ in numbers only, with the states of all lots."""
+    found: dict[tuple[str, str], Trouble] = {}
+    for trouble in troubles:
+        key = trouble.kind, without_numbers(trouble.words)
+        earlier = found.get(key)
+        found[key] = trouble if earlier is None else replace(earlier, states=earlier.states + trouble.states)
+    yield from found.values()

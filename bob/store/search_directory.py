@@ -1,0 +1,75 @@
+"""The run directory of a search: run.json, result.json, and a run directory for each lot of workloads.
+
+::
+
+    RUN/run.json            what was asked (bob/search/spaces.py, bob/request.py), and which lots there are
+    RUN/result.json         bob.result/1, all lots that are done as one column
+    RUN/lot-001/            a run directory like that of a probe (bob/store/run_directory.py)
+    RUN/lot-001/result.json
+
+A search may have more workloads than fit into one run, or than anybody can name beforehand. So it goes on lot by lot,
+and what it has found so far is told after each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bob import documents
+from bob.errors import StoreError
+from bob.result import Result, from_json, to_json
+from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
+
+
+class SearchDirectory:
+    """The run directory of a search; made by :meth:`create`, opened again by the constructor."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not self.is_one(path):
+            raise StoreError(f"{path} is no run of a search", hint="bob search makes one")
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Whether ``path`` is a search's run directory."""
+        return (path / "run.json").is_file() and "lots" in read_document(path / "run.json")
+
+    @classmethod
+    def create(cls, path: Path, about: Mapping[str, Any]) -> SearchDirectory:
+        """Make the directory ``path``, without a lot; StoreError if it holds something already."""
+        with empty_folder(path):
+            write_whole(path / "run.json", documents.text({**about, "lots": []}).encode())
+        return cls(path)
+
+    def about(self) -> dict[str, Any]:
+        """What run.json says."""
+        return read_document(self.path / "run.json")
+
+    def note(self, **more: Any) -> None:
+        """Add to run.json."""
+        write_whole(self.path / "run.json", documents.text({**self.about(), **more}).encode())
+
+    def lots(self) -> list[tuple[Path, int]]:
+        """The folders of the lots that were begun, in their order, each with its number of workloads."""
+        return [(self.path / name, count) for name, count in self.about()["lots"]]
+
+    def begin(self, workloads: int) -> Path:
+        """Take note of a new lot of so many ``workloads``; where its run directory is to be."""
+        lots = self.about()["lots"]
+        name = f"lot-{len(lots) + 1:03d}"
+        self.note(lots=[*lots, [name, workloads]])
+        return self.path / name
+
+    def runs(self) -> list[RunDirectory]:
+        """The run directories of the lots that were begun."""
+        return [RunDirectory(folder) for folder, _count in self.lots() if (folder / "run.json").is_file()]
+
+    def save_result(self, result: Result) -> None:
+        """Keep what all lots that are done say as one."""
+        write_whole(self.path / "result.json", documents.text(to_json(result)).encode())
+
+    def results(self) -> list[tuple[Path, Result]]:
+        """The results of the lots that are done."""
+        return [(run.path, from_json(run.result())) for run in self.runs() if run.is_finished()]

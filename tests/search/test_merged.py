@@ -1,0 +1,88 @@
+"""Results of lots as one: the worst verdict wins, nothing is counted twice or left out, the first witness is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.crash.coverage import States
+from bob.crash.device import DeviceModel
+from bob.result import (
+    ConfigurationResult,
+    Environment,
+    PropertyResult,
+    Result,
+    Run,
+    Trouble,
+    TroubleKind,
+    Unmountable,
+    Verdict,
+    WorkloadResult,
+)
+from bob.search.merged import merged
+
+RUN = Run("whole", "then", "now", "0", 1, 100)
+NAMES = ["a", "b", "collateral"]
+VERDICTS = st.sampled_from([Verdict.FAILS, Verdict.HOLDS, Verdict.UNKNOWN])
+
+
+@st.composite
+def lots(draw: st.DrawFn) -> list[tuple[str, Result]]:
+    found = []
+    for number in range(draw(st.integers(1, 4))):
+        cells = []
+        for name in draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1)):
+            verdict, states = (
+                draw(VERDICTS),
+                States(draw(st.integers(0, 9)), 9, 20, draw(st.sampled_from([None, "writes"]))),
+            )
+            cells.append(
+                PropertyResult(
+                    name,
+                    "family",
+                    verdict,
+                    states,
+                    (WorkloadResult(f"{number}{name}", "natural", verdict, states),),
+                    witness=f"witnesses/{name}.json" if verdict is Verdict.FAILS else None,
+                    evidence=f"{number}" if verdict is Verdict.FAILS else None,
+                    reason="lost" if verdict is Verdict.UNKNOWN else None,
+                )
+            )
+        column = ConfigurationResult(
+            "fs", "fs", "", "", "rw", tuple(cells), Unmountable(draw(st.integers(0, 3))), (f"note {number % 2}",),
+            troubles=(Trouble(TroubleKind.CHECKER, 2, f"block {number} is bad", "witnesses/checker.json"),),
+            examined=1, examinable=2,
+        )  # fmt: skip
+        environment = Environment("6.1", "image", "tcg", "virtual", "7", "9", "1")
+        run = replace(RUN, id=str(number))
+        found.append((f"lot-{number}", Result(run, environment, DeviceModel(), (column,))))
+    return found
+
+
+@given(lots())
+def test_lots_are_one(several: list[tuple[str, Result]]) -> None:
+    whole = merged(several, NAMES, RUN)
+    [column] = whole.configurations
+    assert whole.run == RUN
+    every = [(folder, cell) for folder, result in several for cell in result.configurations[0].properties]
+    assert [cell.name for cell in column.properties] == [name for name in NAMES if name in {c.name for _f, c in every}]
+    for cell in column.properties:
+        parts = [(folder, part) for folder, part in every if part.name == cell.name]
+        verdicts = [part.verdict for _folder, part in parts]
+        worst = next(one for one in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS) if one in verdicts)
+        assert cell.verdict is worst
+        assert [one.name for one in cell.workloads] == [one.name for _folder, part in parts for one in part.workloads]
+        assert cell.states.explored == sum(part.states.explored for _folder, part in parts)
+        assert (cell.states.exhaustive == "writes") == all(part.states.exhaustive for _folder, part in parts)
+        shown = [(folder, part) for folder, part in parts if part.verdict is Verdict.FAILS]
+        assert cell.witness == (f"{shown[0][0]}/{shown[0][1].witness}" if shown else None)
+        assert cell.evidence == (shown[0][1].evidence if shown else None)
+        assert (cell.reason is not None) == (worst is Verdict.UNKNOWN)
+    assert column.unmountable.states == sum(one.configurations[0].unmountable.states for _folder, one in several)
+    assert [(one.states, one.witness) for one in column.troubles] == [
+        (2 * len(several), "lot-0/witnesses/checker.json")
+    ], "words that differ in numbers only are one trouble"
+    assert column.notes == tuple(f"note {number}" for number in range(min(2, len(several))))
+    assert (column.examined, column.examinable) == (len(several), 2 * len(several))
