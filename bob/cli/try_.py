@@ -201,7 +201,7 @@ def _check_lacks(option: str, text: str, done: tuple[Operation, ...], fs: FileSy
     """Raise PointedError for an operation that the file system lacks."""
     for one, place in zip(done, places(text), strict=True):
         for word in fs.lacks:
-            if isinstance(one, LACKABLE[word]):
+            if LACKABLE[word](one):
                 hint = f"{fs.name} lacks {', '.join(fs.lacks)}"
                 with _naming(option):
                     raise PointedError(f"{fs.name} cannot do '{word}'", text, *place, hint=hint)

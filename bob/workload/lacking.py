@@ -1,22 +1,36 @@
-"""Workloads for file systems that lack operations: hard links, symbolic links, extended attributes, modes and
-owners."""
+"""Workloads for file systems that lack operations: links, attributes, modes, and some that fallocate has."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from bob.workload import operations as ops
 from bob.workload.history import RefusedError, simulate
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Allocation, Operation, Workload
 
-LACKABLE: dict[str, tuple[type[Operation], ...]] = {
-    "link": (ops.Link,),
-    "symlink": (ops.Symlink,),
-    "setxattr": (ops.Setxattr, ops.Removexattr),
-    "chmod": (ops.Chmod, ops.Chown),
+Kind = Callable[[Operation], bool]
+"""Whether an operation is of this kind."""
+
+
+def _of(*types: type[Operation]) -> Kind:
+    return lambda operation: isinstance(operation, types)
+
+
+def _allocating(*modes: Allocation) -> Kind:
+    return lambda operation: isinstance(operation, ops.Fallocate) and operation.mode in modes
+
+
+LACKABLE: dict[str, Kind] = {
+    "link": _of(ops.Link),
+    "symlink": _of(ops.Symlink),
+    "setxattr": _of(ops.Setxattr, ops.Removexattr),
+    "chmod": _of(ops.Chmod, ops.Chown),
+    "keep": _allocating(Allocation.KEEP),
+    "punch": _allocating(Allocation.PUNCH),
+    "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
 }
-"""The operations that a file system may lack, as its declaration calls them."""
+"""The operations that a file system may lack, as its declaration calls them; the last three are modes of fallocate."""
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
@@ -24,10 +38,11 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
 
     None where nothing would be left, or where something else is done to what such an operation makes.
     """
-    kinds = tuple(kind for name in lacks for kind in LACKABLE[name])
+    kinds = [LACKABLE[name] for name in lacks]
     setup = tuple(_kept(workload.setup, kinds))
     operations = tuple(_kept(workload.operations, kinds))
-    made = {_made(one) for one in (*workload.setup, *workload.operations) if isinstance(one, kinds)} - {""}
+    left_out = (one for one in (*workload.setup, *workload.operations) if any(kind(one) for kind in kinds))
+    made = set(map(_made, left_out)) - {""}
     touched = {path for one in (*setup, *operations, *workload.finish.operations) for path in _paths(one)}
     if not operations or touched & made:
         return None
@@ -39,8 +54,8 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     return kept
 
 
-def _kept(operations: Iterable[Operation], kinds: tuple[type[Operation], ...]) -> Iterator[Operation]:
-    return (one for one in operations if not isinstance(one, kinds))
+def _kept(operations: Iterable[Operation], kinds: Collection[Kind]) -> Iterator[Operation]:
+    return (one for one in operations if not any(kind(one) for kind in kinds))
 
 
 def _made(operation: Operation) -> str:
