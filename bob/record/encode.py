@@ -45,8 +45,8 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "truncate", [path, size]
         case ops.Fallocate(path, offset, length, allocation):
             return "fallocate", [path, offset, length, allocation.value]
-        case ops.Rename(old, new):
-            return "rename", [old, new]
+        case ops.Rename(old, new, replacing):
+            return "rename", [old, new, replacing.value]
         case ops.Link(old, new):
             return "link", [old, new]
         case ops.Symlink(target, path):

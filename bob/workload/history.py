@@ -16,7 +16,7 @@ from enum import StrEnum
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.language import write_one
-from bob.workload.operations import At, How, Operation, Workload
+from bob.workload.operations import At, How, Operation, Replacing, Workload
 from bob.workload.pattern import (
     FIRST_SETUP_NUMBER,
     MAX_OPERATIONS,
@@ -179,13 +179,25 @@ class _FileSystem:
         shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
         return contents(number, offset, length, shade)
 
-    def rename(self, old: str, new: str) -> None:
+    def rename(self, old: str, new: str, replacing: Replacing) -> None:
         moved = self.find(old)
         self._parent_of(new)
         if "/" in (old, new) or new.startswith(old + "/"):
             raise ValueError(f"{old} cannot be moved to {new}")
+        if replacing is Replacing.REFUSE and new in self.names:
+            raise ValueError(f"{new} exists already")
+        if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
+            raise ValueError(f"{old} and {new} cannot swap their names")
         if self.names.get(new) == moved:
             return  # two names of one file: rename(2) does nothing
+        if replacing is Replacing.EXCHANGE:
+            places = {old: new, new: old}
+            both = [(path, top) for path in self.names for top in places if path == top or path.startswith(top + "/")]
+            taken = {places[top] + path[len(top) :]: self.names.pop(path) for path, top in both}
+            self.names.update(taken)
+            for path, identity in taken.items():
+                self.things[identity].names.add(path)
+            return
         if new in self.names:
             replaced = self.things[self.names[new]].kind
             if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
@@ -296,8 +308,8 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
                 content = content[:offset] + zeros + content[offset + length :]
             system.set(identity, content=content)
             return offset, b""
-        case ops.Rename(old_path, new_path):
-            system.rename(old_path, new_path)
+        case ops.Rename(old_path, new_path, replacing):
+            system.rename(old_path, new_path, replacing)
         case ops.Link(old_path, new_path):
             system.link(old_path, new_path)
         case ops.Unlink(path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bob.workload import operations as ops
 from bob.workload.history import RefusedError, simulate
-from bob.workload.operations import Allocation, Operation, Workload
+from bob.workload.operations import Allocation, Operation, Replacing, Workload
 
 Kind = Callable[[Operation], bool]
 """Whether an operation is of this kind."""
@@ -21,16 +21,23 @@ def _allocating(*modes: Allocation) -> Kind:
     return lambda operation: isinstance(operation, ops.Fallocate) and operation.mode in modes
 
 
+def _renaming(replacing: Replacing) -> Kind:
+    return lambda operation: isinstance(operation, ops.Rename) and operation.replacing is replacing
+
+
 LACKABLE: dict[str, Kind] = {
     "link": _of(ops.Link),
     "symlink": _of(ops.Symlink),
     "setxattr": _of(ops.Setxattr, ops.Removexattr),
     "chmod": _of(ops.Chmod, ops.Chown),
+    "noreplace": _renaming(Replacing.REFUSE),
+    "exchange": _renaming(Replacing.EXCHANGE),
     "keep": _allocating(Allocation.KEEP),
     "punch": _allocating(Allocation.PUNCH),
     "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
 }
-"""The operations that a file system may lack, as its declaration calls them; the last three are modes of fallocate."""
+"""The operations that a file system may lack, as its declaration calls them; the last ones are flags of renameat2 and
+modes of fallocate."""
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:

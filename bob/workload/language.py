@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bob.errors import PointedError, UsageError, meant
 from bob.workload import operations as ops
-from bob.workload.operations import Allocation, How, Operation
+from bob.workload.operations import Allocation, How, Operation, Replacing
 
 UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
@@ -74,6 +74,13 @@ def _mode(words: Sequence[str]) -> Allocation:
     return Allocation(words[0]) if words else Allocation.GROW
 
 
+def _replacing(words: Sequence[str]) -> Replacing:
+    flags = [flag.value for flag in Replacing if flag is not Replacing.REPLACE]
+    if words and words[0] not in flags:
+        raise ValueError(f"{words[0]!r} is none of {', '.join(flags)}")
+    return Replacing(words[0]) if words else Replacing.REPLACE
+
+
 def _permissions(word: str) -> int:
     if not re.fullmatch("[0-7]{3}", word):
         raise ValueError(f"{word!r} is no permission bits such as 640")
@@ -121,7 +128,9 @@ GRAMMAR: dict[str, Form] = {
         lambda w: ops.Fallocate(path_in(w[0]), bytes_in(w[1]), _length(w[2]), _mode(w[3:])),
     ),
     "rename": Form(
-        "rename OLD NEW", "rename, over NEW if it is there", lambda w: ops.Rename(path_in(w[0]), path_in(w[1]))
+        "rename OLD NEW [noreplace|exchange]",
+        "rename, over NEW if it is there; noreplace: only if it is not; exchange: have both swap their names",
+        lambda w: ops.Rename(path_in(w[0]), path_in(w[1]), _replacing(w[2:])),
     ),
     "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(path_in(w[0]), path_in(w[1]))),
     "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], path_in(w[1]))),
@@ -204,8 +213,8 @@ def write_one(operation: Operation) -> str:
         case ops.Fallocate(path, offset, length, allocation):
             grows = allocation is Allocation.GROW
             words = ["fallocate", path, str(offset), str(length), *([] if grows else [allocation.value])]
-        case ops.Rename(old, new):
-            words = ["rename", old, new]
+        case ops.Rename(old, new, replacing):
+            words = ["rename", old, new, *([] if replacing is Replacing.REPLACE else [replacing.value])]
         case ops.Link(old, new):
             words = ["link", old, new]
         case ops.Symlink(target, path):

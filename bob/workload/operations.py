@@ -79,10 +79,22 @@ class Fallocate:
     mode: Allocation = Allocation.GROW
 
 
+class Replacing(StrEnum):
+    """What rename does with the new name where it is there: the flags of renameat2(2)."""
+
+    REPLACE = "replace"
+    """What has it loses it: no flag, as rename(2)."""
+    REFUSE = "noreplace"
+    """EEXIST: RENAME_NOREPLACE."""
+    EXCHANGE = "exchange"
+    """It gets the old name: RENAME_EXCHANGE. The new name must be there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rename:
     old: str
     new: str
+    replacing: Replacing = Replacing.REPLACE
 
 
 @dataclass(frozen=True, slots=True)

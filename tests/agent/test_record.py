@@ -35,7 +35,8 @@ msync /d/new
 fallocate /d/a 12000 9000 keep; fallocate /d/a 100 5000 punch; fallocate /d/a 8000 5000 zero; append /d/a 300
 fallocate /d/a 13100 9000 zero-keep; fallocate /d/a 13000 9000 punch
 chmod /d/a 600; chown /d/a 1000:100; chmod /d 700; chown /d 0:7
-link /b /d/b; rename /b /c; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
+link /b /d/b; rename /b /c; create /x; create /y; rename /x /y exchange; mkdir /z; rename /z /d exchange
+rename /z /d exchange; rename /z /w noreplace; symlink ../c /d/s; unlink /s; mkdir /e; setxattr /e user.e 30; mkdir /f
 rename /d/new /f/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; removexattr /c user.x
 acknowledge said
 fsync /c; fsync /f; fdatasync /d/a; sync; syncfs; sleep 1.5; create /last
@@ -64,6 +65,7 @@ def test_every_operation_does_what_it_says(recording: Inhabited) -> None:
     everything = workload(EVERY_OPERATION)
     assert {write_one(done).split()[0] for done in everything.operations} == set(GRAMMAR)
     assert {done.how for done in everything.operations if isinstance(done, ops.Write)} == set(How)
+    assert {one.replacing for one in everything.operations if isinstance(one, ops.Rename)} == set(ops.Replacing)
     assert {one.mode for one in everything.operations if isinstance(one, ops.Fallocate)} == set(ops.Allocation)
     taken = take(recording.agent, everything)
     last, first = observe(recording.agent, taken, [taken.last, taken.first])

@@ -129,6 +129,8 @@ def sayable(asked: Workload) -> Workload:
                 continue
             case ops.Fallocate(mode=mode) if mode is not ops.Allocation.GROW:
                 continue
+            case ops.Rename(replacing=ops.Replacing.EXCHANGE):
+                break
             case ops.Rename(old) if history.things[names[old]].kind == "directory":
                 break
             case ops.Write(path, _offset, length, how):

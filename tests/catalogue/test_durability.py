@@ -16,7 +16,7 @@ from bob.workload.operations import At, Workload
 
 PROBES = probes_of(Rows.DURABILITY)
 PROPERTIES = {prop.name: prop for prop in durability.properties()}
-SETUP = "mkdir /d; mkdir /e; write /d/a 0 8192; write /d/b 0 8192; link /d/b /e/b; write /e/c 0 8192"
+SETUP = "mkdir /d; mkdir /e; write /top 0 8192; write /d/a 0 8192; write /d/b 0 8192; link /d/b /e/b; write /e/c 0 8192"
 
 
 def world_of(operations: str, at: At = At.END) -> World:
@@ -58,6 +58,11 @@ def covered(name: str, operations: str, at: At = At.END) -> str:
         ("fsync-directory.moved-entries", "rename /d/a /e/a; unlink /d/b; fsync /e", "1"),
         ("fsync-directory.moved-entries", "link /d/a /e/x; unlink /e/b; rename /d/a /d/y; fsync /d", "3"),
         ("fsync-directory.moved-entries", "rename /d/a /e/a; fsync /d", "1"),
+        ("fsync-directory.new-entries", "mkdir /x; mkdir /d/x; create /f; fsync /d", "2"),
+        ("fsync-directory.moved-entries", "rename /e /f; rename /d/a /d/x; fsync /d", "2"),
+        ("fsync-directory.entry", "mkdir /y; mkdir /x; fsync /x", "2"),
+        ("fsync-directory.other-overwrites", "write /top 0 512; write /d/a 0 512; fsync /d", "2"),
+        ("fsync-directory.other-attributes", "setxattr /e user.x 1; setxattr /d/b user.x 1; fsync /d", "2"),
         ("fsync-directory.other-overwrites", "write /d/a 0 512; write /e/c 0 512; fsync /d", "1"),
         ("msync.data", "write /d/a 0 512 mmap; msync /d/a", "1"),
         ("o-sync.data", "write /d/a 0 512 sync", "1"),

@@ -89,6 +89,13 @@ class Names:
                     raise Refused("another file")
                 if inode == there:
                     return
+                if operation.replacing is ops.Replacing.EXCHANGE:
+                    if there is None:
+                        raise Refused("ENOENT")
+                    self.folders[source][old_name], self.folders[target][new_name] = there, inode
+                    return
+                if there is not None and operation.replacing is ops.Replacing.REFUSE:
+                    raise Refused("EEXIST")
                 if there is not None:
                     if is_directory[there] != is_directory[inode]:
                         raise Refused("EISDIR or ENOTDIR")

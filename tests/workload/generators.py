@@ -41,6 +41,7 @@ def name_operation(rng: Random) -> Operation:
         lambda: ops.Rename(path, other),
         lambda: ops.Rename(path, other),
         lambda: ops.Rename(path, other),
+        lambda: ops.Rename(path, other, rng.choice(list(ops.Replacing))),
         lambda: ops.Link(path, other),
         lambda: ops.Link(path, other),
         lambda: ops.Unlink(path),

@@ -126,6 +126,10 @@ def refused(operation: Operation, number: int) -> Performed:
     [
         ("create /a", "rename /a /b; rename /a /c"),
         ("mkdir /d", "rename /d /d/e"),
+        ("create /a", "rename /a /b exchange"),
+        ("create /a; create /b", "rename /a /b noreplace"),
+        ("mkdir /d; create /d/a", "rename /d/a /d exchange"),
+        ("mkdir /d; create /d/a", "rename /d /d/a exchange"),
         ("mkdir /d", "rename / /d/e"),
         ("mkdir /d; create /a", "rename /a /d"),
         ("mkdir /d; create /a", "rename /d /a"),

@@ -31,7 +31,7 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(ops.Fallocate, PATH, BYTES, LENGTH, st.sampled_from(ops.Allocation)),
     st.builds(ops.Chmod, PATH, st.integers(0, 0o777)),
     st.builds(ops.Chown, PATH, st.integers(0, 99999), st.integers(0, 99999)),
-    st.builds(ops.Rename, PATH, PATH),
+    st.builds(ops.Rename, PATH, PATH, st.sampled_from(ops.Replacing)),
     st.builds(ops.Link, PATH, PATH),
     st.builds(ops.Symlink, WORD, PATH),
     st.builds(ops.Unlink, PATH),
@@ -77,6 +77,7 @@ EXAMPLES = [parse_one(text) for text in (
     "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5",
     "removexattr /a user.x", "fsync /", "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs",
     "sleep 2.5", "acknowledge done", "fallocate /a 0 1 punch", "chmod /a 064", "chown /a 1:0",
+    "rename /a /b exchange",
 )]  # fmt: skip
 
 
@@ -105,6 +106,8 @@ EXAMPLES = [parse_one(text) for text in (
         "fallocate /a 0 0",
         "fallocate /a 0 1 grow",
         "chmod /a 0644",
+        "rename /a /b replace",
+        "rename /a /b noreplace exchange",
         "chmod /a 8",
         "chmod /a u+x",
         "chown /a 1",

@@ -14,6 +14,8 @@ from bob.agent.inside.mounts import libc
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
+AT_FDCWD = -100
+RENAME_FLAGS = {"noreplace": 1, "exchange": 2}  # include/uapi/linux/fs.h
 # Those of include/uapi/linux/falloc.h.
 _KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 1, 2, 16
 FALLOCATE_MODES = {
@@ -74,11 +76,13 @@ class Operations:
             if mode == "grow":  # where the kernel cannot, the C library writes zeros
                 os.posix_fallocate(fd, offset, length)
             elif libc.fallocate(fd, FALLOCATE_MODES[mode], ctypes.c_int64(offset), ctypes.c_int64(length)):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
+                raise _refusal()
 
-    def do_rename(self, old: str, new: str) -> None:
-        os.rename(self.at(old), self.at(new))
+    def do_rename(self, old: str, new: str, replacing: str) -> None:
+        if replacing == "replace":
+            os.rename(self.at(old), self.at(new))
+        elif libc.renameat2(AT_FDCWD, self.at(old).encode(), AT_FDCWD, self.at(new).encode(), RENAME_FLAGS[replacing]):
+            raise _refusal()
 
     def do_link(self, old: str, new: str) -> None:
         os.link(self.at(old), self.at(new))
@@ -140,6 +144,12 @@ class Operations:
 
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Descriptor:
         return Descriptor(os.open(self.at(path), flags))
+
+
+def _refusal() -> OSError:
+    """What the kernel said to the last call of the C library."""
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
 
 
 class Descriptor:

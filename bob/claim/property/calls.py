@@ -62,15 +62,21 @@ def makers(history: History, number: int) -> frozenset[int]:
     return frozenset(maker for maker in born if maker > 0) - {number}
 
 
-def _is_in(change: Change, directory: Extent | None, places: Places) -> bool:
-    """Whether a change of names is one of names in ``directory``: a file may have another name there, which no fsync of
-    the directory has to do with. Any other change is one."""
-    if directory is None or change.kind not in _NAMING:
+def _is_in(change: Change, target: Extent | None, places: Places) -> bool:
+    """Whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of a file
+    with a name in it. Related is, too, what is beside that directory, in the one above: no fsync of the directory has
+    to do with that, nor with another name of a file in it."""
+    if target is None or change.things & target.things:
         return True
-    return any(folder in directory.things for folder, _name in places.changes[change.number])
+    if change.kind in _OF_NAMES:
+        return any(folder in target.things for folder, _name in places.changes[change.number])
+    return bool(change.directories & target.things)
 
 
-_NAMING = (ChangeKind.LINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.UNLINK, ChangeKind.RMDIR)
+_OF_NAMES = (
+    *(ChangeKind.CREATE, ChangeKind.SYMLINK, ChangeKind.MKDIR),
+    *(ChangeKind.LINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.UNLINK, ChangeKind.RMDIR),
+)
 
 
 def call_of(operation: Operation, history: History, step: Step) -> Call | None:

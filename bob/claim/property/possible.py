@@ -22,6 +22,7 @@ from enum import Enum
 from bob.claim.property.sightings import ROOT, Place, Places, Sightings
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind
+from bob.workload.operations import Replacing
 
 MOST_STATES = 4096
 """Of operations that can leave their names in more ways than this, all ways are not held against what is there: those
@@ -39,6 +40,8 @@ class _Act(Enum):
     REMOVE = "remove"
     REMOVE_DIRECTORY = "remove a directory"
     RENAME = "rename"
+    MOVE = "move to a name that is not there"
+    EXCHANGE = "exchange"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,13 @@ class Group:
                 if there is None or not self._is_directory(there) or not self._is_empty(there, state):
                     return None
                 values[at] = None
-            case _Act.RENAME:
+            case _Act.EXCHANGE:
+                assert step.old is not None
+                moved = state[self._at[step.old]]
+                if moved != step.thing or there is None or not self._is_alive(step.old[0], state):
+                    return None
+                values[self._at[step.old]], values[at] = there, moved
+            case _Act.RENAME | _Act.MOVE:
                 assert step.old is not None
                 moved = state[self._at[step.old]]
                 if moved != step.thing or not self._is_alive(step.old[0], state):
@@ -120,7 +129,8 @@ class Group:
                 if moved == there:
                     return state  # two names of one file: rename(2) does nothing
                 if there is not None and (
-                    self._is_directory(there) != self._is_directory(moved)
+                    step.act is _Act.MOVE
+                    or self._is_directory(there) != self._is_directory(moved)
                     or (self._is_directory(there) and not self._is_empty(there, state))
                 ):
                     return None
@@ -195,6 +205,10 @@ def _shared(places: Places, step: _Step) -> set[object]:
     if step.thing is not None:
         things.add(step.thing)
     shared: set[object] = {place for thing in things for place in places.of(thing)}
+    if step.act is _Act.EXCHANGE:
+        shared |= {
+            place for thing in places.changes[step.number].values() if thing is not None for place in places.of(thing)
+        }
     if step.act in (_Act.REMOVE_DIRECTORY, _Act.RENAME):
         gone = {thing for place in (step.place, step.old) if place for thing in places.bearers.get(place, [])}
         shared |= {place for place in places.bearers if place[0] in gone}
@@ -214,6 +228,9 @@ def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
     return [tuple(sorted(numbers)) for numbers, _keys in parts]
 
 
+_RENAMES = {Replacing.REPLACE: _Act.RENAME, Replacing.REFUSE: _Act.MOVE, Replacing.EXCHANGE: _Act.EXCHANGE}
+
+
 def _step(history: History, places: Places, number: int) -> _Step | None:
     """Operation ``number`` as it acts on names; None where it changes none."""
     if not places.changes[number]:
@@ -221,8 +238,8 @@ def _step(history: History, places: Places, number: int) -> _Step | None:
     operation = history.operations[number - 1]
     before, after = history.steps[number - 1].names, history.steps[number].names
     match operation:
-        case ops.Rename(old, new):
-            return _Step(number, _Act.RENAME, _place(before, new), before[old], _place(before, old))
+        case ops.Rename(old, new, replacing):
+            return _Step(number, _RENAMES[replacing], _place(before, new), before[old], _place(before, old))
         case ops.Link(_old, new):
             return _Step(number, _Act.LINK, _place(before, new), after[new])
         case ops.Unlink(path):
