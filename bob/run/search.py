@@ -10,20 +10,23 @@ from itertools import islice
 from pathlib import Path
 
 import bob
+from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.judge.lots import told
 from bob.progress import Progress
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
-from bob.result import PropertyResult, Result, Verdict
+from bob.result import PropertyResult, Result, Verdict, from_json
 from bob.run import prober
 from bob.run.prober import RUNS, new_identity, now
+from bob.run.shrink import shrink, tell_results
 from bob.search.space import Space, possible, probes
 from bob.search.spaces import Search
 from bob.store.lock import writing
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, read_document, write_whole
 from bob.store.search_directory import SearchDirectory
+from bob.witness import document as witness
 from bob.workload.operations import Workload
 
 LOT = 400
@@ -130,9 +133,23 @@ class _Searching:
             self._tell(told(self._directory, done))
         self._directory.note(finished=now())
         result = told(self._directory, done)
+        if self._asked.is_drawn:
+            result = self._shrunk(result)
         for cell in result.configurations[0].properties:
             self._progress.judged(cell)
         return result
+
+    def _shrunk(self, result: Result) -> Result:
+        """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs."""
+        cells = result.configurations[0].properties
+        paths = [self._directory.path / cell.witness for cell in cells if cell.witness]
+        paths = [path for path in paths if witness.read(path).shrunk_from is None]
+        budget, connect = self._request.budget, self._request.host.connect
+        for one in shrink(paths, image=None, connect=connect, budget=budget, progress=self._progress):
+            if one.document is not None:
+                write_whole(one.path, documents.text(one.document).encode())
+        tell_results(self._directory.path)
+        return from_json(read_document(self._directory.path / "result.json"))
 
     def _earlier(self) -> Iterator[tuple[Path, Result]]:
         """The lots that were begun before, done to their ends."""

@@ -48,16 +48,21 @@ class Search:
     seconds: int | None = None
 
     @property
-    def property(self) -> Property | None:
-        """The property that is searched for; None where it is what calls promise."""
+    def wanted(self) -> Property | None:
+        """The property that is to be broken; None where it is what calls promise."""
         return shipped_probes((self.prop,))[0].property if self.prop else None
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its workloads are drawn, all of the greatest length."""
+        return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
         """Where its workloads come from. Raises UsageError for a mistake in the bounds."""
         if not self.text:
             promises = tuple(one for one in properties() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *together(promises)))
-        made, prop = bounds.parsed(self.name, self.text), self.property
+        made, prop = bounds.parsed(self.name, self.text), self.wanted
         return Promising(made) if prop is None else Asking(made, prop)
 
     def workloads(self, space: Space) -> Iterator[Workload]:

@@ -81,13 +81,15 @@ def _replacing(words: Sequence[str]) -> Replacing:
     return Replacing(words[0]) if words else Replacing.REPLACE
 
 
-def _permissions(word: str) -> int:
+def permissions_in(word: str) -> int:
+    """The permission bits in ``word``, in octal; raises ValueError for what is none."""
     if not re.fullmatch("[0-7]{3}", word):
         raise ValueError(f"{word!r} is no permission bits such as 640")
     return int(word, 8)
 
 
-def _owner(word: str) -> tuple[int, int]:
+def owner_in(word: str) -> tuple[int, int]:
+    """The owner and the group in ``word``, such as ``1000:100``; raises ValueError for what is none."""
     if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
         raise ValueError(f"{word!r} is no owner and group such as 1000:100")
     uid, gid = map(int, word.split(":"))
@@ -146,9 +148,9 @@ GRAMMAR: dict[str, Form] = {
         "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(path_in(w[0]), w[1])
     ),
     "chmod": Form(
-        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(path_in(w[0]), _permissions(w[1]))
+        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(path_in(w[0]), permissions_in(w[1]))
     ),
-    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *_owner(w[1]))),
+    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *owner_in(w[1]))),
     "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
     "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
     "sync_file_range": Form(

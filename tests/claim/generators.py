@@ -7,19 +7,24 @@ from hypothesis import strategies as st
 from bob.claim.expectation.syntax import (
     Absent,
     And,
+    Attribute,
     Content,
     Exists,
     Implies,
     Kept,
+    Links,
+    Mode,
     Mounts,
     Name,
     Not,
     Or,
+    Owner,
     Range,
     Relation,
     Same,
     Size,
     Source,
+    Target,
     Test,
 )
 from bob.workload.language import UNOBSERVED, UNOBSERVED_PREFIX
@@ -30,6 +35,7 @@ COMPONENTS = st.text(LETTERS, min_size=1, max_size=6).filter(
 )
 NAMES = st.lists(COMPONENTS, min_size=1, max_size=3).map(lambda parts: Name("/" + "/".join(parts)))
 SOURCES = st.one_of(st.integers(1, 9), st.sampled_from([Kept.OLD, Kept.NEW])).map(Source)
+WORDS = st.text(LETTERS, min_size=1, max_size=6)
 RANGES = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: Range(pair[0], sum(pair)))
 
 
@@ -44,6 +50,11 @@ def anything_about(names: st.SearchStrategy[Name]) -> st.SearchStrategy[Test]:
         st.builds(Content, names, st.one_of(SOURCES, st.sampled_from(Kept).map(Source))),
         st.builds(Content, names, st.one_of(SOURCES, st.just(Source(Kept.ZEROS))), RANGES),
         st.builds(Content, names, SOURCES, prefix=st.just(True)),
+        st.builds(Links, names, st.sampled_from(Relation), st.integers(0, 99)),
+        st.builds(Mode, names, st.integers(0, 0o777)),
+        st.builds(Owner, names, st.integers(0, 99999), st.integers(0, 99999)),
+        st.builds(Target, names, WORDS),
+        st.builds(Attribute, names, WORDS, SOURCES),
     )
     return st.recursive(
         atoms,

@@ -10,18 +10,23 @@ from bob.claim.expectation.language import DEEPEST, MOST_TESTS, parse
 from bob.claim.expectation.syntax import (
     Absent,
     And,
+    Attribute,
     Content,
     Exists,
     Implies,
     Kept,
+    Links,
+    Mode,
     Name,
     Not,
     Or,
+    Owner,
     Range,
     Relation,
     Same,
     Size,
     Source,
+    Target,
     Test,
     atoms,
     write,
@@ -31,8 +36,8 @@ from bob.errors import PointedError
 from .generators import NAMES, anything_about
 
 TESTS = anything_about(NAMES)
-SOME = """exists absent size content same not and or implies prefix = != < <= > >= ( ) /a /d/b '/a b' [0:512] [4K:8K]
-[:] old new zeros empty op1 op0 op 12 4K 1T ' " [ ] ! \\ ; # é"""
+SOME = """exists absent size content same links mode owner target attribute not and or implies prefix = != < <= > >= ( )
+/a /d/b '/a b' [0:512] [4K:8K] [:] old new zeros empty op1 op0 op user.x 640 1:2 12 4K 1T ' " [ ] ! \\ ; # é"""
 WORDS = st.sampled_from([*SOME.split(), "\n", "\t"])
 
 
@@ -87,6 +92,11 @@ A, B, C = (Exists(Name(path)) for path in ("/a", "/b", "/c"))
         ("size /a >= 2M", Size(Name("/a"), Relation.AT_LEAST, 2 * 1024 * 1024)),
         ("content /a = new", Content(Name("/a"), Source(Kept.NEW))),
         ("content /a[0:4K]=op12", Content(Name("/a"), Source(12), Range(0, 4096))),
+        ("links /a != 2", Links(Name("/a"), Relation.DIFFERENT, 2)),
+        ("mode /a = 064", Mode(Name("/a"), 0o064)),
+        ("owner /a = 1000:0", Owner(Name("/a"), 1000, 0)),
+        ("target /a = '../b c'", Target(Name("/a"), "../b c")),
+        ("attribute /a user.x = op3", Attribute(Name("/a"), "user.x", Source(3))),
         ("content /a prefix old", Content(Name("/a"), Source(Kept.OLD), prefix=True)),
         ("exists /and and exists /or", And(Exists(Name("/and")), Exists(Name("/or")))),
     ],
@@ -113,6 +123,15 @@ def test_how_it_is_understood(text: str, test: Test) -> None:
         ("size /a 4096", 9, "'4096' where sizes are compared"),
         ("size /a = many", 11, "'many' where a number of bytes comes"),
         ("size /a = '4K'", 11, "'4K' where a number of bytes comes"),
+        ("links /a 2", 10, "'2' where numbers of names are compared"),
+        ("links /a = 4K", 12, "'4K' where a number of names comes"),
+        ("mode /a > 600", 9, "'>' where = comes"),
+        ("mode /a = 0600", 11, "'0600' where permission bits comes"),
+        ("owner /a = root", 12, "'root' where an owner and a group comes"),
+        ("target /a =", 12, "the end where a target comes"),
+        ("attribute /a = new", 14, "'=' where the name of an attribute comes"),
+        ("attribute /a user.x new", 21, "'new' where = comes"),
+        ("attribute /a user.x = zeros", 23, "an attribute is not zeros"),
         ("content /a new", 12, "'new' where = or prefix comes"),
         ("content /a = op0", 14, "'op0' where it says whose bytes they are"),
         ("content /a = 'new'", 14, "'new' where it says whose bytes they are"),

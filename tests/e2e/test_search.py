@@ -18,6 +18,7 @@ from bob.search.space import ALL, Part
 from bob.search.spaces import search as asked_search
 from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
+from bob.witness import document as witness
 
 pytestmark = pytest.mark.vm
 NOBODY = Silent()
@@ -32,12 +33,12 @@ promises = ["fsync-file.size", "fsync-file.entry", "sync.size", "sync.entry"]
 
 
 def search(
-    out: Path, fs: str, options: str = "", *, part: Part = ALL, progress: Progress = NOBODY
+    out: Path, fs: str, options: str = "", *, part: Part = ALL, length: int = 1, progress: Progress = NOBODY
 ) -> dict[str, PropertyResult]:
     bounds = out.with_suffix(".toml")
     bounds.write_text(BOUNDS)
     request = ProbeRequest(configuration(fs, "", options), budget=60)
-    result, _run = searching.search(asked_search(str(bounds), part=part), request, out, progress)
+    result, _run = searching.search(asked_search(str(bounds), None, length, part), request, out, progress)
     [column] = result.configurations
     return cells_of(column)
 
@@ -120,6 +121,17 @@ def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
         for name, workloads in part.items():
             together.setdefault(name, set()).update(workloads)
     assert together == said(whole)
+
+
+def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
+    """The smallest is an operation and the fsync; the result tells of it."""
+    cells = search(tmp_path / "run", "f2fs", part=Part(sample=5, seed=1), length=3)
+    failing = {name: cell for name, cell in cells.items() if cell.verdict is Verdict.FAILS}
+    assert failing
+    for name, cell in failing.items():
+        found = witness.read(tmp_path / "run" / str(cell.witness))
+        assert found.shrunk_from is not None and found.evidence == cell.evidence
+        assert len(found.workload.operations) == 2, name
 
 
 def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) -> None:

@@ -16,25 +16,30 @@ from bob.claim.expectation.syntax import (
     Absent,
     And,
     Atom,
+    Attribute,
     Content,
     Exists,
     Expectation,
     Implies,
     Kept,
+    Links,
+    Mode,
     Mounts,
     Name,
     Not,
     Or,
+    Owner,
     Relation,
     Same,
     Size,
+    Target,
     Test,
     atoms,
     names,
 )
 from bob.errors import PointedError, meant
 from bob.observe.observation import Node, Observation
-from bob.workload.history import History, Kind, Step
+from bob.workload.history import History, Kind, Step, attribute_set_by
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
@@ -59,6 +64,8 @@ def check(expectation: Expectation, history: History) -> None:
             _check_name(name, history, expectation.text)
         if isinstance(atom, Content):
             _check_content(atom, history, expectation.text)
+        if isinstance(atom, Attribute):
+            _check_attribute(atom, history, expectation.text)
 
 
 def holds(test: Test, observation: Observation, history: History) -> bool | None:
@@ -103,7 +110,24 @@ def evidence(test: Test, observation: Observation, history: History) -> str:
             if one is not None and other is not None:
                 are = "are one inode" if one.inode == other.inode else f"are inodes {one.inode} and {other.inode}"
                 told.append(f"{atom.one.path} and {atom.other.path} {are}")
+        if isinstance(atom, Links | Mode | Owner | Attribute):
+            node = _node(atom.name.path, observation)
+            told += [] if node is None else [f"{atom.name.path} has {_stat(atom, node)}"]
     return "; ".join(told)
+
+
+def _stat(atom: Links | Mode | Owner | Attribute, node: Node) -> str:
+    """What is there of what ``atom`` asks, in words."""
+    match atom:
+        case Links():
+            return f"{node.links} names"
+        case Mode():
+            return "no known mode" if node.mode is None else f"mode {node.mode:03o}"
+        case Owner():
+            return "no known owner" if node.uid is None else f"owner {node.uid}:{node.gid}"
+        case Attribute(_name, attribute):
+            value = node.xattrs.get(attribute)
+            return f"no {attribute}" if value is None else f"{attribute} = {_shortened(describe(value))}"
 
 
 def _check_name(name: Name, history: History, text: str) -> None:
@@ -142,6 +166,24 @@ def _check_content(content: Content, history: History, text: str) -> None:
             )
 
 
+def _check_attribute(wanted: Attribute, history: History, text: str) -> None:
+    """Something has the attribute at some time, and the operation that is named sets or removes it."""
+    source, numbers = wanted.source, len(history.operations)
+    if not any(wanted.attribute in inode.xattrs for step in history.steps for inode in step.inodes.values()):
+        raise PointedError(f"nothing ever has an attribute {wanted.attribute}", text, *wanted.name.at, hint=_SETTERS)
+    if not isinstance(source.what, int):
+        return
+    if source.what > numbers:
+        last = f"op{numbers} is the last one" if numbers else "there is none"
+        raise PointedError(f"there is no operation {source.what}", text, *source.at, hint=last)
+    done = attribute_set_by(history.operations[source.what - 1])
+    if done is None or done[1] != wanted.attribute:
+        what = write_one(history.operations[source.what - 1])
+        said = f"operation {source.what} ({what}) sets no {wanted.attribute}"
+        raise PointedError(said, text, *source.at, hint=_SETTERS)
+
+
+_SETTERS = "setxattr sets one, removexattr removes it; operations are numbered from op1"
 _WRITERS = "write and append do; operations are numbered from op1"
 _WHEN = {Kept.OLD: "before the operations", Kept.NEW: "after the last operation"}
 
@@ -159,8 +201,11 @@ def _kept(what: Kept, path: str, history: History) -> bytes | None:
     return step.inodes[thing].content
 
 
-def _atom_holds(atom: Exists | Absent | Same | Size | Content, observation: Observation, history: History) -> bool:
+def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool | None:
+    """None where what it asks was not observed."""
     match atom:
+        case Mounts():
+            return observation.mounted
         case Exists(name):
             return _is_there(name.path, observation)
         case Absent(name):
@@ -176,6 +221,32 @@ def _atom_holds(atom: Exists | Absent | Same | Size | Content, observation: Obse
             if node is None or node.kind != Kind.FILE or len(node.content) != node.size:
                 return False
             return _content_is(atom, node.content, history)
+        case Links(name) | Mode(name) | Owner(name) | Target(name) | Attribute(name):
+            node = _node(name.path, observation)
+            return False if node is None else _stat_is(atom, node, history)
+
+
+def _stat_is(atom: Links | Mode | Owner | Target | Attribute, node: Node, history: History) -> bool | None:
+    """Whether what stat says of ``node``, and what is beside its content, is so; None where that was not observed."""
+    match atom:
+        case Links(_name, relation, number):
+            return node.kind == Kind.FILE and bool(_RELATIONS[relation](node.links, number))
+        case Mode(_name, mode):
+            return None if node.mode is None else node.mode == mode
+        case Owner(_name, uid, gid):
+            return None if node.uid is None else (node.uid, node.gid) == (uid, gid)
+        case Target(_name, path):
+            return node.kind == Kind.SYMLINK and node.target == path
+        case Attribute(name, attribute, source):
+            kept = {Kept.OLD: 0, Kept.NEW: -1}
+            step = history.steps[source.what if isinstance(source.what, int) else kept[source.what]]
+            if isinstance(source.what, int):
+                path, _attribute = attribute_set_by(history.operations[source.what - 1]) or ("", "")
+            else:
+                path = name.path
+            thing = step.names.get(path)
+            expected = None if thing is None else step.inodes[thing].xattrs.get(attribute)
+            return node.xattrs.get(attribute) == expected
 
 
 def _content_is(wanted: Content, found: bytes, history: History) -> bool:
@@ -247,6 +318,8 @@ def _found(path: str, observation: Observation) -> str:
         if path == "/" or hidden is None:
             return f"{path} is there" if path == "/" else f"{path} is not there"
         return f"{path} cannot be seen: {hidden} {(observation.tree or {})[hidden].fault}"
+    if node.kind == Kind.SYMLINK and not node.fault:
+        return f"{path} leads to {node.target}"
     if node.kind != Kind.FILE:
         return f"{path}: {node.kind}" + (f", {node.fault}" if node.fault else "")
     if len(node.content) != node.size:

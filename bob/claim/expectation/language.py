@@ -13,41 +13,53 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from bob.claim.expectation.syntax import (
     PLAIN,
     Absent,
     And,
+    Attribute,
     Content,
     Exists,
     Expectation,
     Implies,
     Kept,
+    Links,
+    Mode,
     Mounts,
     Name,
     Not,
     Or,
+    Owner,
     Range,
     Relation,
     Same,
     Size,
     Source,
+    Target,
     Test,
     Where,
 )
 from bob.errors import PointedError
-from bob.workload.language import bytes_in, path_in
+from bob.workload.language import bytes_in, owner_in, path_in, permissions_in
 
+T = TypeVar("T")
 FORMS = {
     "exists": "exists PATH",
     "absent": "absent PATH",
     "size": "size PATH =|!=|<|<=|>|>= BYTES",
     "content": "content PATH[FROM:TO] = old|new|opN|zeros|empty, or: content PATH prefix old|new|opN",
     "same": "same PATH PATH",
+    "links": "links PATH =|!=|<|<=|>|>= NUMBER",
+    "mode": "mode PATH = BITS",
+    "owner": "owner PATH = UID:GID",
+    "target": "target PATH = PATH",
+    "attribute": "attribute PATH NAME = old|new|opN",
     "mounts": "mounts",
 }
 """The tests, and how each is written."""
+_COMPARED = {"size": "sizes", "links": "numbers of names"}
 JOINTS = ("and", "or", "implies")
 DEEPEST = 50
 """So many brackets and ``not`` may be open at once."""
@@ -99,6 +111,13 @@ class _Parser:
             "same": lambda: Same(self._name(), self._name()),
             "size": self._size,
             "content": self._content,
+            "links": self._links,
+            "mode": lambda: Mode(self._name_is("mode"), self._value(permissions_in, "permission bits", "such as 640")),
+            "owner": lambda: Owner(
+                self._name_is("owner"), *self._value(owner_in, "an owner and a group", "such as 1000:100")
+            ),
+            "target": lambda: Target(self._name_is("target"), self._text_of("a target")),
+            "attribute": self._attribute,
         }
 
     def whole(self) -> Test:
@@ -154,11 +173,8 @@ class _Parser:
 
     def _size(self) -> Test:
         name = self._name()
-        token = self._token
-        if token.kind is not _Kind.SYMBOL or token.text in "()":
-            self._fail(f"{self._shown} where sizes are compared", hint=_written("size"))
-        self._next += 1
-        return Size(name, Relation(token.text), self._number())
+        relation = self._relation("size")
+        return Size(name, relation, self._value(bytes_in, "a number of bytes", "such as 512, 4K or 2M"))
 
     def _content(self) -> Test:
         name, within = self._name(), self._range()
@@ -174,6 +190,53 @@ class _Parser:
             self._fail("only a whole file is empty", hint=_written("content"), at=source.at)
         return Content(name, source, within, prefix)
 
+    def _links(self) -> Test:
+        name = self._name()
+        return Links(name, self._relation("links"), self._value(_number_in, "a number of names", "such as 2"))
+
+    def _attribute(self) -> Test:
+        name, attribute = self._name(), self._text_of("the name of an attribute")
+        self._equal("attribute")
+        source = self._source()
+        if source.what in (Kept.ZEROS, Kept.EMPTY):
+            self._fail(f"an attribute is not {source.what!s}", hint=_written("attribute"), at=source.at)
+        return Attribute(name, attribute, source)
+
+    def _name_is(self, test: str) -> Name:
+        """A name, and = behind it."""
+        name = self._name()
+        self._equal(test)
+        return name
+
+    def _equal(self, test: str) -> None:
+        if not self._takes("=", _Kind.SYMBOL):
+            self._fail(f"{self._shown} where = comes", hint=_written(test))
+
+    def _relation(self, test: str) -> Relation:
+        token = self._token
+        if token.kind is not _Kind.SYMBOL or token.text in "()":
+            self._fail(f"{self._shown} where {_COMPARED[test]} are compared", hint=_written(test))
+        self._next += 1
+        return Relation(token.text)
+
+    def _text_of(self, what: str) -> str:
+        token = self._token
+        if token.kind not in (_Kind.WORD, _Kind.QUOTED):
+            self._fail(f"{self._shown} where {what} comes", hint="quote one with brackets or signs")
+        self._next += 1
+        return token.text
+
+    def _value(self, read: Callable[[str], T], what: str, hint: str) -> T:
+        token = self._token
+        try:
+            value = read(token.text) if token.kind is _Kind.WORD else None
+        except ValueError:
+            value = None
+        if value is None:
+            self._fail(f"{self._shown} where {what} comes", hint=hint)
+        self._next += 1
+        return value
+
     def _name(self) -> Name:
         token = self._token
         if token.kind not in (_Kind.WORD, _Kind.QUOTED):
@@ -186,17 +249,6 @@ class _Parser:
             self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a")
         self._next += 1
         return Name(path, token.at)
-
-    def _number(self) -> int:
-        token = self._token
-        try:
-            number = bytes_in(token.text) if token.kind is _Kind.WORD else None
-        except ValueError:
-            number = None
-        if number is None:
-            self._fail(f"{self._shown} where a number of bytes comes", hint="such as 512, 4K or 2M")
-        self._next += 1
-        return number
 
     def _range(self) -> Range | None:
         token = self._token
@@ -259,6 +311,12 @@ class _Parser:
     def _fail(self, message: str, *, hint: str | None = None, at: Where | None = None) -> NoReturn:
         start, stop = at or self._token.at
         raise PointedError(message, self._text, start, stop, hint=hint)
+
+
+def _number_in(word: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise ValueError(word)
+    return int(word)
 
 
 def _written(test: str) -> str:

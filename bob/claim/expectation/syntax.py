@@ -110,6 +110,49 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """The name is that of a file, which has so many names."""
+
+    name: Name
+    relation: Relation
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The name is there, with these permission bits."""
+
+    name: Name
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The name is there, with this owner and group."""
+
+    name: Name
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The name is that of a symbolic link, which leads to ``path``."""
+
+    name: Name
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The name is there, and its extended attribute is as that of ``source``; if there was none, it has none."""
+
+    name: Name
+    attribute: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """``inner`` does not hold."""
 
@@ -140,7 +183,7 @@ class Implies:
     right: Test
 
 
-Atom = Mounts | Exists | Absent | Same | Size | Content
+Atom = Mounts | Exists | Absent | Same | Size | Content | Links | Mode | Owner | Target | Attribute
 Test = Atom | Not | And | Or | Implies
 
 
@@ -195,9 +238,18 @@ def write(test: Test) -> str:
         case Size(name, relation, size):
             return f"size {_quoted(name)} {relation} {size}"
         case Content(name, source, within, prefix):
-            what = f"op{source.what}" if isinstance(source.what, int) else source.what.value
             piece = f"[{within.start}:{within.stop}]" if within else ""
-            return f"content {_quoted(name)}{piece} {'prefix' if prefix else '='} {what}"
+            return f"content {_quoted(name)}{piece} {'prefix' if prefix else '='} {_written(source)}"
+        case Links(name, relation, number):
+            return f"links {_quoted(name)} {relation} {number}"
+        case Mode(name, mode):
+            return f"mode {_quoted(name)} = {mode:03o}"
+        case Owner(name, uid, gid):
+            return f"owner {_quoted(name)} = {uid}:{gid}"
+        case Target(name, path):
+            return f"target {_quoted(name)} = {_in_quotes(path)}"
+        case Attribute(name, attribute, source):
+            return f"attribute {_quoted(name)} {_in_quotes(attribute)} = {_written(source)}"
         case Not(inner):
             return f"not {_inside(inner, Not)}"
         case And(left, right):
@@ -210,11 +262,21 @@ def write(test: Test) -> str:
 
 def _inside(test: Test, *bare: type) -> str:
     """``test``, in brackets unless it is an atom or one of ``bare``."""
-    return write(test) if isinstance(test, (Mounts, Exists, Absent, Same, Size, Content, *bare)) else f"({write(test)})"
+    return (
+        f"({write(test)})" if isinstance(test, Not | And | Or | Implies) and not isinstance(test, bare) else write(test)
+    )
 
 
 def _quoted(name: Name) -> str:
-    if PLAIN.fullmatch(name.path):
-        return name.path
-    quoted = shlex.quote(name.path)
-    return quoted if quoted != name.path else f"'{name.path}'"  # a shell takes = without quotes
+    return _in_quotes(name.path)
+
+
+def _in_quotes(word: str) -> str:
+    if PLAIN.fullmatch(word):
+        return word
+    quoted = shlex.quote(word)
+    return quoted if quoted != word else f"'{word}'"  # a shell takes = without quotes
+
+
+def _written(source: Source) -> str:
+    return f"op{source.what}" if isinstance(source.what, int) else source.what.value

@@ -1,0 +1,91 @@
+"""Expectations on what is beside the contents: names, modes, owners, attributes, targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from bob.claim.expectation.evaluate import check, evidence, holds
+from bob.claim.expectation.language import parse
+from bob.errors import PointedError
+from bob.workload.language import parse as operations
+from bob.workload.operations import Workload
+from claim.worlds import World
+
+SETUP = "write /a 0 100; setxattr /a user.x 20; mkdir /d; chmod /d 700"
+DONE = (
+    "link /a /b; chmod /a 600; chown /a 1000:100; setxattr /a user.x 30; removexattr /a user.x; symlink ../a /d/s;"
+    "chmod /d 750; setxattr /d user.y 5; rename /a /c"
+)
+EVERY = tuple(range(1, 10))
+
+
+def world() -> World:
+    return World.of(Workload("try", operations(SETUP), operations(DONE)))
+
+
+@pytest.mark.parametrize(
+    ("there", "text", "is_so"),
+    [
+        ((), "links /a = 1 and mode /a = 644 and owner /a = 0:0", True),
+        ((1,), "links /a = 2 and links /b > 1", True),
+        ((1,), "links /a < 2 or links /b != 2", False),
+        ((), "links /b = 0 or links /b != 0", False),
+        ((), "links /d >= 0", False),
+        ((2,), "mode /a = 600", True),
+        ((3,), "mode /a = 600", False),
+        ((3,), "owner /a = 1000:100", True),
+        ((2,), "owner /a = 1000:100", False),
+        ((), "mode /d = 700 and not mode /d = 750", True),
+        ((7,), "mode /d = 750", True),
+        ((6,), "target /d/s = ../a", True),
+        ((6,), "target /d/s = /a", False),
+        ((), "target /d/s = ../a", False),
+        ((), "target /a = ../a", False),
+        ((), "attribute /a user.x = old", True),
+        ((4,), "attribute /a user.x = old", False),
+        ((4,), "attribute /a user.x = op4", True),
+        ((4, 5), "attribute /a user.x = op5", True),
+        ((4, 5), "attribute /a user.x = op4", False),
+        (EVERY, "attribute /c user.x = new and mode /c = 600 and owner /c = 1000:100", True),
+        (EVERY, "attribute /a user.x = new", False),
+        ((), "attribute /d user.y = new", False),
+        ((8,), "attribute /d user.y = new", True),
+        ((), "attribute /d user.y = old", True),
+    ],
+)
+def test_what_is_there_is_held_against_it(there: tuple[int, ...], text: str, is_so: bool) -> None:
+    found, expectation = world(), parse(text)
+    check(expectation, found.history)
+    observation = found.crash(there)
+    assert holds(expectation.test, observation, found.history) is is_so
+    assert evidence(expectation.test, observation, found.history)
+
+
+def test_what_is_told_of_it() -> None:
+    found, text = world(), "links /a = 1 and mode /a = 644 and owner /a = 0:0 and attribute /a user.x = old"
+    told = evidence(parse(text).test, found.crash({1, 2, 3, 4, 5}), found.history)
+    assert told.endswith("/a has 2 names; /a has mode 600; /a has owner 1000:100; /a has no user.x")
+    told = evidence(parse("target /d/s = /a").test, found.crash({6}), found.history)
+    assert told == "/d/s leads to ../a"
+
+
+def test_a_mode_that_was_not_observed_is_no_other_mode() -> None:
+    plain = World.of(Workload("try", operations("create /a"), operations("append /a 1")))
+    for text in ("mode /a = 600", "owner /a = 1:1"):
+        assert holds(parse(text).test, plain.crash(()), plain.history) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("attribute /a user.z = old", 11, "nothing ever has an attribute user.z"),
+        ("attribute /a user.x = op10", 23, "there is no operation 10"),
+        ("attribute /a user.x = op2", 23, "operation 2 (chmod /a 600) sets no user.x"),
+        ("attribute /a user.x = op8", 23, "operation 8 (setxattr /d user.y 5) sets no user.x"),
+        ("mode /none = 600", 6, "neither the setup nor the operations make /none"),
+    ],
+)
+def test_what_cannot_be_asked_is_pointed_at(text: str, column: int, said: str) -> None:
+    with pytest.raises(PointedError) as caught:
+        check(parse(text), world().history)
+    assert (caught.value.column, caught.value.message) == (column, said)
