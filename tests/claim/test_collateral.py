@@ -196,6 +196,17 @@ def test_ranges_are_damaged_by_what_grew_the_file_over_them_or_cut_it_off(
     assert found == suspects
 
 
+@pytest.mark.parametrize("mode", ["keep", "punch", "zero-keep"])
+@pytest.mark.parametrize("size", [8192 + 4096, 8000, 10_000])
+def test_a_file_that_is_longer_or_shorter_than_an_operation_leaves_it(mode: str, size: int) -> None:
+    """f2fs makes it longer where a hole is punched beyond its end (docs/findings.md)."""
+    world = world_of(f"fallocate /d/a 8100 5000 {mode}")
+    tree = done(world)
+    assert len(tree["/d/a"].content) == 8192
+    tree["/d/a"] = with_content(tree["/d/a"], tree["/d/a"].content.ljust(size, b"\0")[:size])
+    assert read(world, tree).collateral
+
+
 def test_one_fault_is_told_once() -> None:
     world = world_of("append /d/a 4K")
     tree = done(world)
@@ -463,6 +474,36 @@ def test_modes_owners_times_and_links(
     tree[path] = replace(tree[path], **change)  # type: ignore[arg-type]
     found = oracle.read(Observation(True, None, tree)).collateral
     assert [set(damage.suspects) for damage in found] == ([] if suspects is None else [suspects])
+
+
+@pytest.mark.parametrize(
+    ("operations", "change", "presence"),
+    [
+        ("chmod /d/a 600", {"mode": 0o600}, Presence.FULL),
+        ("chmod /d/a 600", {"mode": 0o644}, Presence.NONE),
+        ("chmod /d/a 600", {"mode": 0o604}, Presence.PARTIAL),
+        ("chmod /d/a 600", {"mode": None}, Presence.UNDECIDED),
+        ("chown /d/a 7:8", {"uid": 7, "gid": 8}, Presence.FULL),
+        ("chown /d/a 7:8", {"uid": 0, "gid": 0}, Presence.NONE),
+        ("chown /d/a 7:8", {"uid": 7, "gid": 0}, Presence.PARTIAL),
+        ("chown /d/a 7:8", {"uid": None, "gid": None}, Presence.UNDECIDED),
+        ("chmod /d/a 600; chmod /d/a 640", {"mode": 0o600}, Presence.FULL),
+    ],
+)
+def test_what_sets_a_mode_or_an_owner_is_told_by_it_and_damages_nothing(
+    operations: str, change: dict[str, int | None], presence: Presence
+) -> None:
+    world = world_of(operations)
+    known = [{name: world.numbers[thing] for name, thing in world.history.steps[at].names.items()} for at in (0, -1)]
+    after = {**STATUS, "/d/a": STATUS["/d/a"]._replace(mode=0o600, uid=7, gid=8)}
+    oracle = Oracle(world.history, inodes_of_things(world.history, *known), (STATUS, after))
+    tree = with_status(done(world))
+    tree["/d/a"] = replace(tree["/d/a"], **change)  # type: ignore[arg-type]
+    reading = oracle.read(Observation(True, None, tree))
+    assert reading.of(1) is presence
+    assert not reading.collateral
+    tree["/d/b"] = replace(tree["/d/b"], mode=0o777)
+    assert oracle.read(Observation(True, None, tree)).collateral
 
 
 def test_what_was_not_observed_is_no_damage() -> None:

@@ -35,6 +35,12 @@ def random_history(rng: Random, length: int) -> History:
         choices = [f"create {one}", f"unlink {one}", f"rename {one} {other}", f"rename {one} {other}"]
         choices += [f"rename {one} {folder}", f"rename {folder} {one}", f"create {folder}"]
         choices += [f"link {one} {other}", f"mkdir {folder}", f"rmdir {folder}", f"rename {folder} {place}"]
+        choices += [
+            f"rename {one} {other} exchange",
+            f"rename {folder} {place} exchange",
+            f"rename {one} {folder} exchange",
+        ]
+        choices += [f"rename {one} {other} noreplace", f"rename {folder} {place} noreplace"]
         try:
             history = history_of([*operations, operation := rng.choice(choices)])
         except BobError:

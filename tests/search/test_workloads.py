@@ -227,3 +227,6 @@ def test_operations_of_several_changes_are_asked_for_where_all_of_it_is_promised
     less = Promising(read("made-up", {**document, "promises": ["fsync-file.size"]}))
     assert [one.name for one in less.every(1)] == ["append /f 100; fsync /f"]
     assert declared(declaration(several)) == several
+    no_data = Promising(read("made-up", {**document, "promises": ["fsync-file.size", "fsync-file.entry"]}))
+    [several] = [one for one in no_data.asked if one.several]
+    assert [one.name for one in no_data.every(1) if is_asked([several], one)] == ["append /n 100; fsync /n"]

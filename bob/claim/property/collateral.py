@@ -146,7 +146,7 @@ class Collateral:
         if thing in self._unchanged and node.size != len(story.initial):
             about = f"the size of {path}: {node.size:,} B instead of {len(story.initial):,} B"
             yield Damage(touchers or beside, about)
-        elif touchers > story.writers and not story.may_have(node.size):
+        elif touchers > story.sizers and not story.may_have(node.size):
             yield Damage(touchers, f"the size of {path}: {node.size:,} B, which no operation leaves")
 
     def _movers_in(self, directory: int) -> frozenset[int]:

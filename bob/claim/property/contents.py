@@ -49,7 +49,8 @@ class Change:
     """What an operation does to a file's contents wherever it finds them.
 
     It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
-    torn, to a size after ``bottom``. ``resizes`` says that in program order it changed the size.
+    torn, to a size after ``bottom``. ``resizes`` says that in program order it changed the size; ``keeps_size``, that
+    not even a part of it does, and that it is no write: a size that nothing explains is none of its parts.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Change:
     stop: int
     data: bytes
     resizes: bool
+    keeps_size: bool = False
 
     def covers(self, at: int) -> bool:
         """Whether it wrote data at offset ``at``."""
@@ -96,6 +98,11 @@ class Story:
     def writers(self) -> frozenset[int]:
         """The operations that change its contents or size."""
         return frozenset(self._by_number)
+
+    @property
+    def sizers(self) -> frozenset[int]:
+        """Those of them that may have to do with its size."""
+        return frozenset(change.number for change in self.changes if not change.keeps_size)
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
         """What the observed ``size`` says of operation ``number``, and who is suspected where nothing explains it."""
@@ -245,7 +252,7 @@ def _changes(history: History, identity: int) -> Iterator[Change]:
                 # It zeroes all of the range that it finds, also where the file was longer than in program order.
                 data = bytes(length) if mode.zeroes else b""
                 stop = offset + length if mode.grows else 0
-                yield Change(number, None, min(offset, size), offset, stop, data, resizes)
+                yield Change(number, None, min(offset, size), offset, stop, data, resizes, not mode.grows)
 
 
 def fact_of(*, without: bool, along: bool) -> Fact:
