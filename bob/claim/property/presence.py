@@ -230,8 +230,7 @@ class Oracle:
     def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
         story, name = self._stories[thing.identity], min(thing.names)
         fact, suspects = story.size(number, node.size)
-        is_of_others = self._touchers(thing.identity) > story.sizers or number not in story.sizers
-        if not story.may_have(node.size) and is_of_others:
+        if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
             fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
         yield Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
         if number not in self._history.data:
