@@ -53,3 +53,12 @@ def test_what_vfat_is_warned_of_shows_again_from_its_witness(tmp_path: Path) -> 
     from bob.cli.main import run
 
     assert run(["replay", "--quiet", "--times", "1", str(witnesses[0])]) == Exit.DONE
+
+
+REMOVED_LATE = Path(__file__).parents[2] / "reports/reference/modern-linux-6.1/jfs/witnesses/removal-9.json"
+
+
+def test_what_goes_wrong_some_time_after_the_removal_is_seen_each_time() -> None:
+    """A thread of jfs meets the damage: before the removal is over, after a sync, or when it is unmounted."""
+    [found] = replay([REMOVED_LATE], image=None, connect=None, times=40, progress=Silent())
+    assert (found.confirmed, found.times) == (40, 40)

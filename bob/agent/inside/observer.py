@@ -228,16 +228,18 @@ class Session:
             if number := self.mount():
                 wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
             else:
+                said = self.complaints.unexpected(self.scratch.kernel.warnings())
                 fault = remove_all(ROOT)
                 if not fault and self.is_writable:
-                    # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
-                    # enough for the removal to fail, or not.
                     os.sync()
                     fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
-                if fault:
-                    wrong.append((REMOVAL, f"cannot be removed: {fault}"))
                 unmount()
-                if said := self.complaints.unexpected(self.scratch.kernel.warnings()):
+                # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
+                # enough for the removal to fail, after a sync, or not before it is unmounted. What it says is told.
+                later = self.complaints.unexpected(self.scratch.kernel.warnings())
+                if fault or later:
+                    wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))
+                if said := [*said, *later]:
                     wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
         return wrong
 
