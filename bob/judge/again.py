@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,10 +10,12 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
-from bob.judge.lots import told
 from bob.judge.recoveries import add_recoveries
 from bob.request import request_of
 from bob.result import Environment, Result, Run, from_json, to_json
+from bob.search.merged import merged
+from bob.search.space import BESIDE
+from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json
@@ -90,3 +93,13 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
         column.broke(workload, broken)
     else:
         column.add(case, observed)
+
+
+def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
+    """The results of ``lots``, at least one, as one; the search's directory keeps it."""
+    about, first = directory.about(), lots[0][1]
+    asked = Search.from_json(about["search"]).space().asked
+    run = Run(about["id"], about["started"], about.get("finished", ""), about["bob"], first.run.seed, first.run.budget)
+    result = merged([(folder.name, result) for folder, result in lots], [*(one.name for one in asked), BESIDE], run)
+    directory.save_result(result)
+    return result

@@ -13,7 +13,7 @@ import bob
 from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
-from bob.judge.lots import told
+from bob.judge.again import told
 from bob.progress import Progress
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json

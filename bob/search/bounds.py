@@ -9,7 +9,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from bob.workload.operations import Operation, Workload
 
 FILE, DIRECTORY = "FILE", "DIRECTORY"
 """Where these words stand in an operation, each name of the file or directory list is put in."""
+SEVERAL = "several"
+"""``fsync-file.several``: the word that stands for what is promised in a property's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +136,32 @@ def _promises(names: Sequence[str]) -> tuple[Property, ...]:
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))
     return tuple(known[name] for name in dict.fromkeys(names))
+
+
+def together(promises: Sequence[Property]) -> Iterator[Property]:
+    """For each call that promises several things of the same files, that operations of several changes are durable.
+
+    A write across the end of a file is an overwrite and an append. It must be there after an fsync where the call
+    promises both the data and the size: neither promise by itself says so (:func:`bob.claim.property.calls.covered`).
+    """
+
+    def key(prop: Property) -> tuple[str, tuple[str, ...]]:
+        return str(prop.call), prop.relations
+
+    for _key, group in groupby(sorted(promises, key=key), key):
+        several = list(group)
+        kinds = tuple(dict.fromkeys(kind for one in several for kind in one.kinds))
+        call = several[0].call
+        if call is None or len(several) == 1:
+            continue
+        yield Property(
+            name=f"{call.value}.{SEVERAL}",
+            family=several[0].family,
+            meaning=f"{call.words} has made durable, when it returns, operations that are several changes: "
+            + ", ".join(kinds),
+            rule=several[0].rule,
+            kinds=kinds,
+            relations=several[0].relations,
+            call=call,
+            several=True,
+        )

@@ -15,7 +15,6 @@ from bob.claim.property.rules import Property
 from bob.errors import UsageError
 from bob.search import ace, bounds
 from bob.search.space import ALL, Part, Space
-from bob.search.together import together
 from bob.search.within import Asking, Promising
 from bob.workload.operations import Workload
 
@@ -61,7 +60,7 @@ class Search:
         """Where its workloads come from. Raises UsageError for a mistake in the bounds."""
         if not self.text:
             promises = tuple(one for one in properties() if one.name in _names())
-            return ace.Ace(self.name, _VERBS[self.name], (*promises, *together(promises)))
+            return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
         made, prop = bounds.parsed(self.name, self.text), self.wanted
         return Promising(made) if prop is None else Asking(made, prop)
 

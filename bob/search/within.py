@@ -13,9 +13,8 @@ from random import Random
 
 from bob.claim.property.rules import Property
 from bob.search.alike import Renamings
-from bob.search.bounds import Bounds
+from bob.search.bounds import Bounds, together
 from bob.search.space import is_asked, is_possible
-from bob.search.together import together
 from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 

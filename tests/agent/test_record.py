@@ -1,4 +1,5 @@
-"""Recordings in a real guest: bases, operations, finishes, and that one is like the other."""
+"""Recordings in a real guest: bases, operations, finishes, and that one is like the other; what file systems lack is
+what their kernel refuses, or takes and does not do, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,16 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from bob.errors import RecordingError
+from bob.errors import RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.record.base import make_base
-from bob.subject import configuration
+from bob.record.recorder import record
+from bob.subject import configuration, file_systems
 from bob.trace.completion import Completion
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Recording
 from bob.workload import operations as ops
 from bob.workload.history import simulate
+from bob.workload.lacking import LACKABLE
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import Finish, How, Workload
 
@@ -184,3 +187,41 @@ def test_jfs_writes_an_append_that_nothing_synced_only_when_something_syncs(reco
 
 def expected_size(asked: Workload, step: int) -> int:
     return len(simulate(asked)[0].steps[step].inodes[simulate(asked)[0].steps[step].names["/b"]].content)
+
+
+LACKED = {
+    "link": ["link /a /b"],
+    "symlink": ["symlink a /b"],
+    "setxattr": ["setxattr /a user.x 10"],
+    "chmod": ["chmod /a 600", "chown /a 1000:100"],
+    "noreplace": ["rename /a /b noreplace"],
+    "exchange": ["rename /a /c exchange"],
+    "keep": ["fallocate /a 4096 8192 keep"],
+    "punch": ["fallocate /a 0 4096 punch"],
+    "zero": ["fallocate /a 0 4096 zero", "fallocate /a 0 4096 zero-keep"],
+}
+TWO_FILES = tuple(parse("write /a 0 8192; create /c"))
+
+
+@pytest.mark.parametrize("name", file_systems())
+def test_what_it_lacks_is_what_the_kernel_refuses(recording: Inhabited, name: str) -> None:
+    assert set(LACKED) == set(LACKABLE)
+    made = configuration(name)
+    base = make_base(recording.agent, made, TWO_FILES)
+    refused: dict[str, set[bool]] = {}
+    for word, texts in LACKED.items():
+        for text in texts:
+            operations = tuple(parse(text))
+            assert LACKABLE[word](operations[0])
+            workload = Workload("one", TWO_FILES, operations, Finish("sync", tuple(parse("sync"))))
+            try:
+                taken = record(recording.agent, made, base, workload, virtual=True, completion=Completion.PROMPT)
+            except UsageError:
+                is_refused = True
+            else:
+                after = taken.status_after.get("/a")
+                # vfat takes a mode and an owner, and keeps neither.
+                is_refused = word == "chmod" and after is not None and (after.mode, after.uid) == (0o755, 0)
+            refused.setdefault(word, set()).add(is_refused)
+    assert {word for word, said in refused.items() if said == {True}} == set(made.fs.lacks)
+    assert all(len(said) == 1 for said in refused.values()), refused

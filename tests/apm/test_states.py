@@ -1,17 +1,22 @@
-"""What a model allows for small workloads, counted by hand."""
+"""Micro-operations of workloads, and what a model allows for small ones, counted by hand."""
 
 from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
+from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.states import allowed_trees, dependencies
 from bob.apm.trees import Tree
 from bob.claim.property.vocabulary import Call, Unit, What
+from bob.workload.history import simulate
 from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.language import parse
+from bob.workload.operations import Workload
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, without_order
 from tests.workload.generators import random_workload
 
@@ -105,3 +110,41 @@ def test_a_stronger_model_allows_no_more(seed: int) -> None:
 
 def _durable() -> frozenset[Clause]:
     return frozenset(clause for clause in EVERYTHING if isinstance(clause, Durable))
+
+
+FILE = "write /a 0 1000"
+
+
+def micro_operations(operations: str) -> list[tuple[MicroKind, object]]:
+    taken = workings(simulate(Workload("w", parse(FILE), parse(operations)))[0])
+    return [(one.kind, one.value) for one in taken.operations]
+
+
+@pytest.mark.parametrize("mode", ["punch", "zero-keep"])
+def test_a_range_of_zeros_is_written_piece_by_piece_and_no_size_is_changed(mode: str) -> None:
+    """A piece ends at a sector, at the old end of the file, and where the range ends."""
+    assert micro_operations(f"fallocate /a 100 1000 {mode}") == [
+        (MicroKind.WRITE_BLOCK, bytes(412)),
+        (MicroKind.WRITE_BLOCK, bytes(488)),
+        (MicroKind.WRITE_BLOCK, bytes(24)),
+        (MicroKind.WRITE_BLOCK, bytes(76)),
+    ]
+
+
+def test_where_it_grows_the_file_it_changes_the_size_too() -> None:
+    kinds = micro_operations("fallocate /a 512 1000 zero")
+    assert [value for kind, value in kinds if kind is MicroKind.CHANGE_FILE_SIZE] == [1512]
+    assert sum(len(value) for kind, value in kinds if isinstance(value, bytes)) == 1000
+
+
+def test_what_changes_nothing_that_can_be_read_is_no_micro_operation() -> None:
+    assert micro_operations("fallocate /a 0 5000 keep") == []
+
+
+def test_a_mode_and_an_owner_are_attributes() -> None:
+    taken = workings(simulate(Workload("w", parse(FILE), parse("chmod /a 600; chown /a 1:2")))[0])
+    assert [(one.cell, one.value) for one in taken.operations] == [
+        (AttributeCell(1, "mode"), b"600"),
+        (AttributeCell(1, "owner"), b"1:2"),
+    ]
+    assert not any(isinstance(one.cell, DataCell | SizeCell) for one in taken.operations)

@@ -1,15 +1,21 @@
-"""Expectations on what is beside the contents: names, modes, owners, attributes, targets."""
+"""Attributes, modes, owners, link counts and targets: what is expected of them, and what a crash leaves of one that is
+removed."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
+from bob.claim.property.presence import Presence
 from bob.errors import PointedError
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
-from claim.worlds import World
+
+from .test_rules import world_of
+from .worlds import World
 
 SETUP = "write /a 0 100; setxattr /a user.x 20; mkdir /d; chmod /d 700"
 DONE = (
@@ -89,3 +95,35 @@ def test_what_cannot_be_asked_is_pointed_at(text: str, column: int, said: str) -
     with pytest.raises(PointedError) as caught:
         check(parse(text), world().history)
     assert (caught.value.column, caught.value.message) == (column, said)
+
+
+ONE_FILE = "mkdir /d; write /d/a 0 100; setxattr /d/a user.x 20"
+
+
+def presences(world: World, *there: int) -> list[Presence]:
+    return [world.oracle().read(world.crash(there)).of(number + 1) for number in range(len(world.history.operations))]
+
+
+def test_it_is_there_or_it_is_not() -> None:
+    world = world_of(ONE_FILE, "removexattr /d/a user.x")
+    assert presences(world) == [Presence.NONE]
+    assert presences(world, 1) == [Presence.FULL]
+    [words] = [one.words for one in world.oracle().findings(1, world.crash(()))]
+    assert words == "the attribute user.x of /d/a: set instead of absent"
+
+
+def test_a_value_between_tells_of_both() -> None:
+    world = world_of(ONE_FILE, "setxattr /d/a user.x 30; removexattr /d/a user.x")
+    assert presences(world) == [Presence.NONE, Presence.NONE]
+    assert presences(world, 1) == [Presence.FULL, Presence.NONE]
+    assert presences(world, 1, 2) == [Presence.UNDECIDED, Presence.FULL]
+
+
+@pytest.mark.parametrize("value", [b"another", b""])
+def test_a_value_that_no_operation_gave_is_damage(value: bytes) -> None:
+    world = world_of(ONE_FILE, "removexattr /d/a user.x")
+    seen = world.crash(())
+    assert seen.tree is not None
+    node = replace(seen.tree["/d/a"], xattrs={"user.x": value})
+    reading = world.oracle().read(replace(seen, tree={**seen.tree, "/d/a": node}))
+    assert reading.of(1) is Presence.PARTIAL
