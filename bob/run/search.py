@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from shutil import rmtree
 
 import bob
 from bob import documents
@@ -24,7 +25,7 @@ from bob.run.shrink import shrink, tell_results
 from bob.search.space import Space, possible, probes
 from bob.search.spaces import Search
 from bob.store.lock import writing
-from bob.store.run_directory import RunDirectory, read_document, write_whole
+from bob.store.run_directory import read_document, write_whole
 from bob.store.search_directory import SearchDirectory
 from bob.witness import document as witness
 from bob.workload.operations import Workload
@@ -96,7 +97,9 @@ class _Planned:
         space = asked.space()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks)
         if asked.seconds is not None:
-            return cls(space, made, None)
+            if (first := next(made, None)) is None:
+                raise _nothing(asked, space)
+            return cls(space, chain([first], made), None)
         every = list(made)
         if not every:
             raise _nothing(asked, space)
@@ -120,15 +123,17 @@ class _Searching:
         self._began = clock()
         self._spent = directory.about().get("seconds", 0.0)
         """Seconds that earlier sessions took."""
-        self._tried = 0
-        """Workloads that this session tried."""
+        self._tried, self._busy = 0, 1e-9
+        """Workloads of whole lots that this session tried, and seconds that it took for them."""
 
     def result(self) -> Result:
         """What was found when all is done."""
         done = [(folder, result) for folder, result in self._earlier()]
         while lot := self._next_lot():
             folder = self._directory.begin(len(lot))
+            began = self._clock()
             done.append((folder, self._probe(folder, lot)))
+            self._busy += self._clock() - began
             self._tried += len(lot)
             self._tell(told(self._directory, done))
         self._directory.note(finished=now())
@@ -156,11 +161,10 @@ class _Searching:
         for folder, count in self._directory.lots():
             lot = tuple(islice(self._planned.workloads, count))
             if (folder / "run.json").is_file():
-                is_finished = RunDirectory(folder).is_finished()
                 result, _run = prober.resume(folder, self._request.host, _OfALot(self._progress))
             else:
-                is_finished, result = False, self._probe(folder, lot)
-            self._tried += 0 if is_finished else count
+                rmtree(folder, ignore_errors=True)  # it was killed while the folder was made
+                result = self._probe(folder, lot)
             yield folder, result
 
     def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
@@ -175,14 +179,18 @@ class _Searching:
         spent = self._spent + self._clock() - self._began
         self._directory.note(seconds=spent)
         left = self._asked.seconds - spent
-        rate = self._tried / max(self._clock() - self._began, 1e-9)
-        size = min(LOT, int(rate * min(left, LOT_SECONDS))) if self._tried else FIRST_LOT
-        return tuple(islice(self._planned.workloads, size)) if left > 0 and size >= FEWEST else ()
+        if left <= 0:
+            return ()
+        if not self._tried:
+            return tuple(islice(self._planned.workloads, FIRST_LOT))
+        rate = self._tried / self._busy
+        size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
+        return tuple(islice(self._planned.workloads, size)) if rate * left >= FEWEST else ()
 
     def _tell(self, result: Result) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""
         tried = sum(count for _folder, count in self._directory.lots())
-        rate = self._tried / max(self._clock() - self._began, 1e-9)
+        rate = self._tried / self._busy
         broken = sum(cell.verdict is Verdict.FAILS for cell in result.configurations[0].properties)
         words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", f"{plural(broken, 'row')} broken so far"]
         if self._planned.together is not None:

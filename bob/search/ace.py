@@ -38,6 +38,8 @@ APPENDED = 32768
 _UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
 _TRUNCATED = 2500
 _ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
+MOST_MISSES = 2000
+"""After so many draws in a row of which none is a new workload, there are taken to be no more."""
 SYNC = ""
 """The sync point that is sync, where others are the name that is fsynced."""
 
@@ -103,10 +105,11 @@ class Ace:
                 yield workload
 
     def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Different workloads of ``length`` core operations, in an order that ``seed`` draws; it does not end."""
-        random, seen = Random(seed), set[tuple[Operation, ...]]()
+        """Different workloads of ``length`` core operations, as ``seed`` draws them, until new ones are rare."""
+        random, seen, misses = Random(seed), set[tuple[Operation, ...]](), 0
         menu = [_cores(verb) for verb in self.verbs]
-        while True:
+        while misses < MOST_MISSES:
+            misses += 1
             cores = tuple(random.choice(random.choice(menu)) for _ in range(length))
             near = _near(cores)
             points = tuple(random.choice(near if at == length else [*near, None]) for at in range(1, length + 1))
@@ -115,6 +118,7 @@ class Ace:
                 continue
             seen.add(operations)
             if (workload := self._workload(operations)) is not None:
+                misses = 0
                 yield workload
 
     def count(self, length: int) -> int:

@@ -23,7 +23,7 @@ _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
 SMALL, SHAPES = "small", "shapes"
 """The bounds where the user names none: of promises, and of a property."""
 _PROMISES = {
-    "fsync-file": ("data", "size", "attributes", "entry"),
+    "fsync-file": ("data", "size", "attributes", "entry", "parent"),
     "fsync-directory": ("new-entries", "moved-entries", "entry"),
     "msync": ("data",),
     "sync": ("data", "size", "entry", "names", "parent", "attributes"),

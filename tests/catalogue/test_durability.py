@@ -11,6 +11,7 @@ from bob.catalogue import durability
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import Question, is_broken, questions, violation
 from bob.claim.property.vocabulary import Call, What
+from bob.search.bounds import together
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 
@@ -161,6 +162,29 @@ def test_of_what_was_never_made_only_the_making_is_lost(
     assert not is_lost(every)
     for maker in makers:
         assert not is_lost({number for number in every - {required} if number < maker})
+
+
+PROMISES = ("data", "size", "entry", "names", "parent", "attributes")
+
+
+@pytest.mark.parametrize(
+    ("call", "operations", "there"),
+    [
+        ("sync", "mkdir /A; create /A/f; rename /A /B; sync", ()),
+        ("sync", "mkdir /y; rename /y /z; sync", ()),
+        ("sync", "create /x; link /x /y; unlink /x; sync", ()),
+        ("fsync-file", "create /x; link /x /y; unlink /x; fsync /y", ()),
+        ("sync", "create /t; create /b; rename /t /b; sync", (1, 2, 4)),
+    ],
+)
+def test_a_loss_is_told_by_one_of_the_promises(call: str, operations: str, there: tuple[int, ...]) -> None:
+    """Also where it cannot be seen whether the operation was lost, or that which made what it is about."""
+    world = world_of(operations)
+    promises = [PROPERTIES[f"{call}.{what}"] for what in PROMISES]
+    asked = [(one, question) for one in (*promises, *together(promises)) for question in questions(one, world.history)]
+    lost, whole = (world.oracle().read(world.crash(some)) for some in (there, world.all))
+    assert any(is_broken(prop, one, world.history, lost) for prop, one in asked)
+    assert not any(is_broken(prop, one, world.history, whole) for prop, one in asked)
 
 
 def test_what_an_operation_itself_had_done() -> None:

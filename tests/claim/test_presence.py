@@ -12,7 +12,7 @@ from workload.generators import random_workload
 from bob.claim.property.presence import Presence, Reading
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
-from bob.workload.language import write_one
+from bob.workload.language import parse, write_one
 from bob.workload.operations import How, Workload
 from bob.workload.pattern import describe
 
@@ -136,3 +136,32 @@ def shown(number: int, there: Set[int], torn: Set[int], workload: Workload, seen
     for path, node in sorted((seen.tree or {}).items()):
         lines.append(f"{path} {node.kind} inode {node.inode} links {node.links}: {describe(node.content)}")
     return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("operations", "there", "presences"),
+    [
+        ("rename /e/c /d/b; rename /d/a /d/b exchange", (2,), (Presence.NONE, Presence.FULL)),
+        ("rename /d/a /d/b exchange; rename /e/c /d/b exchange", (2,), (Presence.NONE, Presence.FULL)),
+        ("rename /d/a /d/b exchange", (), (Presence.NONE,)),
+        ("rename /d/a /d/b exchange", (1,), (Presence.FULL,)),
+    ],
+)
+def test_an_exchange_brings_whatever_the_other_name_had(
+    operations: str, there: tuple[int, ...], presences: tuple[Presence, ...]
+) -> None:
+    setup = "mkdir /d; mkdir /e; write /d/a 0 100; write /d/b 0 200; write /e/c 0 300"
+    world = World.of(Workload("w", tuple(parse(setup)), tuple(parse(operations))))
+    reading = world.oracle().read(world.crash(there))
+    assert Presence.PARTIAL not in reading.presences
+    assert reading.presences[-1] is presences[-1]
+    assert not reading.damage and not reading.collateral
+
+
+def test_a_file_goes_by_the_name_that_it_had_first() -> None:
+    world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse("rename /a /b exchange"))))
+    found = [one.words for one in world.oracle().findings(1, world.crash(()))]
+    assert found == [
+        "the name /a: the file first known as /a instead of the file first known as /b",
+        "the name /b: the file first known as /b instead of the file first known as /a",
+    ]

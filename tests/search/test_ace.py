@@ -120,5 +120,9 @@ def test_what_is_drawn_is_drawn_again_and_each_is_new() -> None:
     first, again, other = ([one.name for one in islice(ace().drawn(2, seed), 50)] for seed in (1, 1, 2))
     assert first == again != other
     assert Counter(first).most_common(1)[0][1] == 1
+    few = ace("ace-metadata")
+    assert {one.name for one in few.drawn(1, 1)} == {one.name for one in few.every(1)}, (
+        "it ends where there are no more"
+    )
     every = {one.name for one in ace().every(1)}
     assert {one.name for one in islice(ace().drawn(1, 1), 250)} <= every

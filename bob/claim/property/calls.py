@@ -31,7 +31,7 @@ def covered(
 
     An operation that is several changes counts only where the call makes all of them durable: of a write that makes its
     file, the entry may be there, as it is to be, and not the data. If it is the call, both are to be.
-    ``several``: only such operations count.
+    ``several``: only such operations count, and those on what another operation made.
     """
     last = len(history.operations)
     if history.at is not At.END or not last:
@@ -50,15 +50,22 @@ def covered(
     how_many, durable = Counter(change.number for change in every), Counter(change.number for change in found)
     makes = {change.number for change in found if change.kind is ChangeKind.CREATE}
     if several:
-        return tuple(number for number in durable if durable[number] == how_many[number] > 1)
+        whole = {number for number in durable if durable[number] == how_many[number]}
+        return tuple(
+            number for number in durable if number in whole and (how_many[number] > 1 or makers(history, number))
+        )
     return tuple(number for number in durable if durable[number] == how_many[number] or number in makes & {last})
 
 
 def makers(history: History, number: int) -> frozenset[int]:
     """The other operations that made what operation ``number`` is about, or a directory with a name of that: where one
-    of these is not there, nobody can say more of ``number``."""
+    of these is not there, nobody can say more of ``number``. What is replaced by a rename may be there or not."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
-    born = {history.things[thing].born for things in about for thing in things}
+    things = frozenset[int]().union(*about)
+    operation, before = history.operations[number - 1], history.steps[number - 1].names
+    if isinstance(operation, ops.Rename) and operation.replacing is ops.Replacing.REPLACE and operation.new in before:
+        things -= {before[operation.new]} - {before[operation.old]}
+    born = {history.things[thing].born for thing in things}
     return frozenset(maker for maker in born if maker > 0) - {number}
 
 

@@ -168,7 +168,8 @@ class Collateral:
 def described(history: History, thing: int) -> str:
     """What a person is told of a thing: its kind, and the name it had first."""
     about = history.things[thing]
-    first = min(about.names, key=lambda name: (name not in history.steps[0].names, name))
+    steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
+    first = min(next((names for names in steps if names), about.names))
     return f"the {about.kind.value} first known as {first}"
 
 

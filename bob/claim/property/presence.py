@@ -21,7 +21,7 @@ error (docs/design.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -176,11 +176,11 @@ class Oracle:
             suspects = places.changers(place).union(*(self._touchers(thing) for thing in found if thing is not None))
             there = f"a {seen.kind(place)}" + (f" ({fault})" if fault else "")
             return replace(finding, found=there).blaming(number, suspects)
-        values = {other: changed[place] for other, changed in enumerate(places.changes) if place in changed}
+        values = {other: places.brought[other][place] for other in sorted(places.changers(place))}
         finding = replace(finding, found=self._who(found))
-        if not found & {places.initially(place), *values.values()}:
+        if not found & frozenset({places.initially(place)}).union(*values.values()):
             return finding.blaming(number, frozenset(values))
-        return replace(finding, fact=_compare(found, places.initially(place), values, number))
+        return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
@@ -294,7 +294,8 @@ class Oracle:
             finding = Finding(Fact.EITHER, f"the attribute {attribute} of {min(thing.names)}", expected, is_there)
         if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
-        return replace(finding, fact=_compare({found}, first, values, number))
+        one_each = {other: {value} for other, value in values.items()}
+        return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
         """Whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""
@@ -353,8 +354,8 @@ _FACTS = {
 }
 
 
-def _compare(found: Collection[object], initially: object, values: Mapping[int, object], number: int) -> Fact:
-    """``values`` are what each operation makes of it; ``found`` is one of them, or one of several."""
-    without = [initially, *(value for other, value in values.items() if other != number)]
-    along = [value for other, value in values.items() if other >= number]
-    return fact_of(without=any(value in found for value in without), along=any(value in found for value in along))
+def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
+    """``values`` are what each operation may make of it; ``found`` is one of them, or one of several."""
+    without = set(initially).union(*(value for other, value in values.items() if other != number))
+    along = set[object]().union(*(value for other, value in values.items() if other >= number))
+    return fact_of(without=bool(without & found), along=bool(along & found))

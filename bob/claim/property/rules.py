@@ -71,7 +71,8 @@ class Property:
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Of durability: asked of operations that are several changes, and only of these."""
+    """Of durability: asked only of operations that are several changes, or that are on what another one made. These are
+    lost where their making is, if that was to be durable, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +173,11 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
         return _beside(history, reading) is not None
     (number,) = question.required
     if question.returned is not None:
-        # Where what it is about was never made, only its making is lost.
-        is_told = all(reading.of(maker) is Presence.FULL for maker in makers(history, number))
-        return reading.of(number) in _LOST and is_told
+        if reading.of(number) not in _LOST:
+            return False
+        missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
+        # Where what it is about was never made, only its making is lost: unless that was to be durable, too.
+        return not missing or (prop.several and missing <= _all_durable(prop, history))
     if reading.of(number) is Presence.PARTIAL:
         return prop.rule is not Rule.PREFIX or number not in reading.prefixes
     return _damage(prop, number, history, reading) is not None
@@ -206,6 +209,12 @@ def violation(
     if damage in reading.collateral:
         return Violation(question, f"{quoted(history, number)} did more than it was to do, or not all ({damage.about})")
     return Violation(question, _of_suspects(damage, history, beside=False))
+
+
+def _all_durable(prop: Property, history: History) -> frozenset[int]:
+    """The operations that a property of durability says to be durable, also those that it does not ask for."""
+    assert prop.call is not None
+    return frozenset(covered(prop.call, prop.kinds, prop.relations, history))
 
 
 _LOST = (Presence.NONE, Presence.PARTIAL)

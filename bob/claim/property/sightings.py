@@ -13,6 +13,7 @@ from itertools import pairwise
 from bob.claim.property.contents import Story
 from bob.observe.observation import Node, Observation
 from bob.workload.history import History, Kind, Step
+from bob.workload.operations import Rename, Replacing
 
 ROOT = 0
 Place = tuple[int, str]
@@ -31,11 +32,39 @@ class Places:
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
         self.bearers: dict[Place, list[int]] = {}
+        """Place -> what had it at any step, or may have it where operations before an exchange are missing."""
         for step in self._steps:
             for place, thing in step.items():
                 bearers = self.bearers.setdefault(place, [])
                 if thing not in bearers:
                     bearers.append(thing)
+        self.brought = self._brought(history)
+        """Operation number -> the places that it changes, and all that it may leave there (None: nothing)."""
+        for brought in self.brought:
+            for place, things in brought.items():
+                new = sorted(thing for thing in things if thing is not None and thing not in self.bearers[place])
+                self.bearers[place] += new
+
+    def _brought(self, history: History) -> list[dict[Place, frozenset[int | None]]]:
+        """An exchange brings to a name whatever the other name had: which operations before it are there decides."""
+        first: dict[Place, frozenset[int | None]] = {
+            place: frozenset({thing}) for place, thing in self._steps[0].items()
+        }
+        may_have = dict(first)
+        found: list[dict[Place, frozenset[int | None]]] = [{}]
+        nothing: frozenset[int | None] = frozenset({None})
+        for operation, changes in zip(history.operations, self.changes[1:], strict=True):
+            brought = {place: frozenset({thing}) for place, thing in changes.items()}
+            if isinstance(operation, Rename) and operation.replacing is Replacing.EXCHANGE and changes:
+                one, other = changes
+                brought = {
+                    one: brought[one] | (may_have.get(other, nothing) - nothing),
+                    other: brought[other] | (may_have.get(one, nothing) - nothing),
+                }
+            for place, things in brought.items():
+                may_have[place] = may_have.get(place, nothing) | things
+            found.append(brought)
+        return found
 
     def initially(self, place: Place) -> int | None:
         """What is at ``place`` in the initial tree."""
