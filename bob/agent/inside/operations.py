@@ -71,14 +71,14 @@ class Operations:
     def do_truncate(self, path: str, size: int) -> None:
         os.truncate(self.at(path), size)
 
-    def do_fallocate(self, path: str, offset: int, length: int, mode: str) -> None:
+    def do_fallocate(self, path: str, offset: int, length: int, mode: str = "grow") -> None:
         with self._opened(path, os.O_WRONLY) as fd:
             if mode == "grow":  # where the kernel cannot, the C library writes zeros
                 os.posix_fallocate(fd, offset, length)
             elif libc.fallocate(fd, FALLOCATE_MODES[mode], ctypes.c_int64(offset), ctypes.c_int64(length)):
                 raise _refusal()
 
-    def do_rename(self, old: str, new: str, replacing: str) -> None:
+    def do_rename(self, old: str, new: str, replacing: str = "replace") -> None:
         if replacing == "replace":
             os.rename(self.at(old), self.at(new))
         elif libc.renameat2(AT_FDCWD, self.at(old).encode(), AT_FDCWD, self.at(new).encode(), RENAME_FLAGS[replacing]):
