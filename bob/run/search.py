@@ -158,9 +158,12 @@ class _Searching:
 
     def _earlier(self) -> Iterator[tuple[Path, Result]]:
         """The lots that were begun before, done to their ends."""
+        finished = dict(self._directory.results())
         for folder, count in self._directory.lots():
             lot = tuple(islice(self._planned.workloads, count))
-            if (folder / "run.json").is_file():
+            if folder in finished:
+                result = finished[folder]
+            elif (folder / "run.json").is_file():
                 result, _run = prober.resume(folder, self._request.host, _OfALot(self._progress))
             else:
                 rmtree(folder, ignore_errors=True)  # it was killed while the folder was made

@@ -139,7 +139,8 @@ def _promises(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """For each call that promises several things of the same files, that operations of several changes are durable.
+    """For each call that promises several things of the same files, that operations of several changes are durable, and
+    those on what another operation made.
 
     A write across the end of a file is an overwrite and an append. It must be there after an fsync where the call
     promises both the data and the size: neither promise by itself says so (:func:`bob.claim.property.calls.covered`).
@@ -157,8 +158,8 @@ def together(promises: Sequence[Property]) -> Iterator[Property]:
         yield Property(
             name=f"{call.value}.{SEVERAL}",
             family=several[0].family,
-            meaning=f"{call.words} has made durable, when it returns, operations that are several changes: "
-            + ", ".join(kinds),
+            meaning=f"{call.words} has made durable, when it returns, operations that are several changes, "
+            "and those on what another operation made: " + ", ".join(kinds),
             rule=several[0].rule,
             kinds=kinds,
             relations=several[0].relations,

@@ -50,10 +50,8 @@ def covered(
     how_many, durable = Counter(change.number for change in every), Counter(change.number for change in found)
     makes = {change.number for change in found if change.kind is ChangeKind.CREATE}
     if several:
-        whole = {number for number in durable if durable[number] == how_many[number]}
-        return tuple(
-            number for number in durable if number in whole and (how_many[number] > 1 or makers(history, number))
-        )
+        whole = (number for number in durable if durable[number] == how_many[number])
+        return tuple(number for number in whole if how_many[number] > 1 or makers(history, number))
     return tuple(number for number in durable if durable[number] == how_many[number] or number in makes & {last})
 
 
