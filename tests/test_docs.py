@@ -52,10 +52,10 @@ from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
-from bob.workload.history import simulate
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
+from bob.workload.simulation import simulate
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -17,10 +17,10 @@ from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import bundle
 from bob.witness import document as witness
-from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Write
 from bob.workload.pattern import CELL_BYTES, UNSHADED, place
+from bob.workload.simulation import simulate
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 96 * 1024

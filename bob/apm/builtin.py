@@ -27,10 +27,10 @@ from bob.apm.clauses import (
 from bob.apm.model import Finding, Model, Status
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 _SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
-_ALL_ELSE = tuple(kind for kind in ChangeKind if kind is not ChangeKind.OVERWRITE)
+_ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
 _SYNCS = tuple(call for call in Call if call not in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC))
 
 

@@ -12,7 +12,7 @@ from itertools import product
 
 from bob.claim.property.vocabulary import Call, Unit, What, clause_of_today
 from bob.errors import MalformedError
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 
 class Fill(StrEnum):
@@ -171,8 +171,8 @@ def every_clause() -> tuple[Clause, ...]:
         *(Intact(part) for part in Part),
         *NEVERS,
         *(Whole(kind, unit) for kind in DATA_KINDS for unit in UNITS),
-        *(Whole(kind, Unit.WHOLE) for kind in ChangeKind if kind not in DATA_KINDS),
-        *(Ordered(*three) for three in product(ChangeKind, ChangeKind, Relation)),
+        *(Whole(kind, Unit.WHOLE) for kind in MODELLED_KINDS if kind not in DATA_KINDS),
+        *(Ordered(*three) for three in product(MODELLED_KINDS, MODELLED_KINDS, Relation)),
         *(Durable(call, what) for call, what in product(Call, WHATS)),
     )
 

@@ -14,9 +14,9 @@ from bob.apm.model import Finding, Model
 from bob.apm.states import allowed_trees
 from bob.apm.trees import Tree, trees
 from bob.errors import UsageError
-from bob.workload.history import simulate
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
 SETUP = (
     "mkdir /d; mkdir /e; write /d/a 0 8K; write /d/b 0 8K; write /e/c 0 8K; write /e/old 0 4K;"

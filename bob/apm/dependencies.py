@@ -192,7 +192,7 @@ class _Builder:
                 # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
                 yield call, self._else(earlier)
             case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
-                yield call, self._what(earlier, step.names[path], step)
+                yield call, self._what(earlier, step.thing(path), step)
             case _:
                 yield call, self._what(earlier, None, None)
 

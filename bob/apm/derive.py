@@ -27,7 +27,7 @@ from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_to_json, request_from_json
 from bob.store.run_directory import RunDirectory
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 from bob.workload.operations import At
 
 
@@ -260,7 +260,7 @@ def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:
     if kind in DATA_KINDS:
         return (kind,)
     is_sized = kind in _SIZING
-    return tuple(other for other in ChangeKind if other not in DATA_KINDS and (other in _SIZING) == is_sized)
+    return tuple(other for other in MODELLED_KINDS if other not in DATA_KINDS and (other in _SIZING) == is_sized)
 
 
 _SIZING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE, ChangeKind.ZERO)

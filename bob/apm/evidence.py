@@ -19,7 +19,7 @@ from bob.observe.observation import Observation
 from bob.observe.observed import Observed
 from bob.request import request_from_json
 from bob.store.run_directory import RunDirectory
-from bob.workload.history import simulate
+from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)

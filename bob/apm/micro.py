@@ -15,10 +15,12 @@ from itertools import pairwise
 
 from bob.claim.property.sightings import Place, Places
 from bob.claim.property.subjects import BLOCK_BYTES
+from bob.errors import UsageError
 from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History, attribute_set_by
-from bob.workload.kinds import Change, ChangeKind, changes
+from bob.workload.kinds import MODELLED_KINDS, Change, ChangeKind, changes
+from bob.workload.language import write_one
 
 
 class MicroKind(StrEnum):
@@ -99,8 +101,12 @@ class Workings:
 
 
 def workings(history: History) -> Workings:
-    """``history`` taken apart into micro-operations."""
+    """``history`` taken apart into micro-operations. Raises UsageError for operations that models do not speak of."""
     places, made = Places(history), changes(history)
+    for change in made:
+        if change.kind not in MODELLED_KINDS:
+            text = write_one(history.operations[change.number - 1])
+            raise UsageError(f"models do not speak of {text!r}", hint="they know no ranges that move in a file")
     pieces = {thing.identity: tuple(_pieces(history, made, thing.identity)) for thing in history.things}
     pieces = {thing: cells for thing, cells in pieces.items() if cells}
     operations = tuple(
@@ -170,8 +176,8 @@ def _reach(history: History, change: Change) -> _Reach:
     operation, (thing,) = history.operations[change.number - 1], change.things
     was, now = history.steps[change.number - 1].inodes.get(thing), history.steps[change.number].inodes[thing]
     size, after = 0 if was is None else len(was.content), len(now.content)
-    if isinstance(operation, ops.Write) and change.kind is not ChangeKind.TRUNCATE_DOWN:
-        if operation.how is ops.How.TRUNC:
+    if isinstance(operation, ops.WRITING_OPERATIONS) and change.kind is not ChangeKind.TRUNCATE_DOWN:
+        if isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC:
             size = 0
         _thing, start, length = history.data[change.number]
         stop = start + length

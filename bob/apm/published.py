@@ -24,13 +24,13 @@ from bob.apm.model import Finding, Model, Status
 from bob.claim.property.vocabulary import Call, Unit
 from bob.errors import UsageError
 from bob.report.published import Published
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 _APPEND_FILLS = tuple(Never(ChangeKind.APPEND, fill) for fill in Fill)
 
 
 def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
-    return tuple(Ordered(kind, after, relation) for kind in before for after in ChangeKind for relation in Relation)
+    return tuple(Ordered(kind, after, relation) for kind in before for after in MODELLED_KINDS for relation in Relation)
 
 
 _REFUTED: Mapping[str, tuple[Clause, ...]] = {

@@ -18,7 +18,7 @@ from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Val
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
-from bob.workload.history import MODE, OWNER, Kind
+from bob.workload.history import MODE, OWNER, TIME, Kind
 from bob.workload.kinds import ChangeKind
 
 
@@ -95,11 +95,17 @@ class Reader:
         }
         made = max(self._taken.history.things[thing].born, 0)
         before_all = self._taken.history.steps[made].inodes[thing].attributes
-        for attribute in sorted({*attributes, *before_all, *node.xattrs} - ({MODE, OWNER} - attributes)):
+        for attribute in sorted({*attributes, *before_all, *node.xattrs} - ({MODE, OWNER, TIME} - attributes)):
             if attribute in (MODE, OWNER) and attribute not in node.attributes:
                 continue  # it was not looked at
             was, cell_of = before_all.get(attribute), AttributeCell(thing, attribute)
-            values = tuple(self._of(cell_of, node.attributes.get(attribute), was))
+            shown = node.attributes.get(attribute)
+            if attribute == TIME:
+                known = {self._taken.operations[writer].value for writer in self._taken.writers.get(cell_of, ())}
+                if node.mtime is None or (shown not in known and self._stories[thing].writers):
+                    continue  # it was not looked at, or may be that of a change of the contents
+                shown = shown if shown in known else was
+            values = tuple(self._of(cell_of, shown, was))
             about = f"the attribute {attribute} of {name}"
             yield Constraint(about, values or (Reading(breaks=Intact(Part.ATTRIBUTES)),))
 

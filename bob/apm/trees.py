@@ -10,7 +10,7 @@ from bob.apm.holes import kind_of_hole, sizes_over, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.claim.property.sightings import ROOT, Place
 from bob.observe.observation import Observation
-from bob.workload.history import MODE, OWNER, Kind
+from bob.workload.history import MODE, OWNER, TIME, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _Leaving:
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
         names = {cell.name for cell in self._shown if isinstance(cell, AttributeCell) and cell.thing == identity}
-        names -= {MODE, OWNER}  # a tree does not tell of these
+        names -= {MODE, OWNER, TIME}  # a tree does not tell of these
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         if thing.kind is not Kind.FILE:

@@ -70,7 +70,7 @@ def _circumstances(workload: Workload, taken: Workings, later: Change) -> frozen
     for number, operation in enumerate(operations[later.number - 1 :], start=later.number):
         step = taken.history.steps[min(number, len(taken.history.steps) - 1)]
         path = _synced(operation)
-        if path in step.names and step.names[path] in later.things | later.directories:
+        if step.names.get(path, step.handles.get(path)) in later.things | later.directories:
             tried.add(Tried.SYNCED)
     return frozenset(tried)
 

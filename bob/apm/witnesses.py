@@ -23,9 +23,9 @@ from bob.request import request_from_json
 from bob.result import Environment
 from bob.witness import document as witness
 from bob.witness.document import Showing
-from bob.workload.history import simulate
 from bob.workload.kinds import Change, relation
 from bob.workload.operations import At, Finish
+from bob.workload.simulation import simulate
 
 Asked = tuple[Property, Question]
 

@@ -15,7 +15,10 @@ from bob.workload.kinds import ChangeKind, Relation
 
 FAMILY = "durability"
 
-_SIZING = (ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
+_SIZING = (
+    *(ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE),
+    ChangeKind.SHIFT,
+)
 _MAKING = (ChangeKind.CREATE, ChangeKind.SYMLINK)
 _NAMING = (ChangeKind.LINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.UNLINK, ChangeKind.RMDIR)
 _KINDS = {

@@ -13,8 +13,8 @@ from bob.workload.kinds import ChangeKind, Relation
 
 FAMILY = "ordering"
 
-_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.ZERO)
-"""Those that the table pairs: no workload of it makes zeros of a range."""
+_KINDS = tuple(kind for kind in ChangeKind if kind not in (ChangeKind.ZERO, ChangeKind.SHIFT))
+"""Those that the table pairs: no workload of it makes zeros of a range, or shifts what is behind it."""
 _SET_THE_SIZE = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
 UNTELLABLE = frozenset(
     {

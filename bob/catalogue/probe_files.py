@@ -21,9 +21,9 @@ from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 from bob.workload import operations as ops
-from bob.workload.history import simulate
 from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.simulation import simulate
 
 TREES = "trees.toml"
 
@@ -149,8 +149,8 @@ def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Work
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
     setup = trees[entry["tree"]]["setup"] if "tree" in entry else fields.texts(entry.get("setup", ()))
-    made, at = tuple(map(parse_one, _counted(setup))), fields.word(At, entry.get("at", At.ANY))
-    always = tuple(map(parse_one, _counted(fields.texts(entry["operations"]))))
+    made, at = tuple(map(parse_one, counted(setup))), fields.word(At, entry.get("at", At.ANY))
+    always = tuple(map(parse_one, counted(fields.texts(entry["operations"]))))
     firsts, laters = (fields.texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
     for first, later, finish in product(firsts, laters, fields.texts(entry["finish"])):
         operations = (*parse(first), *always, *parse(later))
@@ -158,7 +158,7 @@ def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Work
         yield Workload(name, made, operations, parse_finish(finish, operations), at)
 
 
-def _counted(texts: Iterable[str]) -> Iterator[str]:
+def counted(texts: Iterable[str]) -> Iterator[str]:
     """Each text, and one with a range, as in a shell, once for each of its numbers: ``create /d/f{01..20}``."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
@@ -214,7 +214,7 @@ def _touched(operation: Operation) -> str:
             return new
         case ops.Unlink(path) | ops.Rmdir(path):
             return _parent(path)
-        case ops.Sync() | ops.Sleep() | ops.Acknowledge():
+        case ops.Sync() | ops.Open() | ops.Unnamed() | ops.Close() | ops.Sleep() | ops.Acknowledge():
             raise UsageError(f"{write_one(operation)!r} leaves no file to sync", hint="name it: fsync PATH")
     return operation.path
 
@@ -223,7 +223,10 @@ def _directory(operation: Operation) -> str:
     """The directory that holds what an operation leaves, or held what it removed."""
     if isinstance(operation, ops.Unlink | ops.Rmdir):
         return _parent(operation.path)
-    return _parent(_touched(operation))
+    touched = _touched(operation)
+    if not touched.startswith("/"):
+        raise UsageError(f"{write_one(operation)!r} names no directory to sync", hint="name it: fsync PATH")
+    return _parent(touched)
 
 
 def _parent(path: str) -> str:

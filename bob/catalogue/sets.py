@@ -11,8 +11,8 @@ from bob.catalogue import durability, pairs, units
 from bob.catalogue.probe_files import Probe, load_workloads, named, shipped_probes
 from bob.claim.property.rules import Property, questions
 from bob.resources import shipped
-from bob.workload.history import simulate
 from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
 
 class Rows(StrEnum):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.subjects import Span
 from bob.claim.property.vocabulary import Unit
-from bob.workload.kinds import ChangeKind
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 FAMILY = "atomicity"
 
@@ -25,7 +25,7 @@ _WORDS = {
 
 def properties() -> Iterator[Property]:
     """Each kind with its units, the smallest first; what is not a write is whole or not, and has no size."""
-    for kind in ChangeKind:
+    for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"
             yield Property(_name(kind, Unit.WHOLE), FAMILY, meaning, Rule.ATOMIC, kinds=(kind,))

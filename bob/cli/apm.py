@@ -136,9 +136,9 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
     from bob.apm.listing import document, print_states
     from bob.apm.micro import workings
     from bob.apm.states import allowed_trees
-    from bob.workload.history import simulate
     from bob.workload.language import parse
     from bob.workload.operations import Workload
+    from bob.workload.simulation import simulate
 
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))

@@ -9,6 +9,7 @@ import click
 
 from bob.catalogue.probe_files import probe_names
 from bob.cli.asking import (
+    ALL,
     check_out,
     check_resumed,
     configuration_options,
@@ -27,8 +28,8 @@ from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.result import Result, Verdict
 from bob.search.ace import Ace
-from bob.search.space import Part
-from bob.search.spaces import SHAPES, SMALL, Search
+from bob.search.space import BESIDE, Part
+from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search
 from bob.search.spaces import search as asked_search
 from bob.subject import configuration, file_systems
 
@@ -55,10 +56,9 @@ class Shard(ParamType):
     "--ops",
     "length",
     type=click.IntRange(1, 4),
-    default=1,
     show_default=True,
-    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample or"
-    " --seconds.",
+    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
+    f" --seconds or --property. [default: 1, or with --property {PROPERTY_OPS}]",
 )
 @click.option(
     "--bounds",
@@ -68,9 +68,12 @@ class Shard(ParamType):
 )
 @click.option(
     "--property",
-    "name",
-    type=Known("property", probe_names),
-    help="Search for a workload that breaks this property of Table 1, in place of what calls promise.",
+    "names",
+    type=Known("property", lambda: (*_asked_names(), ALL)),
+    multiple=True,
+    help="Search for a workload that breaks this property of Table 1, in place of what calls promise; may be repeated;"
+    " all: for each one. Workloads are drawn until all of them are broken, or --seconds have passed"
+    f" [default: {PROPERTY_SECONDS}].",
 )
 @click.option(
     "--sample",
@@ -102,9 +105,9 @@ def search(
     mount_opts: str,
     mkfs_opts: str,
     device: int,
-    length: int,
+    length: int | None,
     bounds: str | None,
-    name: str | None,
+    names: tuple[str, ...],
     sample: int | None,
     seconds: int | None,
     shard: tuple[int, int],
@@ -122,8 +125,8 @@ def search(
     returned. What the call promises must be there then, and all that no operation was to change must be as it was. A
     promise that is broken comes with a witness; the workload is the smallest that breaks it.
 
-    With --property, workloads are made that ask for a property of Table 1, with several finishes, and crashed at any
-    time. With --sample or --seconds, some workloads are drawn, so that they may be longer.
+    With --property, workloads are drawn that ask for a property of Table 1, with several finishes, and crashed at any
+    time, until one breaks it. With --sample or --seconds, some workloads are drawn, so that they may be longer.
 
     A search goes on lot by lot, and tells after each how fast it is and how long it will take. --resume goes on with
     one that was stopped.
@@ -135,7 +138,8 @@ def search(
       bob search --fs f2fs --ops 2 --shard 1/8
       bob search --fs btrfs --ops 3 --sample 200 --seed 7
       bob search --fs ext4 --ops 3 --seconds 600 --seed 7
-      bob search --fs xfs --property append-any --ops 2 --sample 100
+      bob search --fs xfs --property append-any
+      bob search --fs ext4 --mount-opts data=journal --property all
       bob search --fs f2fs --ops 1 --bounds ace
       bob search --fs ext4 --bounds my-bounds.toml
       bob search --resume bob-runs/20261121T230021-1f2e3d
@@ -150,14 +154,15 @@ def search(
     """
     if resume is not None:
         check_resumed(context)
-    if sample is None and seconds is None and length > 2:
+    if sample is None and seconds is None and not names and (length or 1) > 2:
         raise UsageError(
             f"there are too many workloads of {length} operations to try all",
             hint="--sample N draws some, --seconds N as many as that time allows",
         )
     if sample is not None and seconds is not None:
         raise UsageError("--sample says how many workloads are drawn, --seconds for how long", hint="leave one out")
-    wanted = asked_search(bounds, name, length, Part(*shard, sample, asked["seed"]), seconds)
+    names = tuple(dict.fromkeys(one for name in names for one in (_asked_names() if name == ALL else (name,))))
+    wanted = asked_search(bounds, names, length, Part(*shard, sample, asked["seed"]), seconds)
     if count:
         return _count(wanted)
     if resume is None and fs is None:
@@ -179,9 +184,17 @@ def search(
     return _exit(result)
 
 
+def _asked_names() -> tuple[str, ...]:
+    """The properties that a search can be for: what no operation was to change is asked of each workload anyway."""
+    return tuple(name for name in probe_names() if name != BESIDE)
+
+
 def _count(wanted: Search) -> Exit:
     """Print how many workloads there are."""
     space, part = wanted.space(), wanted.part
+    if wanted.props and part.sample is None:
+        console().print(f"as many as are drawn in {wanted.seconds} seconds")
+        return Exit.DONE
     if part.sample is not None or part.shards > 1:
         console().print(plural(sum(1 for _workload in wanted.workloads(space)), "workload"))
         return Exit.DONE

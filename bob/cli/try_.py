@@ -25,10 +25,11 @@ from bob.report.answers import print_answers
 from bob.result import Verdict
 from bob.subject import FileSystem, configuration, file_systems
 from bob.workload.finishes import default_finishes
-from bob.workload.history import History, RefusedError, simulate
+from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, places
 from bob.workload.operations import At, Operation, Workload
+from bob.workload.simulation import RefusedError, simulate
 
 STDIN = "-"
 _THERE = "what --setup makes is there when the first operation begins"

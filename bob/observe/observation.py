@@ -39,9 +39,11 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """All that operations may set, as in :attr:`bob.workload.history.Inode.attributes`, where it was observed."""
+        """All that operations may set, as in :attr:`bob.workload.history.Inode.attributes`, where it was observed; the
+        time, where it was not set since the base image was made."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
-        return attributes(self.xattrs, self.mode, owner)
+        modified = self.mtime // 1_000_000_000 if self.mtime else None
+        return attributes(self.xattrs, self.mode, owner, modified)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from bob.program.program import Program
 from bob.record.encode import encode
 from bob.subject import Configuration
 from bob.trace.base import Base
-from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
 from bob.workload.pattern import PATTERN, STALE_CELL, UNSHADED_PATTERN
+from bob.workload.simulation import simulate
 
 BASE_TIMEOUT = 300.0
 """How long making a base image may take on the host (seconds)."""

@@ -27,6 +27,18 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
     match done.operation:
         case ops.Write(path, offset, _length, how):
             return "write", [path, done.offset, how.value, offset is None and how is not How.MMAP]
+        case ops.Mknod(path, special):
+            return "mknod", [path, special.value]
+        case ops.Open(path, handle):
+            return "open", [path, handle]
+        case ops.Unnamed(path, handle):
+            return "tmpfile", [path, handle]
+        case ops.Close(handle):
+            return "close", [handle]
+        case ops.CopyRange(source, path, offset, length):
+            return "copy_file_range", [source, path, offset, length]
+        case ops.Reflink(source, path):
+            return "reflink", [source, path]
         case ops.Fsync(path, data_only):
             return ("fdatasync" if data_only else "fsync"), [path]
         case ops.Sync(this_only):
@@ -41,6 +53,8 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "chmod", [path, mode]
         case ops.Chown(path, uid, gid):
             return "chown", [path, uid, gid]
+        case ops.Utimes(path, seconds):
+            return "utimes", [path, seconds]
         case ops.Truncate(path, size):
             return "truncate", [path, size]
         case ops.Fallocate(path, offset, length, allocation):
@@ -51,8 +65,8 @@ def _system_call(done: Performed) -> tuple[str, list[Any]]:
             return "link", [old, new]
         case ops.Symlink(target, path):
             return "symlink", [target, path]
-        case ops.Sleep(seconds):
-            return "sleep", [seconds]
+        case ops.Sleep(duration):
+            return "sleep", [duration]
         case ops.Acknowledge(text):
             return "acknowledge", [text]
         case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):

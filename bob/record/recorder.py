@@ -16,8 +16,9 @@ from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import RecordedDisk, Recording, Status
-from bob.workload.history import Performed, simulate
+from bob.workload.history import Performed
 from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
 RECORD_TIMEOUT = 300.0
 """How long a recording may take on the host (seconds)."""

@@ -34,9 +34,9 @@ from bob.run.tasks import Explored, Task
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
-from bob.workload.history import simulate
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
 RUNS = Path("bob-runs")
 

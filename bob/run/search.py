@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -34,6 +34,8 @@ LOT = 400
 """Workloads of a lot: some minutes of work, so that little is done again, and what was found is told soon."""
 FIRST_LOT, LOT_SECONDS = 16, 60.0
 """Of a search that is given its time, the first lot has so few workloads, and later ones take so long (seconds)."""
+KEPT_FOR = 20
+"""What was found so far is told as one again after so many times as long as that took."""
 FEWEST = 2
 """A lot of fewer workloads is not begun for the time that is left."""
 
@@ -125,17 +127,19 @@ class _Searching:
         """Seconds that earlier sessions took."""
         self._tried, self._busy = 0, 1e-9
         """Workloads of whole lots that this session tried, and seconds that it took for them."""
+        self._keep_again = self._began
 
     def result(self) -> Result:
         """What was found when all is done."""
         done = [(folder, result) for folder, result in self._earlier()]
-        while lot := self._next_lot():
+        while not (done and self._is_broken(done)) and (lot := self._next_lot()):
             folder = self._directory.begin(len(lot))
             began = self._clock()
             done.append((folder, self._probe(folder, lot)))
             self._busy += self._clock() - began
             self._tried += len(lot)
-            self._tell(told(self._directory, done))
+            self._keep(done)
+            self._tell(done)
         self._directory.note(finished=now())
         result = told(self._directory, done)
         if self._asked.is_drawn:
@@ -143,6 +147,19 @@ class _Searching:
         for cell in result.configurations[0].properties:
             self._progress.judged(cell)
         return result
+
+    def _keep(self, done: Sequence[tuple[Path, Result]]) -> None:
+        """Keep what was found so far, unless that took long and was done a short time ago: of all lots as one, it takes
+        longer and longer."""
+        began = self._clock()
+        if began >= self._keep_again:
+            told(self._directory, done)
+            self._keep_again = self._clock() + KEPT_FOR * (self._clock() - began)
+
+    def _is_broken(self, done: Sequence[tuple[Path, Result]]) -> bool:
+        """Whether every property is broken that is to be."""
+        wanted = set(self._asked.props)
+        return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
         """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs."""
@@ -190,11 +207,11 @@ class _Searching:
         size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
         return tuple(islice(self._planned.workloads, size)) if rate * left >= FEWEST else ()
 
-    def _tell(self, result: Result) -> None:
+    def _tell(self, done: Sequence[tuple[Path, Result]]) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""
         tried = sum(count for _folder, count in self._directory.lots())
         rate = self._tried / self._busy
-        broken = sum(cell.verdict is Verdict.FAILS for cell in result.configurations[0].properties)
+        broken = len(_broken(done))
         words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", f"{plural(broken, 'row')} broken so far"]
         if self._planned.together is not None:
             words[0] = f"{tried:,} of {self._planned.together:,} workloads tried"
@@ -205,6 +222,12 @@ class _Searching:
             left = self._asked.seconds - self._spent - (self._clock() - self._began)
             words.append(f"{duration(max(0.0, left))} left")
         self._progress.step(", ".join(words))
+
+
+def _broken(done: Sequence[tuple[Path, Result]]) -> set[str]:
+    """The names of the rows that are broken so far."""
+    cells = chain.from_iterable(result.configurations[0].properties for _folder, result in done)
+    return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}
 
 
 class _OfALot:
@@ -221,9 +244,9 @@ class _OfALot:
 
 def _nothing(asked: Search, space: Space) -> UsageError:
     """Why no workload would be tried."""
-    if asked.prop is not None:
+    if asked.props:
         return UsageError(
-            f"no workload of {plural(asked.length, 'operation')} within {space.name} asks for {asked.prop}",
+            f"no workload of {plural(asked.length, 'operation')} within {space.name} asks for {', '.join(asked.props)}",
             hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
         )
     return UsageError(

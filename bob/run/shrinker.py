@@ -31,8 +31,8 @@ from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
 from bob.witness.document import Showing, Size
-from bob.workload.history import simulate
 from bob.workload.operations import Operation, Workload
+from bob.workload.simulation import simulate
 
 MOST_STATES = 400
 """So many states of one departure are mounted at most."""

@@ -29,6 +29,7 @@ from bob.workload.operations import Allocation, At, How, Operation, Workload
 ROOT, A, B = "/", "/A", "/B"
 _FIRST, _SECOND = ("/foo", "/A/foo"), ("/bar", "/A/bar")
 _FILES = (*_FIRST, *_SECOND)
+_MODES = tuple(mode for mode in Allocation if not mode.shifts)
 _SIBLINGS = {"/foo": "/bar", "/bar": "/foo", "/A/foo": "/A/bar", "/A/bar": "/A/foo", A: B, B: A, ROOT: ROOT}
 _PAIRS = tuple((old, new) for old, new in product(_FILES, _SECOND) if old != new)
 MOST_CLOSE = 2
@@ -61,7 +62,7 @@ def _cores(verb: str) -> tuple[Core, ...]:
             return (Core(verb, (A,)),)
         case "falloc":
             places = "append", "start", "extend"
-            return tuple(Core(verb, (file,), way, at) for file, way, at in product(_FIRST, Allocation, places))
+            return tuple(Core(verb, (file,), way, at) for file, way, at in product(_FIRST, _MODES, places))
         case "write":
             return tuple(Core(verb, (file,), place=at) for file, at in product(_FIRST, ("append", "start", "extend")))
         case "dwrite" | "mmapwrite":

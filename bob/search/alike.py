@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import Any
 
 from bob.search.bounds import Bounds
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-PATHS = "path", "old", "new"
+PATHS = "path", "old", "new", "source"
 """The fields of operations that are names."""
 Renaming = Mapping[str, str]
 """By the path that a name has, the path that it is to have."""
@@ -34,12 +34,14 @@ class Renamings:
         one that changes nothing is among them."""
         bounds = self._bounds
         every = _onto("", "", self._paths())
-        parts = (bounds.operations, bounds.calls, bounds.between)
+        parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
+        for others in (bounds.begin, bounds.calls, bounds.between):
+            parts.append({(one,) for one in others})
 
         def keeps(renaming: Renaming) -> bool:
             made = sorted(write_one(renamed(one, renaming)) for one in bounds.setup)
             return made == sorted(map(write_one, bounds.setup)) and all(
-                {renamed(one, renaming) for one in part} == set(part) for part in parts
+                {tuple(renamed(one, renaming) for one in entry) for entry in part} == part for part in parts
             )
 
         return tuple(filter(keeps, every))
@@ -52,7 +54,8 @@ class Renamings:
     def _paths(self) -> tuple[str, ...]:
         """Every name there is, and every directory above it."""
         bounds = self._bounds
-        every = (*bounds.setup, *bounds.operations, *bounds.calls, *bounds.between)
+        entries = chain.from_iterable(bounds.operations)
+        every = (*bounds.setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
         named = [path for one in every for path in _paths_of(one)]
         found: dict[str, None] = {}
         for path in (*bounds.files, *bounds.directories, *named):
@@ -72,7 +75,8 @@ def renamed(operation: Operation, renaming: Renaming) -> Operation:
 
 
 def _paths_of(operation: Operation) -> list[str]:
-    return [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
+    named = [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
+    return [name for name in named if name.startswith("/")]  # and not the handle of an open file
 
 
 def _onto(above: str, other: str, paths: Sequence[str]) -> Iterator[Renaming]:

@@ -5,27 +5,29 @@ It has an initial tree, names, operations with places for names, the calls that 
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from pathlib import Path
 from typing import Any
 
 from bob import fields
 from bob.catalogue.durability import properties
-from bob.catalogue.probe_files import mistakes_in
+from bob.catalogue.probe_files import counted, mistakes_in
 from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 from bob.workload import operations as ops
-from bob.workload.history import simulate
-from bob.workload.language import parse_one, path_in
+from bob.workload.language import parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
+from bob.workload.simulation import simulate
 
 FILE, DIRECTORY = "FILE", "DIRECTORY"
 """Where these words stand in an operation, each name of the file or directory list is put in."""
+_PLACES = re.compile(rf"(?<!\S)({FILE}|{DIRECTORY})(?=[\s;]|$)")
 SEVERAL = "several"
 """``fsync-file.several``: the word that stands for what is promised in a property's name."""
 
@@ -34,17 +36,19 @@ SEVERAL = "several"
 class Bounds:
     """All that workloads may be made of.
 
-    They start from the tree that ``setup`` makes. ``operations`` are those that change something, ``calls`` those that
-    may end a workload, ``between`` those that may also stand between two operations. ``files`` and ``directories`` are
+    They start from the tree that ``setup`` makes, and with the operations ``begin``, which are not counted: they open
+    files, say. ``operations`` are those that change something, each entry done as one; ``calls`` those that may end a
+    workload, ``between`` those that may also stand between two operations. ``files`` and ``directories`` are
     the names that these go by. ``promises`` are the properties that are asked of each workload.
     """
 
     name: str
     about: str
     setup: tuple[Operation, ...]
+    begin: tuple[Operation, ...]
     files: tuple[str, ...]
     directories: tuple[str, ...]
-    operations: tuple[Operation, ...]
+    operations: tuple[tuple[Operation, ...], ...]
     calls: tuple[Operation, ...]
     between: tuple[Operation, ...]
     promises: tuple[Property, ...]
@@ -90,17 +94,20 @@ def parsed(name: str, text: str) -> Bounds:
 
 def read(name: str, document: Mapping[str, Any]) -> Bounds:
     """The bounds in a ``document``. Raises what :func:`bob.catalogue.probe_files.mistakes_in` makes a UsageError of."""
-    fields.check_keys(document, "about", "setup", "files", "directories", "operations", "calls", "between", "promises")
+    fields.check_keys(
+        document, "about", "setup", "begin", "files", "directories", "operations", "calls", "between", "promises"
+    )
     files = tuple(map(path_in, fields.texts(document["files"])))
     directories = tuple(map(path_in, fields.texts(document.get("directories", ()))))
-    setup = tuple(map(parse_one, fields.texts(document["setup"])))
-    simulate(Workload("setup", setup, ()))
+    setup = tuple(map(parse_one, counted(fields.texts(document["setup"]))))
+    begin = tuple(map(parse_one, fields.texts(document.get("begin", ()))))
+    simulate(Workload("setup", setup, begin))
 
-    def filled(key: str) -> tuple[Operation, ...]:
+    def filled(key: str) -> tuple[tuple[Operation, ...], ...]:
         texts = fields.texts(document.get(key, ()))
         return tuple(dict.fromkeys(one for text in texts for one in _filled(text, files, directories)))
 
-    calls, between = filled("calls"), filled("between")
+    calls, between = (tuple(chain.from_iterable(filled(key))) for key in ("calls", "between"))
     if wrong := [one for one in (*calls, *between) if not isinstance(one, ops.SYNC_OPERATIONS)]:
         raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
     if not calls:
@@ -112,6 +119,7 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         name=name,
         about=fields.text(document["about"]),
         setup=setup,
+        begin=begin,
         files=files,
         directories=directories,
         operations=operations,
@@ -121,14 +129,14 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
     )
 
 
-def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[Operation]:
-    """The operation ``text`` with each combination of names in its places; no name stands in it twice."""
-    words = text.split()
+def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
+    """The operations ``text`` with each combination of names in their places; no name stands in it twice."""
     named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
-    for chosen in product(*(named.get(word, (word,)) for word in words)):
-        names = [name for name, word in zip(chosen, words, strict=True) if word in named]
+    pieces = _PLACES.split(text)
+    for chosen in product(*(named.get(piece, (piece,)) for piece in pieces)):
+        names = [name for name, piece in zip(chosen, pieces, strict=True) if piece in named]
         if len(set(names)) == len(names):
-            yield parse_one(" ".join(chosen))
+            yield parse("".join(chosen))
 
 
 def _promises(names: Sequence[str]) -> tuple[Property, ...]:

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.property.rules import Property, questions
-from bob.workload.history import RefusedError, simulate
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
+from bob.workload.simulation import RefusedError, simulate
 
 BESIDE = "collateral"
 """The property that is asked of every workload: what no operation was to change is as it was."""

@@ -21,7 +21,9 @@ from bob.workload.operations import Workload
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
 SMALL, SHAPES = "small", "shapes"
-"""The bounds where the user names none: of promises, and of a property."""
+"""The bounds where the user names none: of promises, and of properties."""
+PROPERTY_OPS, PROPERTY_SECONDS = 3, 600
+"""Where properties are to be broken, workloads have so many operations, and are drawn for so long (seconds)."""
 _PROMISES = {
     "fsync-file": ("data", "size", "attributes", "entry", "parent"),
     "fsync-directory": ("new-entries", "moved-entries", "entry"),
@@ -34,22 +36,23 @@ _PROMISES = {
 @dataclass(frozen=True, slots=True)
 class Search:
     """Workloads of up to ``length`` operations within the bounds ``name``, of which the TOML ``text`` is kept (empty:
-    they are ACE's). They ask for the property ``prop`` of Table 1, or for what their last call promises (None).
+    they are ACE's). They ask for the properties ``props`` of Table 1, or for what their last call promises (none).
 
-    ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed.
+    ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed, or until all of
+    ``props`` are broken.
     """
 
     name: str
     text: str
-    prop: str | None = None
+    props: tuple[str, ...] = ()
     length: int = 1
     part: Part = ALL
     seconds: int | None = None
 
     @property
-    def wanted(self) -> Property | None:
-        """The property that is to be broken; None where it is what calls promise."""
-        return shipped_probes((self.prop,))[0].property if self.prop else None
+    def wanted(self) -> tuple[Property, ...]:
+        """The properties that are to be broken; none where it is what calls promise."""
+        return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property
     def is_drawn(self) -> bool:
@@ -61,8 +64,8 @@ class Search:
         if not self.text:
             promises = tuple(one for one in properties() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
-        made, prop = bounds.parsed(self.name, self.text), self.wanted
-        return Promising(made) if prop is None else Asking(made, prop)
+        made = bounds.parsed(self.name, self.text)
+        return Asking(made, self.wanted) if self.props else Promising(made)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
         """Those that are tried, the shorter ones first, or as they are drawn."""
@@ -75,24 +78,34 @@ class Search:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Search:
         """The search in a plain document; KeyError or TypeError where there is none."""
-        return cls(**{**document, "part": Part(**document["part"])})
+        rest = dict(document)
+        older = rest.pop("prop", None)  # they had one property, or none
+        props = [older] if older else rest.get("props", ())
+        return cls(**{**rest, "props": tuple(props), "part": Part(**document["part"])})
 
 
 def search(
-    name: str | None, prop: str | None = None, length: int = 1, part: Part = ALL, seconds: int | None = None
+    name: str | None,
+    props: tuple[str, ...] = (),
+    length: int | None = None,
+    part: Part = ALL,
+    seconds: int | None = None,
 ) -> Search:
     """A search within the bounds ``name``: shipped, ACE's, or those in a file (None: those that bob takes by itself).
 
     Raises UsageError where there are no such bounds, for a mistake in them, and where these do not ask for properties.
     """
     if name in _VERBS:
-        if prop is not None:
+        if props:
             raise UsageError(
-                f"the bounds {name} ask what a call promises, not for {prop}",
+                f"the bounds {name} ask what a call promises, not for {props[0]}",
                 hint=f"--property goes with {SHAPES}, {SMALL} and bounds of your own",
             )
-        return Search(name, "", None, length, part, seconds)
-    asked = Search(*bounds.found(name or (SHAPES if prop else SMALL), tuple(_VERBS)), prop, length, part, seconds)
+        return Search(name, "", (), length or 1, part, seconds)
+    if props and part.sample is None and seconds is None:
+        seconds = PROPERTY_SECONDS
+    length = length or (PROPERTY_OPS if props else 1)
+    asked = Search(*bounds.found(name or (SHAPES if props else SMALL), tuple(_VERBS)), props, length, part, seconds)
     asked.space()
     return asked
 

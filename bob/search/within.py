@@ -75,7 +75,7 @@ class Within:
             yield before
             return
         for operation in self.bounds.operations:
-            done = (*before, operation)
+            done = (*before, *operation)
             if not self._can_begin(done):
                 continue
             yield from self._sequences(done, left - 1)
@@ -89,9 +89,9 @@ class Within:
         done: tuple[Operation, ...] = ()
         for number in range(length):
             choices = (random.choice(self.bounds.operations) for _ in range(MOST_TRIES))
-            if (more := next((one for one in choices if self._can_begin((*done, one))), None)) is None:
+            if (more := next((one for one in choices if self._can_begin((*done, *one))), None)) is None:
                 return ()
-            done = (*done, more)
+            done = (*done, *more)
             if number < length - 1 and self.bounds.between and random.random() < 1 / 2:
                 call = random.choice(self.bounds.between)
                 done = (*done, call) if self._can_begin((*done, call)) else done
@@ -114,11 +114,11 @@ class Promising(Within):
 
 
 class Asking(Within):
-    """The workloads that ask for ``prop``: the kernel writes when it wants to, or one of the calls is the end. The
-    crash may come at any time."""
+    """The workloads that ask for one of ``props``: the kernel writes when it wants to, or one of the calls is the end.
+    The crash may come at any time."""
 
-    def __init__(self, bounds: Bounds, prop: Property) -> None:
-        super().__init__(bounds, (prop,))
+    def __init__(self, bounds: Bounds, props: tuple[Property, ...]) -> None:
+        super().__init__(bounds, props)
 
     def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
         for finish in (NATURAL, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
@@ -127,4 +127,5 @@ class Asking(Within):
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
     """``operations`` on the tree of ``bounds``, as a workload that is named by them."""
-    return Workload("; ".join(map(write_one, operations)), bounds.setup, tuple(operations), finish, at)
+    done = (*bounds.begin, *operations)
+    return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from bob.workload.operations import Operation, Rename, Symlink, Workload
+from bob.workload.operations import Close, Open, Operation, Rename, Symlink, Unnamed, Workload
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
@@ -14,7 +14,7 @@ def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
     ``workload``."""
     few = workload
     if asked:
-        few = replace(workload, operations=tuple(workload.operations[number - 1] for number in asked))
+        few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))
     every = [needed(few), few, needed(workload)]
     yield from (one for one in dict.fromkeys(every) if one != workload)
 
@@ -30,6 +30,27 @@ def needed(workload: Workload) -> Workload:
             used |= _before(operation, used) | _names(operation)
             kept.append(operation)
     return replace(workload, setup=tuple(reversed(kept)))
+
+
+def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list[Operation]:
+    """The operations of these ``numbers``, and those that open what they are done to."""
+    kept: list[Operation] = []
+    wanted: set[str] = set()
+    for number in range(len(operations), 0, -1):
+        operation = operations[number - 1]
+        opened = operation.handle if isinstance(operation, Open | Unnamed) else ""
+        if number in numbers or opened in wanted:
+            kept.append(operation)
+            wanted.discard(opened)
+            wanted |= {name for name in _handles(operation) if "/" not in name}
+    return kept[::-1]
+
+
+def _handles(operation: Operation) -> list[str]:
+    """What an operation is done to: paths, and handles."""
+    if isinstance(operation, Close):
+        return [operation.handle]
+    return [getattr(operation, field) for field in ("path", "old", "source") if hasattr(operation, field)]
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:

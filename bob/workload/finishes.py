@@ -11,7 +11,7 @@ from dataclasses import fields
 
 from bob.workload.history import History, Kind
 from bob.workload.language import write_one
-from bob.workload.operations import SYNC_OPERATIONS, Acknowledge, Finish, Fsync, Operation, Sleep, Symlink
+from bob.workload.operations import CHANGELESS_OPERATIONS, Finish, Fsync, Operation, Symlink
 
 NATURAL = Finish("natural", natural=True)
 ROOT = "/"
@@ -32,12 +32,12 @@ def _synced(*syncs: Operation) -> Finish:
 
 def _directories(operation: Operation) -> tuple[str, ...]:
     """The directories of the names that ``operation`` is about; none of one that changes nothing."""
-    if isinstance(operation, (*SYNC_OPERATIONS, Sleep, Acknowledge)):
+    if isinstance(operation, CHANGELESS_OPERATIONS):
         return ()
     if isinstance(operation, Symlink):  # its target may be anything
         return (_parent(operation.path),)
     values = (getattr(operation, field.name) for field in fields(operation) if field.name in ("path", "old", "new"))
-    return tuple(map(_parent, values))
+    return tuple(_parent(value) for value in values if value.startswith("/"))  # a handle is in no directory
 
 
 def _parent(path: str) -> str:

@@ -1,10 +1,11 @@
 """What kinds of change a workload's operations make, and how two changes are related.
 
 An operation is one or more *changes*, each of one kind: a write that makes its file is a create and an append, one
-over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. Making zeros of
-a range is a zero, and a fallocate where the file grows. Allocating a range without growing the file changes nothing
-that can be read. The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of
-single operations.
+over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. A link that
+gives a file its first name is a create. Making zeros of a range is a zero, and a fallocate where the file grows. Taking
+a range out, or putting one in, is a shift. Allocating a range without growing the file changes nothing that can be
+read. The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of single
+operations.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class ChangeKind(StrEnum):
     TRUNCATE_UP = "truncate-up"
     FALLOCATE = "fallocate"
     ZERO = "zero"
+    SHIFT = "shift"
     CREATE = "create"
     LINK = "link"
     SYMLINK = "symlink"
@@ -36,6 +38,10 @@ class ChangeKind(StrEnum):
     MKDIR = "mkdir"
     RMDIR = "rmdir"
     SETXATTR = "setxattr"
+
+
+MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHIFT)
+"""Those that models speak of."""
 
 
 class Relation(StrEnum):
@@ -114,16 +120,16 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
         return Change(about.things, about.directories, number, kind)
 
     match operation:
-        case ops.Create(path):
+        case ops.Create(path) | ops.Mknod(path):
             if path not in before.names:
                 yield change(ChangeKind.CREATE, after.names[path])
-        case ops.Write(path, _offset, length, how):
-            thing, start, _length = history.data[number]
-            if path not in before.names:
+        case ops.Write() | ops.CopyRange() | ops.Reflink():
+            thing, start, length = history.data[number]
+            if thing not in before.inodes:
                 yield change(ChangeKind.CREATE, thing)
             was = before.inodes.get(thing)
             size = 0 if was is None else len(was.content)
-            if how is ops.How.TRUNC and size:
+            if isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC and size:
                 yield change(ChangeKind.TRUNCATE_DOWN, thing)
                 size = 0
             if start < size:
@@ -131,16 +137,18 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             if start + length > size:
                 yield change(ChangeKind.APPEND, thing)
         case ops.Truncate(path, size):
-            was = before.inodes[before.names[path]]
+            was = before.inodes[before.thing(path)]
             if size != len(was.content):
                 kind = ChangeKind.TRUNCATE_DOWN if size < len(was.content) else ChangeKind.TRUNCATE_UP
-                yield change(kind, before.names[path])
+                yield change(kind, before.thing(path))
         case ops.Fallocate(path, offset, length, mode):
-            size = len(before.inodes[before.names[path]].content)
+            size = len(before.inodes[before.thing(path)].content)
+            if mode.shifts:
+                yield change(ChangeKind.SHIFT, before.thing(path))
             if mode.zeroes and offset < size:
-                yield change(ChangeKind.ZERO, before.names[path])
+                yield change(ChangeKind.ZERO, before.thing(path))
             if mode is ops.Allocation.GROW or (mode.grows and offset + length > size):
-                yield change(ChangeKind.FALLOCATE, before.names[path])
+                yield change(ChangeKind.FALLOCATE, before.thing(path))
         case ops.Rename(old, new):
             moved, replaced = before.names[old], before.names.get(new)
             if replaced is None:
@@ -148,7 +156,8 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             elif replaced != moved:
                 yield change(ChangeKind.RENAME_OVER, moved, replaced)
         case ops.Link(_old, new):
-            yield change(ChangeKind.LINK, after.names[new])
+            is_first = not before.inodes[after.names[new]].links
+            yield change(ChangeKind.CREATE if is_first else ChangeKind.LINK, after.names[new])
         case ops.Symlink(_target, path):
             yield change(ChangeKind.SYMLINK, after.names[path])
         case ops.Unlink(path):
@@ -157,5 +166,5 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             yield change(ChangeKind.MKDIR, after.names[path])
         case ops.Rmdir(path):
             yield change(ChangeKind.RMDIR, before.names[path])
-        case ops.Setxattr(path) | ops.Removexattr(path) | ops.Chmod(path) | ops.Chown(path):
-            yield change(ChangeKind.SETXATTR, before.names[path])
+        case ops.Setxattr(path) | ops.Removexattr(path) | ops.Chmod(path) | ops.Chown(path) | ops.Utimes(path):
+            yield change(ChangeKind.SETXATTR, before.thing(path))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from bob.workload import operations as ops
-from bob.workload.history import RefusedError, simulate
 from bob.workload.operations import Allocation, Operation, Replacing, Workload
+from bob.workload.simulation import RefusedError, simulate
 
 Kind = Callable[[Operation], bool]
 """Whether an operation is of this kind."""
@@ -30,11 +30,15 @@ LACKABLE: dict[str, Kind] = {
     "symlink": _of(ops.Symlink),
     "setxattr": _of(ops.Setxattr, ops.Removexattr),
     "chmod": _of(ops.Chmod, ops.Chown),
+    "mknod": _of(ops.Mknod),
+    "tmpfile": _of(ops.Unnamed),
+    "reflink": _of(ops.Reflink),
     "noreplace": _renaming(Replacing.REFUSE),
     "exchange": _renaming(Replacing.EXCHANGE),
     "keep": _allocating(Allocation.KEEP),
     "punch": _allocating(Allocation.PUNCH),
     "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
+    "collapse": _allocating(Allocation.COLLAPSE, Allocation.INSERT),
 }
 """The operations that a file system may lack, as its declaration calls them; the last ones are flags of renameat2 and
 modes of fallocate."""
@@ -48,7 +52,9 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     kinds = [LACKABLE[name] for name in lacks]
     setup = tuple(_kept(workload.setup, kinds))
     operations = tuple(_kept(workload.operations, kinds))
-    left_out = (one for one in (*workload.setup, *workload.operations) if any(kind(one) for kind in kinds))
+    left_out = [one for one in (*workload.setup, *workload.operations) if any(kind(one) for kind in kinds)]
+    if not left_out:
+        return workload
     made = set(map(_made, left_out)) - {""}
     touched = {path for one in (*setup, *operations, *workload.finish.operations) for path in _paths(one)}
     if not operations or touched & made:
@@ -70,8 +76,10 @@ def _made(operation: Operation) -> str:
     match operation:
         case ops.Link(_old, new):
             return new
-        case ops.Symlink(_target, path):
+        case ops.Symlink(path=path) | ops.Mknod(path=path):
             return path
+        case ops.Unnamed(handle=handle):
+            return handle
     return ""
 
 
@@ -79,6 +87,10 @@ def _paths(operation: Operation) -> tuple[str, ...]:
     match operation:
         case ops.Rename(old, new) | ops.Link(old, new):
             return (old, new)
+        case ops.CopyRange(source, path) | ops.Reflink(source, path):
+            return (source, path)
+        case ops.Close(handle):
+            return (handle,)
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             return ()
     return (operation.path,)

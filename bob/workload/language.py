@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from bob.errors import PointedError, UsageError, meant
 from bob.workload import operations as ops
-from bob.workload.operations import Allocation, How, Operation, Replacing
+from bob.workload.operations import Allocation, How, Operation, Replacing, Special
 
 UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
 """Names at the top of a file system that are its own or bob's (bob.agent.inside.look leaves them out)."""
+
+EARLIEST, LATEST = 400_000_000, 1_600_000_000
+"""Between these are the times that an operation may set (seconds since 1970), before that of any recording."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
 _PIECE = re.compile(
@@ -45,6 +48,30 @@ def path_in(word: str) -> str:
     if names[0] in UNOBSERVED or names[0].startswith(UNOBSERVED_PREFIX):
         raise ValueError(f"bob does not observe what is in /{names[0]}")
     return word
+
+
+def file_in(word: str) -> str:
+    """The path, or the handle of a file that is kept open, in ``word``; raises ValueError for what is neither."""
+    return path_in(word) if word.startswith("/") else handle_in(word)
+
+
+def handle_in(word: str) -> str:
+    """The handle in ``word``; raises ValueError for what is none."""
+    if not re.fullmatch(r"[A-Za-z]\w*", word, re.ASCII) or word in ("later", "directory"):  # words of a finish
+        raise ValueError(f"{word!r} is neither an absolute path such as /d/a nor a handle such as f")
+    return word
+
+
+def _opened(words: Sequence[str]) -> tuple[str, str]:
+    if words[1] != "as":
+        raise ValueError(f"{words[1]!r} is not 'as'")
+    return path_in(words[0]), handle_in(words[2])
+
+
+def _special(word: str) -> Special:
+    if word not in set(Special):
+        raise ValueError(f"{word!r} is none of {', '.join(Special)}")
+    return Special(word)
 
 
 def bytes_in(word: str) -> int:
@@ -88,6 +115,14 @@ def permissions_in(word: str) -> int:
     return int(word, 8)
 
 
+def time_in(word: str) -> int:
+    """The time of modification in ``word`` (seconds since 1970), one that every file system keeps: vfat begins in 1980,
+    and keeps every other second. Raises ValueError for what is none."""
+    if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
+        raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
+    return int(word)
+
+
 def owner_in(word: str) -> tuple[int, int]:
     """The owner and the group in ``word``, such as ``1000:100``; raises ValueError for what is none."""
     if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
@@ -108,33 +143,56 @@ def _seconds(word: str) -> float:
 
 GRAMMAR: dict[str, Form] = {
     "create": Form("create PATH", "make an empty file", lambda w: ops.Create(path_in(w[0]))),
+    "mknod": Form(
+        "mknod PATH fifo|socket|character|block",
+        "make a special file; a device has the number 7:11",
+        lambda w: ops.Mknod(path_in(w[0]), _special(w[1])),
+    ),
+    "open": Form("open PATH as HANDLE", "open what is there, and keep it open", lambda w: ops.Open(*_opened(w))),
+    "tmpfile": Form(
+        "tmpfile DIRECTORY as HANDLE",
+        "make a file without a name, and keep it open; link HANDLE PATH gives it one",
+        lambda w: ops.Unnamed(*_opened(w)),
+    ),
+    "close": Form("close HANDLE", "close what is kept open", lambda w: ops.Close(handle_in(w[0]))),
     "write": Form(
         "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
         "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
         lambda w: ops.Write(
-            path_in(w[0]), bytes_in(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
+            file_in(w[0]), bytes_in(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
         ),
     ),
     "append": Form(
         "append PATH LENGTH [direct|sync|dsync|trunc]",
         "append LENGTH bytes; with trunc, to a file opened with O_TRUNC",
         lambda w: ops.Write(
-            path_in(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)
+            file_in(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)
         ),
     ),
-    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(path_in(w[0]), bytes_in(w[1]))),
+    "copy_file_range": Form(
+        "copy_file_range FROM TO OFFSET LENGTH",
+        "copy a range of one file to the same place in another",
+        lambda w: ops.CopyRange(file_in(w[0]), file_in(w[1]), bytes_in(w[2]), _length(w[3])),
+    ),
+    "reflink": Form(
+        "reflink FROM TO",
+        "have TO share all that FROM has (FICLONE)",
+        lambda w: ops.Reflink(file_in(w[0]), file_in(w[1])),
+    ),
+    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(file_in(w[0]), bytes_in(w[1]))),
     "fallocate": Form(
-        "fallocate PATH OFFSET LENGTH [keep|punch|zero|zero-keep]",
+        "fallocate PATH OFFSET LENGTH [keep|punch|zero|zero-keep|collapse|insert]",
         "allocate a range, growing the file where it ends beyond; keep: without growing it; punch: make a hole of it; "
-        "zero: make zeros of it, growing the file; zero-keep: without growing it",
-        lambda w: ops.Fallocate(path_in(w[0]), bytes_in(w[1]), _length(w[2]), _mode(w[3:])),
+        "zero: make zeros of it, growing the file; zero-keep: without growing it; collapse: take it out; insert: put "
+        "zeros in before it",
+        lambda w: ops.Fallocate(file_in(w[0]), bytes_in(w[1]), _length(w[2]), _mode(w[3:])),
     ),
     "rename": Form(
         "rename OLD NEW [noreplace|exchange]",
         "rename, over NEW if it is there; noreplace: only if it is not; exchange: have both swap their names",
         lambda w: ops.Rename(path_in(w[0]), path_in(w[1]), _replacing(w[2:])),
     ),
-    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(path_in(w[0]), path_in(w[1]))),
+    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(file_in(w[0]), path_in(w[1]))),
     "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], path_in(w[1]))),
     "unlink": Form("unlink PATH", "remove a name", lambda w: ops.Unlink(path_in(w[0]))),
     "mkdir": Form("mkdir PATH", "make a directory", lambda w: ops.Mkdir(path_in(w[0]))),
@@ -142,23 +200,28 @@ GRAMMAR: dict[str, Form] = {
     "setxattr": Form(
         "setxattr PATH NAME LENGTH",
         "set an extended attribute",
-        lambda w: ops.Setxattr(path_in(w[0]), w[1], _length(w[2])),
+        lambda w: ops.Setxattr(file_in(w[0]), w[1], _length(w[2])),
     ),
     "removexattr": Form(
-        "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(path_in(w[0]), w[1])
+        "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(file_in(w[0]), w[1])
     ),
     "chmod": Form(
-        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(path_in(w[0]), permissions_in(w[1]))
+        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(file_in(w[0]), permissions_in(w[1]))
     ),
-    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(path_in(w[0]), *owner_in(w[1]))),
-    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(path_in(w[0]))),
-    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(path_in(w[0]), data_only=True)),
+    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(file_in(w[0]), *owner_in(w[1]))),
+    "utimes": Form(
+        "utimes PATH SECONDS",
+        "set the times of access and modification, in seconds since 1970",
+        lambda w: ops.Utimes(file_in(w[0]), time_in(w[1])),
+    ),
+    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(file_in(w[0]))),
+    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(file_in(w[0]), data_only=True)),
     "sync_file_range": Form(
         "sync_file_range PATH OFFSET LENGTH",
         "write a range out and wait",
-        lambda w: ops.SyncFileRange(path_in(w[0]), bytes_in(w[1]), _length(w[2])),
+        lambda w: ops.SyncFileRange(file_in(w[0]), bytes_in(w[1]), _length(w[2])),
     ),
-    "msync": Form("msync PATH", "map a file, and msync all of it", lambda w: ops.Msync(path_in(w[0]))),
+    "msync": Form("msync PATH", "map a file, and msync all of it", lambda w: ops.Msync(file_in(w[0]))),
     "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
     "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
     "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(_seconds(w[0]))),
@@ -210,6 +273,18 @@ def write_one(operation: Operation) -> str:
             words = ["append", path, str(length), *_how_words(how)]
         case ops.Write(path, offset, length, how):
             words = ["write", path, str(offset), str(length), *_how_words(how)]
+        case ops.Mknod(path, special):
+            words = ["mknod", path, special.value]
+        case ops.Open(path, handle):
+            words = ["open", path, "as", handle]
+        case ops.Unnamed(path, handle):
+            words = ["tmpfile", path, "as", handle]
+        case ops.Close(handle):
+            words = ["close", handle]
+        case ops.CopyRange(source, path, offset, length):
+            words = ["copy_file_range", source, path, str(offset), str(length)]
+        case ops.Reflink(source, path):
+            words = ["reflink", source, path]
         case ops.Truncate(path, size):
             words = ["truncate", path, str(size)]
         case ops.Fallocate(path, offset, length, allocation):
@@ -229,14 +304,16 @@ def write_one(operation: Operation) -> str:
             words = ["chmod", path, f"{mode:03o}"]
         case ops.Chown(path, uid, gid):
             words = ["chown", path, f"{uid}:{gid}"]
+        case ops.Utimes(path, seconds):
+            words = ["utimes", path, str(seconds)]
         case ops.Fsync(path, data_only):
             words = ["fdatasync" if data_only else "fsync", path]
         case ops.SyncFileRange(path, offset, length):
             words = ["sync_file_range", path, str(offset), str(length)]
         case ops.Sync(this_only):
             words = ["syncfs" if this_only else "sync"]
-        case ops.Sleep(seconds):
-            words = ["sleep", f"{seconds:g}" if float(f"{seconds:g}") == seconds else repr(seconds)]
+        case ops.Sleep(duration):
+            words = ["sleep", f"{duration:g}" if float(f"{duration:g}") == duration else repr(duration)]
         case ops.Acknowledge(text):
             words = ["acknowledge", text]
         case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):

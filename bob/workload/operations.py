@@ -2,7 +2,9 @@
 
 Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds
 of the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program
-would; :mod:`bob.agent.inside` is the only place that performs them.
+would, unless it is given a file that :class:`Open` or :class:`Unnamed` keeps open: where a path may be such a file's
+*handle*, the text says so. A handle is a word without a slash. :mod:`bob.agent.inside` is the only place that performs
+operations.
 """
 
 from __future__ import annotations
@@ -30,9 +32,46 @@ class Create:
     path: str
 
 
+class Special(StrEnum):
+    """Which special file mknod(2) makes; devices have the number 7:11."""
+
+    FIFO = "fifo"
+    SOCKET = "socket"
+    CHARACTER = "character"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Mknod:
+    path: str
+    special: Special
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open a file or directory that is there, and keep it open as ``handle``."""
+
+    path: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """Make a file without a name in the file system of the directory ``path``, and keep it open as ``handle``:
+    O_TMPFILE of open(2). A link gives it a name."""
+
+    path: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    handle: str
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
-    """write(2) at ``offset``; with ``offset`` None, at the end of the file (O_APPEND)."""
+    """write(2) at ``offset``; with ``offset`` None, at the end of the file (O_APPEND). ``path`` may be a handle."""
 
     path: str
     offset: int | None
@@ -41,7 +80,27 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyRange:
+    """copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``. Both may be handles."""
+
+    source: str
+    path: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reflink:
+    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all that ``source`` has. Both may be handles."""
+
+    source: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
+    """``path`` may be a handle."""
+
     path: str
     size: int
 
@@ -59,11 +118,20 @@ class Allocation(StrEnum):
     """Make it zeros, and grow the file where it ends beyond: FALLOC_FL_ZERO_RANGE."""
     ZERO_KEEP = "zero-keep"
     """Make it zeros, and leave the size: FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE."""
+    COLLAPSE = "collapse"
+    """Take it out, and move what is behind it to its place: FALLOC_FL_COLLAPSE_RANGE."""
+    INSERT = "insert"
+    """Put in zeros, and move what is there behind them: FALLOC_FL_INSERT_RANGE."""
 
     @property
     def zeroes(self) -> bool:
         """Whether what was there reads as zeros afterwards."""
         return self in (Allocation.PUNCH, Allocation.ZERO, Allocation.ZERO_KEEP)
+
+    @property
+    def shifts(self) -> bool:
+        """Whether what is behind it gets another place."""
+        return self in (Allocation.COLLAPSE, Allocation.INSERT)
 
     @property
     def grows(self) -> bool:
@@ -73,6 +141,8 @@ class Allocation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fallocate:
+    """``path`` may be a handle."""
+
     path: str
     offset: int
     length: int
@@ -99,6 +169,8 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Link:
+    """``old`` may be a handle."""
+
     old: str
     new: str
 
@@ -126,6 +198,8 @@ class Rmdir:
 
 @dataclass(frozen=True, slots=True)
 class Setxattr:
+    """``path`` may be a handle, as it may where one of the next four is done."""
+
     path: str
     name: str
     length: int
@@ -153,8 +227,17 @@ class Chown:
 
 
 @dataclass(frozen=True, slots=True)
+class Utimes:
+    """Set the times of access and modification to ``seconds`` since 1970 (utimensat(2)): an even number, as vfat keeps
+    no other, before that of any recording."""
+
+    path: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fsync:
-    """fsync(2) of a file or directory; ``data_only`` makes it fdatasync(2)."""
+    """fsync(2) of a file or directory, which may be a handle; ``data_only`` makes it fdatasync(2)."""
 
     path: str
     data_only: bool = False
@@ -162,6 +245,8 @@ class Fsync:
 
 @dataclass(frozen=True, slots=True)
 class SyncFileRange:
+    """``path`` may be a handle."""
+
     path: str
     offset: int
     length: int
@@ -169,7 +254,7 @@ class SyncFileRange:
 
 @dataclass(frozen=True, slots=True)
 class Msync:
-    """msync(2) with MS_SYNC of a shared mapping of the whole file, which is not empty."""
+    """msync(2) with MS_SYNC of a shared mapping of the whole file, which is not empty. ``path`` may be a handle."""
 
     path: str
 
@@ -197,7 +282,13 @@ class Acknowledge:
 
 Operation = (
     Create
+    | Mknod
+    | Open
+    | Unnamed
+    | Close
     | Write
+    | CopyRange
+    | Reflink
     | Truncate
     | Fallocate
     | Rename
@@ -210,6 +301,7 @@ Operation = (
     | Removexattr
     | Chmod
     | Chown
+    | Utimes
     | Fsync
     | SyncFileRange
     | Msync
@@ -218,8 +310,12 @@ Operation = (
     | Acknowledge
 )
 
-DIRECTORY_OPERATIONS = (Create, Rename, Link, Symlink, Unlink, Mkdir, Rmdir)
+DIRECTORY_OPERATIONS = (Create, Mknod, Rename, Link, Symlink, Unlink, Mkdir, Rmdir)
+WRITING_OPERATIONS = (Write, CopyRange, Reflink)
+"""Those that put bytes into a file, and make it where it is not there."""
 SYNC_OPERATIONS = (Fsync, SyncFileRange, Msync, Sync)
+CHANGELESS_OPERATIONS = (*SYNC_OPERATIONS, Open, Close, Sleep, Acknowledge)
+"""Those after which every name, byte and attribute is what it was."""
 
 
 class At(StrEnum):

@@ -82,6 +82,7 @@ class Shades:
     """Chooses the shades of a workload's operations, one after the other: each depends on earlier ones alone."""
 
     def __init__(self) -> None:
+        self._shifted: set[Hashable] = set()
         self._written: dict[Hashable, list[_Written]] = {}
         self._short: list[_Written] = []
 
@@ -95,7 +96,10 @@ class Shades:
         """
         made = _Written(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
-        met = _taken((one for one in here if one.start < made.stop and start < one.stop), word)
+        if thing in self._shifted:  # all that is there has another place: only the highest bit is sure to differ
+            met = {*range(ALPHABET), *_taken(here, word)}
+        else:
+            met = _taken((one for one in here if one.start < made.stop and start < one.stop), word)
         seen = chain.from_iterable(self._written.values()) if made.is_short else self._short
         shade = _first(number, met | _taken(seen, word))
         if shade is None:
@@ -107,6 +111,23 @@ class Shades:
         if made.is_short:
             self._short.append(made)
         return shade
+
+    def shift(self, thing: Hashable) -> None:
+        """What is in ``thing`` gets another place: what is written there later is to differ from all of it. Raises
+        ValueError where that cannot be."""
+        if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
+            raise ValueError("so many operations wrote to a file that is shifted that later ones could not be seen")
+        self._shifted.add(thing)
+
+    def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
+        """``length`` bytes of ``source`` at ``start`` are copied to the same place in ``thing``: what is written there
+        later is to differ from them."""
+        copied = [
+            one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
+            for one in self._written.get(source, [])
+            if one.start < start + length and start < one.stop
+        ]
+        self._written.setdefault(thing, []).extend(copied)
 
 
 def first_shade(number: int) -> int:

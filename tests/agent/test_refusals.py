@@ -13,8 +13,8 @@ from bob.errors import BobError, UsageError
 from bob.record.base import base_name, drop_base, make_base, put_base
 from bob.record.encode import encode
 from bob.subject import Configuration
-from bob.workload.history import simulate
 from bob.workload.language import parse
+from bob.workload.simulation import simulate
 
 from .conftest import Inhabited
 from .workloads import EXT4, WRITES, expected, found, observe, take

@@ -11,7 +11,7 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.observe.observation import Observation
+from bob.observe.observation import Node, Observation
 from bob.observe.session import Session
 from bob.record.base import make_base
 from bob.record.recorder import record
@@ -21,9 +21,10 @@ from bob.trace.check import checked
 from bob.trace.completion import Completion
 from bob.trace.model import Trace
 from bob.trace.recording import Recording
-from bob.workload.history import History, Kind, simulate
-from bob.workload.language import parse
+from bob.workload.history import TIME, History, Kind
+from bob.workload.language import LATEST, parse
 from bob.workload.operations import Finish, Workload
+from bob.workload.simulation import simulate
 
 EXT4 = configuration("ext4", mount_options="data=ordered")
 SETUP = parse("mkdir /d; write /d/a 0 16K; write /b 0 10000; setxattr /b user.old 100; symlink /d/a /s")
@@ -121,8 +122,8 @@ def expected(workload: Workload, step: int) -> dict[str, object]:
         match thing.kind:
             case Kind.FILE:
                 tree[name] = ("file", inode.links, inode.content, dict(inode.attributes))
-            case Kind.SYMLINK:
-                tree[name] = ("symlink", thing.target)
+            case Kind.SYMLINK | Kind.OTHER:
+                tree[name] = (thing.kind.value, thing.target)
             case Kind.DIRECTORY if name != "/":
                 tree[name] = ("directory", dict(inode.attributes))
     return tree
@@ -137,10 +138,15 @@ def found(observation: Observation) -> dict[str, object]:
         assert node.fault is None, (path, node.fault)
         match node.kind:
             case "file":
-                tree[path] = ("file", node.links, node.content, dict(node.attributes))
+                tree[path] = ("file", node.links, node.content, attributes_of(node))
                 assert node.size == len(node.content)
-            case "symlink":
-                tree[path] = ("symlink", node.target)
+            case "symlink" | "other":
+                tree[path] = (node.kind, node.target)
             case _:
-                tree[path] = (node.kind, dict(node.attributes))
+                tree[path] = (node.kind, attributes_of(node))
     return tree
+
+
+def attributes_of(node: Node) -> dict[str, bytes]:
+    """Those that an operation may have set: not the time at which the base image was made."""
+    return {name: value for name, value in node.attributes.items() if name != TIME or int(value) <= LATEST}

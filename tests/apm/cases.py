@@ -8,9 +8,9 @@ from bob.apm.clauses import Clause, Ordered, every_clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model, Status
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
 EVERYTHING = frozenset(every_clause())
 NOTHING: frozenset[Clause] = frozenset()

@@ -18,9 +18,10 @@ from bob.apm.export.alice import alice_module, not_sayable
 from bob.apm.states import allowed_trees, dependencies
 from bob.claim.property.vocabulary import Call, Unit
 from bob.workload import operations as ops
-from bob.workload.history import History, simulate
+from bob.workload.history import History
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.operations import How, Workload
+from bob.workload.simulation import simulate
 from tests.apm.alice_stand_in import Left, Struct, counterparts, disk_operations, load, replay
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of_workload, model, without_order, workload
 from tests.workload.generators import random_workload
@@ -83,7 +84,7 @@ def test_so_it_does_for_random_workloads_and_models() -> None:
         rng = Random(seed)
         share = rng.choice([0.2, 0.5, 0.9])
         promised = frozenset(clause for clause in every_clause() if rng.random() < share)
-        compare(sayable(random_workload(rng)), promised)
+        compare(sayable(random_workload(rng, shifting=False)), promised)
 
 
 def compare(asked: Workload, promised: frozenset[Clause]) -> None:
@@ -125,8 +126,10 @@ def sayable(asked: Workload) -> Workload:
     for number, operation in enumerate(asked.operations, start=1):
         names, size = history.steps[number - 1].names, 0
         match operation:
-            case ops.Setxattr() | ops.Removexattr() | ops.Chmod() | ops.Chown():
+            case ops.Setxattr() | ops.Removexattr() | ops.Chmod() | ops.Chown() | ops.Utimes():
                 continue
+            case ops.Open() | ops.Unnamed() | ops.Close() | ops.Mknod() | ops.CopyRange() | ops.Reflink():
+                break
             case ops.Fallocate(mode=mode) if mode is not ops.Allocation.GROW:
                 continue
             case ops.Rename(replacing=ops.Replacing.EXCHANGE):

@@ -25,9 +25,9 @@ from bob.story.timeline import Called
 from bob.trace.model import Mark, Trace
 from bob.witness import document as witness
 from bob.witness.document import Witness
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.simulation import simulate
 
 MADE = samples.outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 """What is left where /n was made, and nothing else was done."""

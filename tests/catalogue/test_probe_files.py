@@ -22,10 +22,10 @@ from bob.claim.property.rules import Rule, questions
 from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
 from bob.workload import operations as ops
-from bob.workload.history import simulate
 from bob.workload.kinds import ChangeKind
 from bob.workload.language import parse
 from bob.workload.operations import At
+from bob.workload.simulation import simulate
 
 TABLE_1 = (
     "single-sector-overwrite",

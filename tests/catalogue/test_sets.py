@@ -17,8 +17,8 @@ from bob.errors import UsageError
 from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.run.prober import distinct
 from bob.subject import configuration
-from bob.workload.history import simulate
 from bob.workload.operations import At
+from bob.workload.simulation import simulate
 
 DOCS = Path(__file__).parents[2] / "docs"
 

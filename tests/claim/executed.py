@@ -53,8 +53,18 @@ class Names:
         before, after = self.history.steps[number - 1].names, self.history.steps[number].names
         is_directory = {thing.identity: thing.kind is Kind.DIRECTORY for thing in self.history.things}
         match operation:
-            case ops.Create(path) | ops.Mkdir(path) | ops.Symlink(_, path) | ops.Link(_, path) | ops.Write(path):
-                if isinstance(operation, ops.Write) and path in before:
+            case (
+                ops.Create(path)
+                | ops.Mkdir(path)
+                | ops.Symlink(_, path)
+                | ops.Mknod(path)
+                | ops.Link(_, path)
+                | ops.Write(path)
+                | ops.CopyRange(_, path)
+                | ops.Reflink(_, path)
+            ):
+                writes = isinstance(operation, ops.Write | ops.CopyRange | ops.Reflink)
+                if writes and (path in before or not path.startswith("/")):
                     return
                 folder, name = self.split(number - 1, path)
                 self.need(folder)
@@ -62,7 +72,8 @@ class Names:
                     raise Refused("EEXIST")
                 inode = after[path]
                 if isinstance(operation, ops.Link):
-                    self.need(inode)
+                    if self.history.steps[number - 1].inodes[inode].links:
+                        self.need(inode)  # and else O_TMPFILE has made it, and it never had a name
                 elif is_directory[inode]:
                     self.folders[inode] = {}
                 self.folders[folder][name] = inode

@@ -26,8 +26,9 @@ from bob.claim.expectation.syntax import (
     Source,
     Target,
     Test,
+    Time,
 )
-from bob.workload.language import UNOBSERVED, UNOBSERVED_PREFIX
+from bob.workload.language import EARLIEST, LATEST, UNOBSERVED, UNOBSERVED_PREFIX
 
 LETTERS = st.characters(exclude_characters="/\0", exclude_categories=("Cs",))
 COMPONENTS = st.text(LETTERS, min_size=1, max_size=6).filter(
@@ -53,6 +54,7 @@ def anything_about(names: st.SearchStrategy[Name]) -> st.SearchStrategy[Test]:
         st.builds(Links, names, st.sampled_from(Relation), st.integers(0, 99)),
         st.builds(Mode, names, st.integers(0, 0o777)),
         st.builds(Owner, names, st.integers(0, 99999), st.integers(0, 99999)),
+        st.builds(Time, names, st.integers(EARLIEST // 2, LATEST // 2).map(lambda half: 2 * half)),
         st.builds(Target, names, WORDS),
         st.builds(Attribute, names, WORDS, SOURCES),
     )

@@ -17,12 +17,12 @@ from bob.workload.operations import Workload
 from .test_rules import world_of
 from .worlds import World
 
-SETUP = "write /a 0 100; setxattr /a user.x 20; mkdir /d; chmod /d 700"
+SETUP = "write /a 0 100; setxattr /a user.x 20; mkdir /d; chmod /d 700; utimes /d 500000000"
 DONE = (
     "link /a /b; chmod /a 600; chown /a 1000:100; setxattr /a user.x 30; removexattr /a user.x; symlink ../a /d/s;"
-    "chmod /d 750; setxattr /d user.y 5; rename /a /c"
+    "chmod /d 750; setxattr /d user.y 5; rename /a /c; utimes /d 1000000000"
 )
-EVERY = tuple(range(1, 10))
+EVERY = tuple(range(1, 11))
 
 
 def world() -> World:
@@ -56,6 +56,10 @@ def world() -> World:
         (EVERY, "attribute /a user.x = new", False),
         ((), "attribute /d user.y = new", False),
         ((8,), "attribute /d user.y = new", True),
+        ((), "time /d = 500000000", True),
+        ((10,), "time /d = 1000000000", True),
+        ((7,), "time /d = 1000000000", False),
+        ((6,), "time /d = 500000000 or time /d = 1000000000", False),
         ((), "attribute /d user.y = old", True),
     ],
 )
@@ -85,7 +89,7 @@ def test_a_mode_that_was_not_observed_is_no_other_mode() -> None:
     ("text", "column", "said"),
     [
         ("attribute /a user.z = old", 11, "nothing ever has an attribute user.z"),
-        ("attribute /a user.x = op10", 23, "there is no operation 10"),
+        ("attribute /a user.x = op11", 23, "there is no operation 11"),
         ("attribute /a user.x = op2", 23, "operation 2 (chmod /a 600) sets no user.x"),
         ("attribute /a user.x = op8", 23, "operation 8 (setxattr /d user.y 5) sets no user.x"),
         ("mode /none = 600", 6, "neither the setup nor the operations make /none"),

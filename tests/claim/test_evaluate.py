@@ -15,10 +15,10 @@ from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import And, Implies, Mounts, Name, Not, Or, Test, atoms, write
 from bob.errors import PointedError
 from bob.observe.observation import Node, Observation
-from bob.workload.history import simulate
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
 from bob.workload.pattern import contents
+from bob.workload.simulation import simulate
 from claim.worlds import World
 
 from .generators import anything_about

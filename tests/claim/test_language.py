@@ -28,6 +28,7 @@ from bob.claim.expectation.syntax import (
     Source,
     Target,
     Test,
+    Time,
     atoms,
     write,
 )
@@ -36,8 +37,8 @@ from bob.errors import PointedError
 from .generators import NAMES, anything_about
 
 TESTS = anything_about(NAMES)
-SOME = """exists absent size content same links mode owner target attribute not and or implies prefix = != < <= > >= ( )
-/a /d/b '/a b' [0:512] [4K:8K] [:] old new zeros empty op1 op0 op user.x 640 1:2 12 4K 1T ' " [ ] ! \\ ; # é"""
+SOME = """exists absent size content same links mode owner time target attribute not and or implies prefix = != < <=
+> >= ( ) /a /d/b '/a b' [0:512] [4K:8K] [:] old new zeros empty op1 op0 op user.x 640 1:2 12 4K 1T ' " [ ] ! \\ ; # é"""
 WORDS = st.sampled_from([*SOME.split(), "\n", "\t"])
 
 
@@ -94,6 +95,7 @@ A, B, C = (Exists(Name(path)) for path in ("/a", "/b", "/c"))
         ("content /a[0:4K]=op12", Content(Name("/a"), Source(12), Range(0, 4096))),
         ("links /a != 2", Links(Name("/a"), Relation.DIFFERENT, 2)),
         ("mode /a = 064", Mode(Name("/a"), 0o064)),
+        ("time /a = 1000000000", Time(Name("/a"), 1_000_000_000)),
         ("owner /a = 1000:0", Owner(Name("/a"), 1000, 0)),
         ("target /a = '../b c'", Target(Name("/a"), "../b c")),
         ("attribute /a user.x = op3", Attribute(Name("/a"), "user.x", Source(3))),
@@ -126,6 +128,7 @@ def test_how_it_is_understood(text: str, test: Test) -> None:
         ("links /a 2", 10, "'2' where numbers of names are compared"),
         ("links /a = 4K", 12, "'4K' where a number of names comes"),
         ("mode /a > 600", 9, "'>' where = comes"),
+        ("time /a = 3", 11, "'3' where a time comes"),
         ("mode /a = 0600", 11, "'0600' where permission bits comes"),
         ("owner /a = root", 12, "'root' where an owner and a group comes"),
         ("target /a =", 12, "the end where a target comes"),

@@ -9,9 +9,10 @@ import pytest
 from bob.claim.property.possible import Group, groups
 from bob.claim.property.sightings import Places
 from bob.errors import BobError
-from bob.workload.history import History, simulate
+from bob.workload.history import History
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from bob.workload.simulation import simulate
 
 from .executed import executed
 

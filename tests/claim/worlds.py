@@ -14,13 +14,16 @@ from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.presence import Oracle
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind, simulate
+from bob.workload.history import History, Kind
 from bob.workload.operations import How, Workload
+from bob.workload.simulation import simulate
 
 from .executed import executed
 
 SECTOR = 512
 BLOCK = 4096
+FIRST_TIME = 1_650_000_000_000_000_000
+"""When all of the initial tree was modified (ns since 1970)."""
 
 
 def first_modes(history: History) -> dict[int, int]:
@@ -28,7 +31,7 @@ def first_modes(history: History) -> dict[int, int]:
     found = {}
     for number, operation in enumerate(history.operations, start=1):
         if isinstance(operation, ops.Chmod):
-            thing = history.steps[number].names[operation.path]
+            thing = history.steps[number].thing(operation.path)
             inode = history.steps[0].inodes.get(thing)
             made = 0o755 if history.things[thing].kind is Kind.DIRECTORY else 0o644
             found[thing] = made if inode is None else inode.mode
@@ -40,7 +43,7 @@ def first_owners(history: History) -> dict[int, tuple[int, int]]:
     found = {}
     for number, operation in enumerate(history.operations, start=1):
         if isinstance(operation, ops.Chown):
-            thing = history.steps[number].names[operation.path]
+            thing = history.steps[number].thing(operation.path)
             inode = history.steps[0].inodes.get(thing)
             found[thing] = (0, 0) if inode is None else inode.owner
     return found
@@ -145,18 +148,19 @@ class World:
         data = self.contents(there, torn)
         attributes = {thing: dict(inode.xattrs) for thing, inode in self.history.steps[0].inodes.items()}
         modes, owners = first_modes(self.history), first_owners(self.history)
+        times = self.times(there)
         for number in sorted(there):
             operation = self.history.operations[number - 1]
             if isinstance(operation, ops.Setxattr):
-                thing = self.history.steps[number].names[operation.path]
+                thing = self.history.steps[number].thing(operation.path)
                 value = self.history.steps[number].inodes[thing].xattrs[operation.name]
                 attributes.setdefault(thing, {})[operation.name] = value
             if isinstance(operation, ops.Chmod):
-                modes[self.history.steps[number].names[operation.path]] = operation.mode
+                modes[self.history.steps[number].thing(operation.path)] = operation.mode
             if isinstance(operation, ops.Chown):
-                owners[self.history.steps[number].names[operation.path]] = operation.uid, operation.gid
+                owners[self.history.steps[number].thing(operation.path)] = operation.uid, operation.gid
             if isinstance(operation, ops.Removexattr):
-                thing = self.history.steps[number].names[operation.path]
+                thing = self.history.steps[number].thing(operation.path)
                 attributes.setdefault(thing, {}).pop(operation.name, None)
         links: dict[int, int] = {}
         for thing in places.values():
@@ -181,10 +185,31 @@ class World:
                     None,
                     modes.get(thing),
                     *owners.get(thing, (None, None)),
+                    times.get(thing),
                 )
                 if made.kind is Kind.DIRECTORY and thing not in above:
                     folders.append((path, thing, above | {thing}))
         return Observation(True, None, tree)
+
+    def times(self, there: Iterable[int]) -> dict[int, int]:
+        """The times of modification (ns; 0 for those of the recording) of what an operation sets that of."""
+        found: dict[int, int] = {}
+        for number, operation in enumerate(self.history.operations, start=1):
+            if isinstance(operation, ops.Utimes):
+                thing = self.history.steps[number].thing(operation.path)
+                first = self.history.steps[0].inodes.get(thing)
+                modified = None if first is None else first.modified
+                found[thing] = 0 if first is None else FIRST_TIME if modified is None else modified * 1_000_000_000
+        for number in sorted(there):
+            operation = self.history.operations[number - 1]
+            if isinstance(operation, ops.Utimes):
+                found[self.history.steps[number].thing(operation.path)] = operation.seconds * 1_000_000_000
+                continue
+            folders = {place[0] for place in self.changed(number)}
+            if isinstance(operation, ops.Write | ops.CopyRange | ops.Reflink | ops.Truncate | ops.Fallocate):
+                folders.add(self.history.steps[number].thing(operation.path))
+            found.update(dict.fromkeys(folders & set(found), 0))
+        return found
 
     def contents(self, there: Iterable[int], torn: Mapping[int, Random] | None = None) -> dict[int, bytearray]:
         """What is in each file when these operations are there; those in ``torn`` in part only."""
@@ -215,8 +240,28 @@ class World:
                         file[start:stop] = written[start - offset : stop - offset]
                     elif start < stop and torn is not None and torn.random() < 0.2:
                         file[start:stop] = b"\xa5" * (stop - start)
+            case ops.CopyRange() | ops.Reflink():
+                thing, offset, length = self.history.data[number]
+                file = data.setdefault(thing, bytearray())
+                written = after.inodes[thing].content[offset : offset + length]
+                file.extend(bytes(max(0, offset + length - len(file))))
+                for at in range(offset - offset % SECTOR, offset + length, SECTOR):
+                    start, stop = max(at, offset), min(at + SECTOR, offset + length)
+                    if torn is None or torn.random() < 0.5:
+                        file[start:stop] = written[start - offset : stop - offset]
+            case ops.Fallocate(path, offset, length, ops.Allocation.COLLAPSE | ops.Allocation.INSERT as mode):
+                file = data.setdefault(after.thing(path), bytearray())
+                was = bytes(file)
+                if offset < len(file) and mode is ops.Allocation.INSERT:
+                    file[offset:offset] = bytes(length)
+                elif offset < len(file):
+                    del file[offset : offset + length]
+                for at in range(offset, len(file), BLOCK) if torn is not None else ():
+                    if torn.random() < 0.5:  # this block is still, or already, where it was
+                        room = min(BLOCK, len(file) - at)
+                        file[at : at + room] = was[at : at + room].ljust(room, b"\0")
             case ops.Truncate(path, size):
-                file = data.setdefault(after.names[path], bytearray())
+                file = data.setdefault(after.thing(path), bytearray())
                 if torn is not None and torn.random() < 0.5:  # what is to be cut off is zeros, the size is as it was
                     stop = min(len(file), -(-(size + 1) // BLOCK) * BLOCK)
                     file[size:stop] = bytes(max(0, stop - size))
@@ -224,7 +269,7 @@ class World:
                 file.extend(bytes(max(0, size - len(file))))
                 del file[size:]
             case ops.Fallocate(path, offset, length, mode):
-                file = data.setdefault(after.names[path], bytearray())
+                file = data.setdefault(after.thing(path), bytearray())
                 if mode in (ops.Allocation.GROW, ops.Allocation.ZERO):
                     file.extend(bytes(max(0, offset + length - len(file))))
                 if mode in (ops.Allocation.GROW, ops.Allocation.KEEP):

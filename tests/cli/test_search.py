@@ -44,16 +44,28 @@ def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
 def test_a_part_of_drawn_workloads_that_ask_for_a_property(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "xfs", "--property", "append-any", "--ops", 2, "--sample", 5, "--seed", 3, "--shard", "2/3")
     [(asked, _request, _out)] = work.asked
-    assert asked == search(None, "append-any", 2, Part(2, 3, 5, 3))
+    assert asked == search(None, ("append-any",), 2, Part(2, 3, 5, 3))
     assert asked.name == "shapes" and len([*asked.workloads(asked.space())]) == 5
 
 
 def test_for_so_many_seconds(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "ext4", "--ops", 3, "--seconds", 600, "--seed", 7)
     [(asked, _request, _out)] = work.asked
-    assert asked == search("small", None, 3, Part(seed=7), 600)
+    assert asked == search("small", (), 3, Part(seed=7), 600)
     drawn = [one.name for one in islice(asked.workloads(asked.space()), 20)]
     assert drawn == [one.name for one in islice(Promising(load("small")).drawn(3, 7), 20)]
+
+
+def test_a_property_is_searched_for_with_longer_workloads_for_ten_minutes(bob: Bob, work: Work) -> None:
+    bob("search", "--fs", "xfs", "--property", "append-any", "--property", "directory-op")
+    bob("search", "--fs", "xfs", "--property", "all", "--seconds", 60, "--ops", 2)
+    two, every = (asked for asked, _request, _out in work.asked)
+    assert (two.name, two.props, two.length, two.seconds) == ("shapes", ("append-any", "directory-op"), 3, 600)
+    assert (len(every.props), every.length, every.seconds) == (13, 2, 60)
+    assert Search.from_json(json.loads(json.dumps(two.to_json()))) == two
+    older = {**every.to_json(), "prop": "append-any"}
+    older.pop("props")
+    assert Search.from_json(older).props == ("append-any",)
 
 
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:

@@ -38,7 +38,7 @@ def search(
     bounds = out.with_suffix(".toml")
     bounds.write_text(BOUNDS)
     request = ProbeRequest(configuration(fs, "", options), budget=60)
-    result, _run = searching.search(asked_search(str(bounds), None, length, part), request, out, progress)
+    result, _run = searching.search(asked_search(str(bounds), (), length, part), request, out, progress)
     [column] = result.configurations
     return cells_of(column)
 
@@ -136,7 +136,7 @@ def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
 
 def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) -> None:
     request = ProbeRequest(configuration("ext4"), budget=20)
-    asked = asked_search("small", None, 3, Part(seed=3), seconds=20)
+    asked = asked_search("small", (), 3, Part(seed=3), seconds=20)
     result, _run = searching.search(asked, request, tmp_path / "run", Silent())
     [column] = result.configurations
     tried = cells_of(column)["collateral"].workloads
@@ -144,3 +144,19 @@ def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) 
     assert {one.name for one in tried} == {one.name for one in drawn}
     assert len(tried) >= searching.FIRST_LOT
     assert "finished" in SearchDirectory(tmp_path / "run").about()
+
+
+def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path) -> None:
+    request = ProbeRequest(configuration("ext4", "", "data=ordered"), budget=30)
+    asked = asked_search(None, ("append-any", "overwrite-any"), 2)
+    result, _run = searching.search(asked, request, tmp_path / "run", Silent())
+    cells = cells_of(result.configurations[0])
+    assert {name: cell.verdict for name, cell in cells.items() if name != "collateral"} == {
+        "append-any": Verdict.FAILS,
+        "overwrite-any": Verdict.FAILS,
+    }
+    assert all(witness.read(tmp_path / "run" / str(cells[name].witness)) for name in asked.props)
+    directory = SearchDirectory(tmp_path / "run")
+    before = directory.lots()
+    searching.resume(tmp_path / "run", Host(), Silent())
+    assert directory.lots() == before, "a search that is done has nothing left to do"

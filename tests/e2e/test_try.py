@@ -23,9 +23,9 @@ from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import read
 from bob.workload.finishes import default_finishes
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
+from bob.workload.simulation import simulate
 
 pytestmark = pytest.mark.vm
 

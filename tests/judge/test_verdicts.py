@@ -15,9 +15,9 @@ from bob.crash.state import CrashState, departure
 from bob.observe.observation import Observation
 from bob.observe.observed import Seen
 from bob.result import Verdict, WorkloadResult
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from bob.workload.simulation import simulate
 
 ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
 ATOMIC = next(probe.property for probe in shipped_probes() if probe.property.name == "directory-op")

@@ -13,9 +13,9 @@ from bob.request import ProbeRequest
 from bob.run.prober import asked_workloads, distinct, recorded_as
 from bob.subject import configuration
 from bob.subject.file_system import file_systems
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.simulation import simulate
 
 
 def judged_on(prop: Property, workloads: list[Workload]) -> list[Workload]:

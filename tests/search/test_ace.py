@@ -11,9 +11,9 @@ from bob.claim.property.rules import questions
 from bob.search.ace import VERBS, Ace, Core, performed
 from bob.search.spaces import search
 from bob.workload import operations as ops
-from bob.workload.history import simulate
 from bob.workload.language import write_one
 from bob.workload.operations import At
+from bob.workload.simulation import simulate
 
 OF_ACE = {
     ("ace", 1): 328,

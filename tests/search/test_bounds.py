@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,12 @@ def test_what_is_shipped_can_be_read(name: str) -> None:
 
 def test_names_may_have_spaces() -> None:
     bounds = read("small", {**SMALL, "files": ["/d/a", "/d/b c"]})
-    assert "link /d/a '/d/b c'" in [*map(write_one, bounds.operations)]
+    assert "link /d/a '/d/b c'" in [*map(write_one, chain.from_iterable(bounds.operations))]
 
 
 def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
     bounds = read("small", SMALL)
-    assert [*map(write_one, bounds.operations)] == [
+    assert [*map(write_one, chain.from_iterable(bounds.operations))] == [
         *("create /d/a", "create /d/b"),
         *("link /d/a /d/b", "link /d/b /d/a"),
         "append /d/a 100",
@@ -43,6 +44,17 @@ def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
     assert [*map(write_one, bounds.calls)] == ["fsync /d/a", "fsync /d/b", "fsync /d", "sync"]
     assert bounds.between == ()
     assert [one.name for one in bounds.promises] == ["fsync-file.size"]
+
+
+def test_an_entry_may_be_several_operations_and_files_may_stay_open() -> None:
+    asked = ["unlink FILE; append f 100", "rename FILE /d/FILE"]
+    bounds = read("open", {**SMALL, "begin": ["open /d/a as f"], "operations": asked})
+    texts = ["; ".join(map(write_one, entry)) for entry in bounds.operations]
+    assert texts == [
+        *("unlink /d/a; append f 100", "unlink /d/b; append f 100"),
+        *("rename /d/a /d/FILE", "rename /d/b /d/FILE"),
+    ]
+    assert [*map(write_one, bounds.begin)] == ["open /d/a as f"]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +70,7 @@ def test_each_name_is_put_into_each_place_and_none_into_two() -> None:
         ({"setup": ["unlink /d/a"]}, "/d/a does not exist"),
         ({"files": ["d/a"]}, "is not an absolute path"),
         ({"ops": []}, "unknown key 'ops'"),
+        ({"begin": ["open /d/b as f"]}, "/d/b does not exist"),
         ({"about": ""}, "is not one line of text"),
     ],
 )

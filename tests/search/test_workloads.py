@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations, product
 from typing import Any
 
@@ -15,9 +16,9 @@ from bob.claim.property.rules import questions
 from bob.search.bounds import Bounds, load, read
 from bob.search.space import Part, is_asked, possible, probes
 from bob.search.within import Asking, Promising
-from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse, write_one
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.simulation import RefusedError, simulate
 
 NAMES = ["/a/x", "/a/y", "/b/x", "/b/y", "/z"]
 SETUPS = [
@@ -28,13 +29,18 @@ SETUPS = [
 ]
 OPERATIONS = [
     "create FILE", "append FILE 100", "unlink FILE", "rename FILE FILE", "link FILE FILE", "truncate FILE 50",
+    "create FILE; append FILE 100",
 ]  # fmt: skip
+OPEN = ["append f 100", "unlink FILE; append f 100", "link f FILE"]
 
 
-def bounds(setup: list[str], files: list[str], operations: list[str], between: list[str]) -> Bounds:
+def bounds(
+    setup: list[str], files: list[str], operations: list[str], between: list[str], begin: Sequence[str] = ()
+) -> Bounds:
     document: dict[str, Any] = {
         "about": "made up",
         "setup": setup,
+        "begin": list(begin),
         "files": files,
         "directories": ["/a", "/b"],
         "operations": operations,
@@ -51,7 +57,11 @@ def made_up(draw: st.DrawFn) -> Bounds:
     operations = draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=3, unique=True))
     if len(files) == 1:  # then there is none of those with two names
         operations = [*operations, "create FILE"]
-    return bounds(draw(st.sampled_from(SETUPS)), files, operations, draw(st.sampled_from([[], ["sync"]])))
+    setup, begin = draw(st.sampled_from(SETUPS)), ()
+    if "write /a/x 0 100" in setup and draw(st.booleans()):
+        begin = ("open /a/x as f",)
+        operations = [*operations, draw(st.sampled_from(OPEN))]
+    return bounds(setup, files, operations, draw(st.sampled_from([[], ["sync"]])), begin)
 
 
 def asks(made: Bounds, text: str) -> bool:
@@ -66,13 +76,13 @@ def asks(made: Bounds, text: str) -> bool:
 
 def all_texts(made: Bounds, length: int) -> set[str]:
     """All texts, whether alike or not."""
-    menu, calls = [*map(write_one, made.operations)], [*map(write_one, made.calls)]
+    menu, calls = ["; ".join(map(write_one, entry)) for entry in made.operations], [*map(write_one, made.calls)]
     pauses = ["", *map(write_one, made.between)]
     found = set()
     for chosen in product(menu, repeat=length):
         for waits in product(pauses, repeat=length - 1):
             for call in calls:
-                words = [chosen[0]]
+                words = [*map(write_one, made.begin), chosen[0]]
                 for pause, operation in zip(waits, chosen[1:], strict=True):
                     words += [pause, operation] if pause else [operation]
                 found.add("; ".join([*words, call]))
@@ -82,10 +92,12 @@ def all_texts(made: Bounds, length: int) -> set[str]:
 def renamings(made: Bounds) -> list[dict[str, str]]:
     """By brute force over all names at once: those that move each name with the directory above it, and leave the tree
     and the bounds as they are."""
-    texts = "; ".join(map(write_one, (*made.setup, *made.operations, *made.calls)))
+    menu = ["; ".join(map(write_one, entry)) for entry in made.operations]
+    texts = "; ".join([*map(write_one, (*made.setup, *made.calls)), *menu])
     paths = {word.strip(";") for word in texts.split() if word.startswith("/")}
     names = sorted({*paths, *(path.rpartition("/")[0] for path in paths)} - {""})
-    parts = [sorted(map(write_one, part)) for part in (made.setup, made.operations, made.calls, made.between)]
+    parts = [sorted(map(write_one, part)) for part in (made.setup, made.begin, made.calls, made.between)]
+    parts.append(sorted(menu))
     found = []
     for images in permutations(names):
         renaming = dict(zip(names, images, strict=True))
@@ -124,7 +136,7 @@ def test_the_crash_comes_after_the_last_call_has_returned() -> None:
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(length: int) -> None:
-    space = Promising(bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS, ["sync"]))
+    space = Promising(bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS[:-1], ["sync"]))
     found = probes(space, [*Part().of(space, length)])
     assert found[-1].property.name == "collateral"
     every_one = found[-1].workloads
@@ -173,14 +185,14 @@ def test_drawing_ends_where_there_are_no_more() -> None:
 def test_workloads_that_ask_for_a_property(name: str) -> None:
     [shipped] = shipped_probes((name,))
     prop, shapes = shipped.property, load("shapes")
-    length, space = 2 if name == "overwrite-any" else 1, Asking(shapes, prop)
+    length, space = 2 if name == "overwrite-any" else 1, Asking(shapes, (prop,))
     probe, beside = probes(space, [*Part(sample=30).of(space, length)])
     assert probe.property == prop and beside.property.name == "collateral"
     assert 0 < len(probe.workloads) <= 30
     for workload in probe.workloads:
         assert workload.at is At.ANY and questions(prop, simulate(workload)[0])
     finishes = {
-        workload.finish.name for workload in Asking(shapes, shipped_probes(("directory-op",))[0].property).every(1)
+        workload.finish.name for workload in Asking(shapes, (shipped_probes(("directory-op",))[0].property,)).every(1)
     }
     assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from dm_simulator import DEVICE, Simulator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strict_replay import replay
@@ -16,6 +15,8 @@ from bob.trace.log_format import Flags
 from bob.trace.log_writer import write_log
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.replay_log import Step, steps
+
+from .dm_simulator import DEVICE, Simulator
 
 UNHURRIED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SECTORS = 400

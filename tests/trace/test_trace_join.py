@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dm_simulator import DEVICE, Simulator, run_together
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,8 @@ from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.trace.model import Trace
 from bob.trace.timeline import parse_timeline
+
+from .dm_simulator import DEVICE, Simulator, run_together
 
 REAL = Path(__file__).parent / "data" / "ext4-linux-6.1"
 A, B, C = (letter * 4096 for letter in (b"A", b"B", b"C"))

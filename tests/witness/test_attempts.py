@@ -8,9 +8,9 @@ import pytest
 
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.witness.attempts import needed, smallest
-from bob.workload.history import simulate
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from bob.workload.simulation import simulate
 
 SETUP = parse(
     "mkdir /d; mkdir /d/deep; mkdir /e; write /d/a 0 8192; sync; create /d/deep/b; link /d/a /e/linked; symlink /d/a /s"

@@ -32,6 +32,17 @@ def test_what_rests_on_it_is_left_out_too() -> None:
     assert without(workload("mkdir /d; create /a", "link /a /d/b; rename /d /e; unlink /a"), NO_LINKS) is not None
 
 
+def test_a_file_that_only_it_opens_is_not_written_to() -> None:
+    made = workload("create /a", "append /a 5; tmpfile / as t; append t 5; link t /b")
+    assert without(made, ("tmpfile",)) is None
+    assert without(workload("create /a", "append /a 5; tmpfile / as t; close t"), ("tmpfile",)) is None
+    kept = without(
+        workload("write /a 0 5", "append /a 5; mknod /p fifo; reflink /a /b; unlink /a"), ("mknod", "reflink")
+    )
+    assert kept is not None
+    assert [write_one(one) for one in kept.operations] == ["append /a 5", "unlink /a"]
+
+
 def test_every_property_is_still_asked() -> None:
     for probe in shipped_probes(()):
         kept = [one for workload in probe.workloads if (one := without(workload, NO_LINKS)) is not None]

@@ -20,28 +20,40 @@ NAME = st.text(string.ascii_letters + string.digits + " .;#'\"\\$-_é\t", min_si
     lambda name: name not in (".", "..", *language.UNOBSERVED) and not name.startswith(language.UNOBSERVED_PREFIX)
 )
 PATH = st.lists(NAME, max_size=3).map(lambda names: "/" + "/".join(names))
+HANDLE = st.from_regex(r"[A-Za-z]\w{0,4}", fullmatch=True).filter(
+    lambda word: word.isascii() and word not in ("later", "directory")
+)
+FILE = st.one_of(PATH, PATH, HANDLE)
+TIME = st.integers(language.EARLIEST // 2, language.LATEST // 2).map(lambda half: 2 * half)
 BYTES = st.integers(0, 2**40)
 LENGTH = st.integers(1, 2**40)
 WORD = st.text(string.printable, max_size=8)
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(ops.Create, PATH),
-    st.builds(ops.Write, PATH, BYTES, LENGTH, st.sampled_from([h for h in How if h is not How.TRUNC])),
-    st.builds(ops.Write, PATH, st.none(), LENGTH, st.sampled_from([h for h in How if h is not How.MMAP])),
-    st.builds(ops.Truncate, PATH, BYTES),
-    st.builds(ops.Fallocate, PATH, BYTES, LENGTH, st.sampled_from(ops.Allocation)),
-    st.builds(ops.Chmod, PATH, st.integers(0, 0o777)),
-    st.builds(ops.Chown, PATH, st.integers(0, 99999), st.integers(0, 99999)),
+    st.builds(ops.Mknod, PATH, st.sampled_from(ops.Special)),
+    st.builds(ops.Open, PATH, HANDLE),
+    st.builds(ops.Unnamed, PATH, HANDLE),
+    st.builds(ops.Close, HANDLE),
+    st.builds(ops.Write, FILE, BYTES, LENGTH, st.sampled_from([h for h in How if h is not How.TRUNC])),
+    st.builds(ops.Write, FILE, st.none(), LENGTH, st.sampled_from([h for h in How if h is not How.MMAP])),
+    st.builds(ops.CopyRange, FILE, FILE, BYTES, LENGTH),
+    st.builds(ops.Reflink, FILE, FILE),
+    st.builds(ops.Truncate, FILE, BYTES),
+    st.builds(ops.Fallocate, FILE, BYTES, LENGTH, st.sampled_from(ops.Allocation)),
+    st.builds(ops.Chmod, FILE, st.integers(0, 0o777)),
+    st.builds(ops.Chown, FILE, st.integers(0, 99999), st.integers(0, 99999)),
+    st.builds(ops.Utimes, FILE, TIME),
     st.builds(ops.Rename, PATH, PATH, st.sampled_from(ops.Replacing)),
-    st.builds(ops.Link, PATH, PATH),
+    st.builds(ops.Link, FILE, PATH),
     st.builds(ops.Symlink, WORD, PATH),
     st.builds(ops.Unlink, PATH),
     st.builds(ops.Mkdir, PATH),
     st.builds(ops.Rmdir, PATH),
-    st.builds(ops.Setxattr, PATH, WORD, LENGTH),
-    st.builds(ops.Removexattr, PATH, WORD),
-    st.builds(ops.Fsync, PATH, st.booleans()),
-    st.builds(ops.SyncFileRange, PATH, BYTES, LENGTH),
-    st.builds(ops.Msync, PATH),
+    st.builds(ops.Setxattr, FILE, WORD, LENGTH),
+    st.builds(ops.Removexattr, FILE, WORD),
+    st.builds(ops.Fsync, FILE, st.booleans()),
+    st.builds(ops.SyncFileRange, FILE, BYTES, LENGTH),
+    st.builds(ops.Msync, FILE),
     st.builds(ops.Sync, st.booleans()),
     st.builds(ops.Sleep, st.floats(0, 1e6)),
     st.builds(ops.Acknowledge, WORD),
@@ -77,7 +89,8 @@ EXAMPLES = [parse_one(text) for text in (
     "link /a /b", "symlink ../x /a", "unlink /a", "mkdir /a", "rmdir /a", "setxattr /a user.x 5",
     "removexattr /a user.x", "fsync /", "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs",
     "sleep 2.5", "acknowledge done", "fallocate /a 0 1 punch", "chmod /a 064", "chown /a 1:0",
-    "rename /a /b exchange",
+    "rename /a /b exchange", "mknod /a fifo", "open /a as f", "tmpfile / as f", "close f", "write f 0 10",
+    "copy_file_range /a f 0 10", "reflink /a /b", "utimes f 1000000000", "fallocate f 0 4096 collapse",
 )]  # fmt: skip
 
 
@@ -100,6 +113,20 @@ EXAMPLES = [parse_one(text) for text in (
         "write /a -1 5",
         "write /a 0 4k",
         "write /a 0 4096 trunc",
+        "create f",
+        "link /a f",
+        "open f as g",
+        "open /a to f",
+        "open /a as /f",
+        "open /a as 4",
+        "close /a",
+        "fsync later",
+        "tmpfile f as g",
+        "mknod /a pipe",
+        "reflink /a",
+        "utimes /a 999999999",
+        "utimes /a 2",
+        "utimes /a 1700000000",
         "write /a 0 4096 plain",
         "append /a 4096 mmap",
         "append /a K",

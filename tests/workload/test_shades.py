@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.workload import operations as ops
-from bob.workload.history import RefusedError, simulate
 from bob.workload.language import parse
 from bob.workload.operations import Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, UNSHADED_PATTERN, contents, operations_in, stale
 from bob.workload.shades import ALPHABET, SHADES, SHORT_BYTES, Shades, _alphabet, _taken, _Written, shaded
+from bob.workload.simulation import RefusedError, simulate
 from tests.workload.generators import random_workload
 
 FILES = st.sampled_from(["/a", "/b"])
@@ -82,7 +82,7 @@ def test_what_writes_to_one_place_of_a_file_or_an_attribute_differs_everywhere(s
     for one in performed:
         if one.data and isinstance(one.operation, ops.Write | ops.Setxattr):
             attribute = one.operation.name if isinstance(one.operation, ops.Setxattr) else ""
-            thing = history.steps[one.number].names[one.operation.path]
+            thing = history.steps[one.number].thing(one.operation.path)
             placed.append((thing, attribute, one.offset, one.data))
     for thing, attribute, offset, data in placed:
         for at, byte in enumerate(data, start=offset):

@@ -45,8 +45,8 @@ class Look:
     Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
 
     Where it looks ``closely``, nothing is left out that a program could see: the root itself, the order of names in
-    a directory (as its target), which kind of other file it is (too), times that the recording set, and names that
-    are hidden else, but for those of the file system.
+    a directory (as its target), times that the recording set, and names that are hidden else, but for those of the
+    file system.
     """
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
@@ -136,7 +136,7 @@ class Look:
         inode, links = status.st_ino if self.lasting_inodes else 0, status.st_nlink
         more = what_else(status, self._until)
         if stat.S_IFMT(status.st_mode) != stat.S_IFLNK:
-            kind = f"{stat.S_IFMT(status.st_mode):o} {status.st_rdev}" if self.closely else ""
+            kind = f"{stat.S_IFMT(status.st_mode):o} {status.st_rdev}"
             return ("other", inode, links, 0, (), kind, (), more, None)
         try:
             return ("symlink", inode, links, 0, (), os.readlink(path), (), more, None)

@@ -1,12 +1,18 @@
-"""Performs logical operations by plain system calls, as a program would: open, act, close."""
+"""Performs logical operations by plain system calls, as a program would: open, act, close.
+
+A path without a slash is a handle: a file that an earlier operation opened, and that stays open.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import mmap
 import os
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bob.agent.inside.frames import Refused
@@ -17,23 +23,46 @@ OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.
 AT_FDCWD = -100
 RENAME_FLAGS = {"noreplace": 1, "exchange": 2}  # include/uapi/linux/fs.h
 # Those of include/uapi/linux/falloc.h.
-_KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 1, 2, 16
+_KEEP_SIZE, _PUNCH_HOLE, _COLLAPSE_RANGE, _ZERO_RANGE, _INSERT_RANGE = 1, 2, 8, 16, 32
 FALLOCATE_MODES = {
     "keep": _KEEP_SIZE,
     "punch": _PUNCH_HOLE | _KEEP_SIZE,
     "zero": _ZERO_RANGE,
     "zero-keep": _ZERO_RANGE | _KEEP_SIZE,
+    "collapse": _COLLAPSE_RANGE,
+    "insert": _INSERT_RANGE,
 }
 
 
+SPECIAL = {"fifo": stat.S_IFIFO, "socket": stat.S_IFSOCK, "character": stat.S_IFCHR, "block": stat.S_IFBLK}
+DEVICE_NUMBER = os.makedev(7, 11)
+# Those of include/uapi/linux/fs.h and fcntl.h; Python 3.9 does not have all of them.
+RWF_FLAGS = {"plain": 0, "dsync": 2, "sync": 4}
+RWF_APPEND = 16
+FICLONE = 0x40049409
+AT_SYMLINK_FOLLOW = 0x400
+
+
 class Operations:
-    """Performs logical operations by plain system calls below ``root``."""
+    """Performs logical operations by plain system calls below ``root``. ``with`` closes what they keep open."""
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.handles: dict[str, int] = {}
+
+    def __enter__(self) -> Operations:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in list(self.handles):
+            self.do_close(handle)
 
     def at(self, path: str) -> str:
         return self.root + path
+
+    def what(self, path: str) -> str | int:
+        """What a system call takes that is done to a path, or to a handle: its file descriptor."""
+        return self.at(path) if path.startswith("/") else self.handles[path]
 
     def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
         getattr(self, "do_" + verb)(*arguments, **({"data": data} if data else {}))
@@ -41,9 +70,24 @@ class Operations:
     def do_create(self, path: str) -> None:
         os.close(os.open(self.at(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
+    def do_mknod(self, path: str, special: str) -> None:
+        os.mknod(self.at(path), 0o644 | SPECIAL[special], DEVICE_NUMBER)
+
+    def do_open(self, path: str, handle: str) -> None:
+        is_directory = stat.S_ISDIR(os.lstat(self.at(path)).st_mode)
+        self.handles[handle] = os.open(self.at(path), os.O_RDONLY if is_directory else os.O_RDWR)
+
+    def do_tmpfile(self, path: str, handle: str) -> None:
+        self.handles[handle] = os.open(self.at(path), os.O_TMPFILE | os.O_RDWR, 0o644)
+
+    def do_close(self, handle: str) -> None:
+        os.close(self.handles.pop(handle))
+
     def do_write(self, path: str, offset: int, how: str, append: bool, data: bytes) -> None:
         if how == "mmap":
             return self._write_mapped(path, offset, data)
+        if not path.startswith("/"):
+            return self._write_on(self.handles[path], offset, RWF_FLAGS[how], append, data)
         flags = os.O_WRONLY | os.O_CREAT | OPEN_FLAGS[how] | (os.O_APPEND if append else 0)
         buffer: Any = data
         if how == "direct":
@@ -59,17 +103,33 @@ class Operations:
             os.close(fd)
         return None
 
+    def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
+        """Write to a file that is open: the flags of a write are as those of open(2)."""
+        flags |= RWF_APPEND if append else 0
+        written = 0
+        while written < len(data):
+            written += os.pwritev(fd, [memoryview(data)[written:]], offset + written, flags)
+
     def _write_mapped(self, path: str, offset: int, data: bytes) -> None:
         first = offset - offset % mmap.ALLOCATIONGRANULARITY
-        fd = os.open(self.at(path), os.O_RDWR)
-        try:
-            with mmap.mmap(fd, offset - first + len(data), offset=first) as mapped:
-                mapped[offset - first :] = data
-        finally:
-            os.close(fd)
+        with self._opened(path, os.O_RDWR) as fd, mmap.mmap(fd, offset - first + len(data), offset=first) as mapped:
+            mapped[offset - first :] = data
+
+    def do_copy_file_range(self, source: str, path: str, offset: int, length: int) -> None:
+        with self._opened(source) as read, self._opened(path, os.O_WRONLY | os.O_CREAT) as fd:
+            copied = 0
+            while copied < length:
+                piece = os.copy_file_range(read, fd, length - copied, offset + copied, offset + copied)
+                if not piece:
+                    raise OSError(0, "the source ends early")
+                copied += piece
+
+    def do_reflink(self, source: str, path: str) -> None:
+        with self._opened(source) as read, self._opened(path, os.O_WRONLY | os.O_CREAT) as fd:
+            fcntl.ioctl(fd, FICLONE, read)
 
     def do_truncate(self, path: str, size: int) -> None:
-        os.truncate(self.at(path), size)
+        os.truncate(self.what(path), size)
 
     def do_fallocate(self, path: str, offset: int, length: int, mode: str = "grow") -> None:
         with self._opened(path, os.O_WRONLY) as fd:
@@ -85,7 +145,12 @@ class Operations:
             raise _refusal()
 
     def do_link(self, old: str, new: str) -> None:
-        os.link(self.at(old), self.at(new))
+        if old.startswith("/"):
+            return os.link(self.at(old), self.at(new))
+        opened = f"/proc/self/fd/{self.handles[old]}".encode()
+        if libc.linkat(AT_FDCWD, opened, AT_FDCWD, self.at(new).encode(), AT_SYMLINK_FOLLOW):
+            raise _refusal()
+        return None
 
     def do_symlink(self, target: str, path: str) -> None:
         os.symlink(target, self.at(path))
@@ -100,16 +165,19 @@ class Operations:
         os.rmdir(self.at(path))
 
     def do_setxattr(self, path: str, name: str, data: bytes) -> None:
-        os.setxattr(self.at(path), name, data)
+        os.setxattr(self.what(path), name, data)
 
     def do_removexattr(self, path: str, name: str) -> None:
-        os.removexattr(self.at(path), name)
+        os.removexattr(self.what(path), name)
 
     def do_chmod(self, path: str, mode: int) -> None:
-        os.chmod(self.at(path), mode)
+        os.chmod(self.what(path), mode)
 
     def do_chown(self, path: str, uid: int, gid: int) -> None:
-        os.chown(self.at(path), uid, gid)
+        os.chown(self.what(path), uid, gid)
+
+    def do_utimes(self, path: str, seconds: int) -> None:
+        os.utime(self.what(path), (seconds, seconds))
 
     def do_fsync(self, path: str) -> None:
         with self._opened(path) as fd:
@@ -142,8 +210,17 @@ class Operations:
     def do_acknowledge(self, _text: str) -> None:
         """The marks around each operation say it already."""
 
-    def _opened(self, path: str, flags: int = os.O_RDONLY) -> Descriptor:
-        return Descriptor(os.open(self.at(path), flags))
+    @contextmanager
+    def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+        """A file descriptor of a path, which is closed again, or that of a handle, which stays open."""
+        if not path.startswith("/"):
+            yield self.handles[path]
+            return
+        fd = os.open(self.at(path), flags, 0o644)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
 
 def _refusal() -> OSError:
@@ -152,22 +229,8 @@ def _refusal() -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class Descriptor:
-    """A file descriptor that ``with`` closes."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    def __enter__(self) -> int:
-        return self.fd
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
-
-
-def perform_all(operations: list[list[Any]], blob: bytes, root: str, mark: Callable[[str], None]) -> None:
+def perform_all(performer: Operations, operations: list[list[Any]], blob: bytes, mark: Callable[[str], None]) -> None:
     """Perform ``[number, verb, arguments, data offset, data length]`` one after the other, marking each."""
-    performer = Operations(root)
     for number, verb, arguments, start, length in operations:
         mark(f"op {number} begin")
         try:

@@ -30,7 +30,7 @@ from bob.agent.inside.images import SECTOR, Runs, pack
 from bob.agent.inside.late_disk import LateDisk, clear_late_disks, late_disks
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
-from bob.agent.inside.operations import perform_all
+from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.programs import run_setup
 from bob.agent.inside.tracing import Instance, kernel_device
 
@@ -81,7 +81,8 @@ def make_base(
         effective = effective_options()
         if not setup_seconds:  # a program would see it
             os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-        perform_all(setup, blob, ROOT, lambda _text: None)
+        with Operations(ROOT) as performer:
+            perform_all(performer, setup, blob, lambda _text: None)
         if setup_seconds:
             run_setup(setup_seconds)
         os.sync()
@@ -365,15 +366,16 @@ def record(
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(phase)
         mark("start")
-        perform_all(operations, blob, ROOT, mark)
-        after = status_of(paths)
-        perform_all(finish, b"", ROOT, mark)
-        if natural:
-            device.wait_until_quiet(quiet, enough, deadline)
-            if sync_when_quiet:
-                os.sync()
+        with Operations(ROOT) as performer:
+            perform_all(performer, operations, blob, mark)
+            after = status_of(paths)
+            perform_all(performer, finish, b"", mark)
+            if natural:
                 device.wait_until_quiet(quiet, enough, deadline)
-        mark("end")
+                if sync_when_quiet:
+                    os.sync()
+                    device.wait_until_quiet(quiet, enough, deadline)
+            mark("end")  # with all open that the operations keep open: to close it may free a file
         unmount()
         return recording.reply(before, after)
 

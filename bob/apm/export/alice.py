@@ -16,11 +16,11 @@ from bob.apm.export.origin import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
 from bob.report.templating import environment
-from bob.workload.kinds import ChangeKind
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
-_KINDS = len(ChangeKind) - len(_NOT_RECORDED)
+_KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
 """Of those that ALICE records, each is one that may come later: that is written ``any``."""
 _BY_ALICE = tuple(
     Durable(call, what)

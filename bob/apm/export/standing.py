@@ -9,7 +9,7 @@ from enum import Enum
 from bob.apm.clauses import WHATS, Clause, Durable, Ordered
 from bob.apm.model import Finding, Model, Status
 from bob.claim.property.vocabulary import Call, What
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
@@ -124,8 +124,9 @@ class Reader:
     def orders(self) -> Iterator[Matrix]:
         """The orders, a matrix for each relation: earlier kinds down, later ones across."""
         for relation, (title, about) in _RELATIONS.items():
-            rows = ((before, [Ordered(before, after, relation) for after in ChangeKind]) for before in ChangeKind)
-            yield Matrix(title, about, tuple(map(label, ChangeKind)), self._rows(rows))
+            kinds = MODELLED_KINDS
+            rows = ((before, [Ordered(before, after, relation) for after in kinds]) for before in kinds)
+            yield Matrix(title, about, tuple(map(label, kinds)), self._rows(rows))
 
     def durability(self) -> Matrix:
         """What each call makes durable: calls down, what across."""

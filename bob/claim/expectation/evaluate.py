@@ -34,6 +34,7 @@ from bob.claim.expectation.syntax import (
     Size,
     Target,
     Test,
+    Time,
     atoms,
     names,
 )
@@ -43,6 +44,7 @@ from bob.workload.history import History, Kind, Step, attribute_set_by
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
+NANOSECONDS = 1_000_000_000
 LONGEST_WORDS = 200
 """What is told of one file has at most so many letters."""
 
@@ -110,13 +112,13 @@ def evidence(test: Test, observation: Observation, history: History) -> str:
             if one is not None and other is not None:
                 are = "are one inode" if one.inode == other.inode else f"are inodes {one.inode} and {other.inode}"
                 told.append(f"{atom.one.path} and {atom.other.path} {are}")
-        if isinstance(atom, Links | Mode | Owner | Attribute):
+        if isinstance(atom, Links | Mode | Owner | Time | Attribute):
             node = _node(atom.name.path, observation)
             told += [] if node is None else [f"{atom.name.path} has {_stat(atom, node)}"]
     return "; ".join(told)
 
 
-def _stat(atom: Links | Mode | Owner | Attribute, node: Node) -> str:
+def _stat(atom: Links | Mode | Owner | Time | Attribute, node: Node) -> str:
     """What is there of what ``atom`` asks, in words."""
     match atom:
         case Links():
@@ -125,6 +127,9 @@ def _stat(atom: Links | Mode | Owner | Attribute, node: Node) -> str:
             return "no known mode" if node.mode is None else f"mode {node.mode:03o}"
         case Owner():
             return "no known owner" if node.uid is None else f"owner {node.uid}:{node.gid}"
+        case Time():
+            set_then = node.mtime and f"time {node.mtime // NANOSECONDS}"
+            return set_then or ("no known time" if node.mtime is None else "a later time")
         case Attribute(_name, attribute):
             value = node.xattrs.get(attribute)
             return f"no {attribute}" if value is None else f"{attribute} = {_shortened(describe(value))}"
@@ -221,12 +226,12 @@ def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool 
             if node is None or node.kind != Kind.FILE or len(node.content) != node.size:
                 return False
             return _content_is(atom, node.content, history)
-        case Links(name) | Mode(name) | Owner(name) | Target(name) | Attribute(name):
+        case Links(name) | Mode(name) | Owner(name) | Time(name) | Target(name) | Attribute(name):
             node = _node(name.path, observation)
             return False if node is None else _stat_is(atom, node, history)
 
 
-def _stat_is(atom: Links | Mode | Owner | Target | Attribute, node: Node, history: History) -> bool | None:
+def _stat_is(atom: Links | Mode | Owner | Time | Target | Attribute, node: Node, history: History) -> bool | None:
     """Whether what stat says of ``node``, and what is beside its content, is so; None where that was not observed."""
     match atom:
         case Links(_name, relation, number):
@@ -235,16 +240,17 @@ def _stat_is(atom: Links | Mode | Owner | Target | Attribute, node: Node, histor
             return None if node.mode is None else node.mode == mode
         case Owner(_name, uid, gid):
             return None if node.uid is None else (node.uid, node.gid) == (uid, gid)
+        case Time(_name, seconds):
+            return None if node.mtime is None else node.mtime == seconds * NANOSECONDS
         case Target(_name, path):
             return node.kind == Kind.SYMLINK and node.target == path
         case Attribute(name, attribute, source):
             kept = {Kept.OLD: 0, Kept.NEW: -1}
             step = history.steps[source.what if isinstance(source.what, int) else kept[source.what]]
+            path = name.path
             if isinstance(source.what, int):
-                path, _attribute = attribute_set_by(history.operations[source.what - 1]) or ("", "")
-            else:
-                path = name.path
-            thing = step.names.get(path)
+                path, _attribute = attribute_set_by(history.operations[source.what - 1]) or (path, "")
+            thing = step.names.get(path, step.handles.get(path))
             expected = None if thing is None else step.inodes[thing].xattrs.get(attribute)
             return node.xattrs.get(attribute) == expected
 

@@ -11,8 +11,8 @@ from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.history import simulate
 from bob.workload.operations import Operation, Workload
+from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,11 @@ from bob.claim.expectation.syntax import (
     Source,
     Target,
     Test,
+    Time,
     Where,
 )
 from bob.errors import PointedError
-from bob.workload.language import bytes_in, owner_in, path_in, permissions_in
+from bob.workload.language import bytes_in, owner_in, path_in, permissions_in, time_in
 
 T = TypeVar("T")
 FORMS = {
@@ -54,6 +55,7 @@ FORMS = {
     "links": "links PATH =|!=|<|<=|>|>= NUMBER",
     "mode": "mode PATH = BITS",
     "owner": "owner PATH = UID:GID",
+    "time": "time PATH = SECONDS",
     "target": "target PATH = PATH",
     "attribute": "attribute PATH NAME = old|new|opN",
     "mounts": "mounts",
@@ -115,6 +117,9 @@ class _Parser:
             "mode": lambda: Mode(self._name_is("mode"), self._value(permissions_in, "permission bits", "such as 640")),
             "owner": lambda: Owner(
                 self._name_is("owner"), *self._value(owner_in, "an owner and a group", "such as 1000:100")
+            ),
+            "time": lambda: Time(
+                self._name_is("time"), self._value(time_in, "a time", "an even number of seconds such as 1000000000")
             ),
             "target": lambda: Target(self._name_is("target"), self._text_of("a target")),
             "attribute": self._attribute,

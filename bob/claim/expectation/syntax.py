@@ -136,6 +136,14 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Time:
+    """The name is there, and was modified then (seconds since 1970), as an operation has set it."""
+
+    name: Name
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The name is that of a symbolic link, which leads to ``path``."""
 
@@ -183,7 +191,7 @@ class Implies:
     right: Test
 
 
-Atom = Mounts | Exists | Absent | Same | Size | Content | Links | Mode | Owner | Target | Attribute
+Atom = Mounts | Exists | Absent | Same | Size | Content | Links | Mode | Owner | Time | Target | Attribute
 Test = Atom | Not | And | Or | Implies
 
 
@@ -246,6 +254,8 @@ def write(test: Test) -> str:
             return f"mode {_quoted(name)} = {mode:03o}"
         case Owner(name, uid, gid):
             return f"owner {_quoted(name)} = {uid}:{gid}"
+        case Time(name, seconds):
+            return f"time {_quoted(name)} = {seconds}"
         case Target(name, path):
             return f"target {_quoted(name)} = {_in_quotes(path)}"
         case Attribute(name, attribute, source):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bob.observe.observation import Node
 from bob.trace.recording import Status, Statuses
-from bob.workload.history import MODE, OWNER, History, Kind, Step, attribute_set_by
+from bob.workload.history import MODE, OWNER, TIME, History, Kind, Step, attribute_set_by
 
 _OWN_LINKS = 2
 """A directory's name in the one above it, and its own ``.``."""
@@ -30,10 +30,16 @@ class Attributes:
         directories = {path for path, thing in folders.items() if history.things[thing].kind is Kind.DIRECTORY}
         counts = {path: sum(inner.rpartition("/")[0] == path for inner in directories) for path in directories}
         self._set = {
-            (history.steps[number].names[done[0]], done[1])
+            (history.steps[number].thing(done[0]), done[1])
             for number, operation in enumerate(history.operations, start=1)
             if (done := attribute_set_by(operation)) is not None
         }
+        self._times: dict[int, set[int]] = {}
+        """Of things whose time an operation sets: those times (ns since 1970)."""
+        for step in history.steps[1:]:
+            for thing, inode in step.inodes.items():
+                if (thing, TIME) in self._set and inode.modified is not None:
+                    self._times.setdefault(thing, set()).add(inode.modified * 1_000_000_000)
         self._counts_directories = bool(counts) and all(
             before[path].links == _OWN_LINKS + count for path, count in counts.items()
         )
@@ -49,9 +55,12 @@ class Attributes:
         if node.uid is not None and (node.uid, node.gid) != owner and (thing, OWNER) not in self._set:
             yield f"the owner is {node.uid}:{node.gid} instead of {expected.uid}:{expected.gid}"
         first = self._before.get(thing)
-        if is_touched or first is None or not first.mtime or node.mtime is None:
+        if first is None or not first.mtime or node.mtime is None:
             return
-        if node.mtime != first.mtime:
+        if (times := self._times.get(thing)) is not None:
+            if node.mtime and node.mtime not in {first.mtime, *times}:
+                yield f"the time of modification is {_time(node.mtime)}, which no operation set"
+        elif not is_touched and node.mtime != first.mtime:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:

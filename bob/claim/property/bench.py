@@ -15,8 +15,9 @@ from bob.observe.observation import Observation
 from bob.observe.observed import Observed, Seen
 from bob.result import PropertyResult, Verdict, WorkloadResult
 from bob.trace.recording import Statuses
-from bob.workload.history import History, simulate
+from bob.workload.history import History
 from bob.workload.operations import At, Sync, Workload
+from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ def covered(
     if call_of(history.operations[-1], history, history.steps[-1]) is not call:
         return ()
     target, places, every = target_of(history, last), Places(history), changes(history)
+    if target is not None and not any(history.steps[-1].inodes[thing].links for thing in target.things):
+        return ()  # a file that is only kept open: after a crash there is none to ask of
     found = [
         change
         for change in every
@@ -63,8 +65,16 @@ def makers(history: History, number: int) -> frozenset[int]:
     operation, before = history.operations[number - 1], history.steps[number - 1].names
     if isinstance(operation, ops.Rename) and operation.replacing is ops.Replacing.REPLACE and operation.new in before:
         things -= {before[operation.new]} - {before[operation.old]}
-    born = {history.things[thing].born for thing in things}
+    born = {_maker(history, thing) for thing in things}
     return frozenset(maker for maker in born if maker > 0) - {number}
+
+
+def _maker(history: History, thing: int) -> int:
+    """The operation that made ``thing``; of what was made without a name, that which gave it one (0 or less: none)."""
+    if not history.things[thing].is_born_unnamed:
+        return history.things[thing].born
+    named = (number for number, step in enumerate(history.steps) if thing in step.inodes and step.inodes[thing].links)
+    return next(named, 0)
 
 
 def _is_in(change: Change, target: Extent | None, places: Places) -> bool:
@@ -89,7 +99,7 @@ def call_of(operation: Operation, history: History, step: Step) -> Call | None:
     makes nothing durable."""
     match operation:
         case ops.Fsync(path, data_only):
-            return _FSYNCS[history.things[step.names[path]].kind is Kind.DIRECTORY, data_only]
+            return _FSYNCS[history.things[step.thing(path)].kind is Kind.DIRECTORY, data_only]
         case ops.Msync():
             return Call.MSYNC
         case ops.Write(how=How.SYNC):
@@ -98,7 +108,7 @@ def call_of(operation: Operation, history: History, step: Step) -> Call | None:
             return Call.O_DSYNC
         case ops.Sync(this_only):
             return Call.SYNCFS if this_only else Call.SYNC
-        case ops.SyncFileRange() | ops.Sleep() | ops.Acknowledge():
+        case ops.SyncFileRange() | ops.Open() | ops.Close() | ops.Sleep() | ops.Acknowledge():
             return None
     return Call.RETURNED
 
@@ -107,7 +117,7 @@ def target_of(history: History, number: int) -> Extent | None:
     """What operation ``number`` is made on, as a call; None for the whole file system."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
-            return extent(history, number, history.steps[number].names[path])
+            return extent(history, number, history.steps[number].thing(path))
     return None
 
 

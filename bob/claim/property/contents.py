@@ -8,7 +8,9 @@ A crash may leave out any of a file's operations, and may leave others torn. So 
 - NEITHER: nothing but a torn k explains it. Where another operation wrote here too, nobody can say whose tear it is:
   then both are *suspects*, and the fact is BEFORE or EITHER.
 
-Sizes work alike. Offsets count from the start of the file, in bytes; operations are known by their numbers.
+Sizes work alike. Where an operation takes a range out of the file or puts one in, what is behind it moves: then a byte
+has several places that it may come from (:mod:`bob.claim.property.shifts`), and each of them is tried. Offsets count
+from the start of the file, in bytes; operations are known by their numbers.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from bob.claim.property.shifts import Origin, Shift, origins
 from bob.workload import operations as ops
 from bob.workload.history import History
 
@@ -50,7 +53,8 @@ class Change:
 
     It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
     torn, to a size after ``bottom``. ``resizes`` says that in program order it changed the size; ``keeps_size``, that
-    not even a part of it does, and that it is no write: a size that nothing explains is none of its parts.
+    not even a part of it does, and that it is no write: a size that nothing explains is none of its parts. One that is
+    a ``shift`` moves what is behind ``start``, and does nothing else.
     """
 
     number: int
@@ -61,17 +65,27 @@ class Change:
     data: bytes
     resizes: bool
     keeps_size: bool = False
+    shift: Shift | None = None
 
     def covers(self, at: int) -> bool:
         """Whether it wrote data at offset ``at``."""
         return self.start <= at < self.start + len(self.data)
 
+    def concerns(self, origin: Origin) -> bool:
+        """Whether it decides what the byte is that comes from ``origin``, unless a later operation does."""
+        at = origin.after(self.number)
+        return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
+
     def reaches(self, at: int) -> bool:
         """Whether it grows the file over offset ``at``, or cuts it off before."""
+        if self.shift is not None:
+            return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
         """The sizes after the operation, or after its part up to ``stop``, where there were ``sizes``."""
+        if self.shift is not None:
+            return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
             sizes = frozenset({(self.cut, self.cut)})
         reach = self.stop if stop is None else stop
@@ -92,6 +106,8 @@ class Story:
         self.initial = b"" if first is None else first.content
         self.changes = tuple(_changes(history, identity))
         self._by_number = {change.number: change for change in self.changes}
+        self._shifts = tuple(change.shift for change in self.changes if change.shift is not None)
+        self._edges = self._all_edges()
         self._possible = self._sizes()
 
     @property
@@ -103,6 +119,11 @@ class Story:
     def sizers(self) -> frozenset[int]:
         """Those of them that may have to do with its size."""
         return frozenset(change.number for change in self.changes if not change.keeps_size)
+
+    @property
+    def is_entangled(self) -> bool:
+        """Whether something else is done to a file in which a range moves."""
+        return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
         """What the observed ``size`` says of operation ``number``, and who is suspected where nothing explains it."""
@@ -129,11 +150,30 @@ class Story:
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does."""
+        """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does.
+
+        What one of several operations has left half done, of which one is a shift, may be anywhere: then nobody can say
+        whose tear it is.
+        """
+        if not self.is_entangled:
+            yield from self._stretches(number, found)
+            return
+        stretches = list(self._stretches(number, found))
+        facts = {stretch.fact for stretch in stretches}
+        is_torn = any(stretch.suspects for stretch in stretches) or Fact.NEITHER in facts
+        if is_torn or {Fact.BEFORE, Fact.AFTER} <= facts:
+            yield Stretch(stretches[0].start, stretches[-1].stop, Fact.EITHER, self.writers)
+        else:
+            yield from stretches
+
+    def _stretches(self, number: int, found: bytes) -> Iterator[Stretch]:
         own = self._by_number[number]
         zeroing = self._zeroing(number, len(found))
-        for start, stop in self._pieces(own.start, min(own.start + len(own.data), len(found))):
-            zeroed = frozenset(change.number for change in zeroing if change.cut is not None and change.cut <= start)
+        first, last = (0, len(found)) if self._shifts else (own.start, min(own.start + len(own.data), len(found)))
+        for start, stop in self._pieces(first, last):
+            if not any(own.concerns(origin) for origin in origins(self._shifts, start)):
+                continue
+            zeroed = frozenset(change.number for change in zeroing if self._is_cut(change, start))
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def may_be(self, found: bytes) -> bool:
@@ -141,9 +181,9 @@ class Story:
         if not _within(len(found), self._possible):
             return False
         return all(
-            any(change.covers(start) for change in self.changes)
+            bool(self._concerned(start))
             or found[start:stop] == self.initial[start:stop]
-            or (self._is_hole(start, self.changes) and not any(found[start:stop]))
+            or (self._is_hole(Origin(start), self.changes) and not any(found[start:stop]))
             for start, stop in self._pieces(0, len(found))
         )
 
@@ -156,7 +196,7 @@ class Story:
         """
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
-            if any(change.covers(start) for change in self.changes) or self._is_initial(start, stop, found[start:stop]):
+            if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
                 continue
             if start >= kept and all(byte in (0, was) for byte, was in self._beside(found, start, stop)):
                 continue
@@ -172,20 +212,16 @@ class Story:
 
     def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
         """Facts about a piece in which no operation begins or ends, and which those in ``zeroed`` may have zeroed."""
-        without, along = self._is_initial(start, stop, found), False
-        for change in self.changes:
-            if change.covers(start) and change.data[start - change.start : stop - change.start] == found:
-                without = without or change.number != number
-                along = along or change.number >= number
+        without = along = False
+        for origin in origins(self._shifts, start):
+            is_without, is_along = self._explained(number, origin, found)
+            without, along = without or is_without, along or is_along
         zeros = not any(found)
-        if zeros:
-            without = without or self._is_hole(start, [c for c in self.changes if c.number != number])
-            along = along or self._is_hole(start, [c for c in self.changes if c.number > number], is_there=True)
-            along = along or (without and any(other > number for other in zeroed))
+        along = along or (zeros and without and any(other > number for other in zeroed))
         if without or along:
             yield Stretch(start, stop, fact_of(without=without, along=along))
         elif zeros or stop - start == 1:
-            others = frozenset(change.number for change in self.changes if change.covers(start)) - {number}
+            others = self._concerned(start) - {number}
             others |= zeroed if zeros else frozenset()
             if others:
                 fact = Fact.EITHER if max(others) > number else Fact.BEFORE
@@ -197,17 +233,75 @@ class Story:
             yield from self._compare(number, start, middle, found[: middle - start], zeroed)
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
+    def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
+        """Whether ``found``, a piece that comes from ``origin``, can be there without operation ``number``, and with
+        it."""
+        own, shown = self._by_number[number], list(self._showing(origin, found))
+        if own.shift is not None:
+            is_hole = not any(found) and self._is_hole(origin, self.changes)
+            is_there = origin.has(number)
+            return (bool(shown) or is_hole) and not is_there, (bool(shown) or is_hole) and is_there
+        is_elsewhere = not own.concerns(origin)
+        without = any(other != number for other in shown)
+        along = any(other >= number or is_elsewhere for other in shown)
+        if not any(found):
+            without = without or self._is_hole(origin, [c for c in self.changes if c.number != number])
+            # Where it makes zeros itself, they may also be those of a torn append, of which only the size is there.
+            without = without or (not any(own.data) and self._is_grown(number, origin))
+            along = along or (is_elsewhere and self._is_hole(origin, self.changes))
+            along = along or self._is_hole(origin, [c for c in self.changes if c.number > number], is_there=True)
+        return without, along
+
+    def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
+        """The operations that may have left ``found``, which comes from ``origin``; 0 for the initial tree."""
+        if self._is_initial(origin, found):
+            yield 0
+        for change in self.changes:
+            at = origin.after(change.number)
+            if at is not None and change.covers(at):
+                piece = change.data[at - change.start : at - change.start + len(found)]
+                if piece == found:
+                    yield change.number
+        if (shift := origin.put_in_by) is not None and not any(found):
+            yield shift
+
+    def _is_grown(self, number: int, origin: Origin) -> bool:
+        """Whether another operation than ``number`` made the file longer over what comes from ``origin``."""
+        for change in self.changes:
+            at = origin.after(change.number)
+            if at is not None and change.number != number and change.resizes and change.bottom <= at < change.stop:
+                return True
+        return False
+
+    def _concerned(self, at: int) -> frozenset[int]:
+        """The operations that may have to do with what is at ``at``."""
+        every = list(origins(self._shifts, at))
+        return frozenset(change.number for change in self.changes if any(map(change.concerns, every)))
+
+    def _is_cut(self, change: Change, at: int) -> bool:
+        """Whether an operation cuts off what may be at ``at``."""
+        places = (origin.after(change.number) for origin in origins(self._shifts, at))
+        return change.cut is not None and any(place is not None and change.cut <= place for place in places)
+
     def _beside(self, found: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Each byte of a range of ``found``, and what was there at first (0 beyond the end)."""
         return zip(found[start:stop], self.initial[start:stop].ljust(stop - start, b"\0"), strict=True)
 
-    def _is_initial(self, start: int, stop: int, found: bytes) -> bool:
-        return stop <= len(self.initial) and found == self.initial[start:stop]
+    def _is_initial(self, origin: Origin, found: bytes) -> bool:
+        start = origin.after(0)
+        if start is None or start + len(found) > len(self.initial):
+            return False
+        return found == self.initial[start : start + len(found)]
 
-    def _is_hole(self, at: int, changes: Iterable[Change], *, is_there: bool = False) -> bool:
-        """Whether whole ``changes`` can leave zeros at ``at``; ``is_there``: where something was before them."""
-        is_gone = not is_there and at >= len(self.initial)
+    def _is_hole(self, origin: Origin, changes: Iterable[Change], *, is_there: bool = False) -> bool:
+        """Whether whole ``changes`` can leave zeros at what comes from ``origin``; ``is_there``: where something was
+        before them."""
+        first = origin.after(0)
+        is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:
+            at = origin.after(change.number)
+            if at is None:
+                continue
             if is_gone and change.stop > at and not change.covers(at):
                 return True
             is_gone = is_gone or (change.cut is not None and change.cut <= at)
@@ -215,11 +309,19 @@ class Story:
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The range, cut where the initial contents end and wherever an operation on this file begins or ends."""
+        cuts = [start, *(edge for edge in self._edges if start < edge < stop), stop]
+        return ((low, high) for low, high in pairwise(cuts) if low < high)
+
+    def _all_edges(self) -> list[int]:
+        """Where the initial contents end, and where an operation begins or ends, before later shifts or after them."""
         edges = {len(self.initial)}
         for change in self.changes:
-            edges |= {change.start, change.start + len(change.data), change.stop, change.cut or 0}
-        cuts = [start, *sorted(edge for edge in edges if start < edge < stop), stop]
-        return ((low, high) for low, high in pairwise(cuts) if low < high)
+            if change.shift is not None:
+                edges |= {change.shift.moved(edge) for edge in edges}
+                edges |= {change.start, change.start + max(0, change.shift.length)}
+            else:
+                edges |= {change.start, change.start + len(change.data), change.stop, change.cut or 0}
+        return sorted(edges)
 
     def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
         """Every size that the operations can leave, each there, left out or torn, but for the two that are named."""
@@ -246,9 +348,17 @@ def _changes(history: History, identity: int) -> Iterator[Change]:
                 stop = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
                 data = now.content[start : start + length]
                 yield Change(number, cut, min(start, size), start, stop, data, resizes or cut is not None)
-            case ops.Truncate(path, new) if history.steps[number].names[path] == identity:
+            case ops.CopyRange() | ops.Reflink() if history.data[number][0] == identity:
+                _thing, start, length = history.data[number]
+                data = now.content[start : start + length]
+                yield Change(number, None, min(start, size), start, start + length, data, resizes)
+            case ops.Truncate(path, new) if history.steps[number].thing(path) == identity:
                 yield Change(number, new, new, new, new, b"", resizes)
-            case ops.Fallocate(path, offset, length, mode) if history.steps[number].names[path] == identity:
+            case ops.Fallocate(path, offset, length, mode) if history.steps[number].thing(path) == identity:
+                if mode.shifts:
+                    moved = -length if mode is ops.Allocation.COLLAPSE else length
+                    yield Change(number, None, 0, offset, 0, b"", True, shift=Shift(number, offset, moved))
+                    continue
                 # It zeroes all of the range that it finds, also where the file was longer than in program order.
                 data = bytes(length) if mode.zeroes else b""
                 stop = offset + length if mode.grows else 0

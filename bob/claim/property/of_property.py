@@ -16,8 +16,8 @@ from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.story.timeline import Timeline
-from bob.workload.history import simulate
 from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)

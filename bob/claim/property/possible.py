@@ -241,12 +241,21 @@ def _step(history: History, places: Places, number: int) -> _Step | None:
         case ops.Rename(old, new, replacing):
             return _Step(number, _RENAMES[replacing], _place(before, new), before[old], _place(before, old))
         case ops.Link(_old, new):
-            return _Step(number, _Act.LINK, _place(before, new), after[new])
+            is_first = not history.steps[number - 1].inodes[after[new]].links
+            return _Step(number, _Act.MAKE if is_first else _Act.LINK, _place(before, new), after[new])
         case ops.Unlink(path):
             return _Step(number, _Act.REMOVE, _place(before, path))
         case ops.Rmdir(path):
             return _Step(number, _Act.REMOVE_DIRECTORY, _place(before, path))
-        case ops.Create(path) | ops.Mkdir(path) | ops.Symlink(_, path) | ops.Write(path):
+        case (
+            ops.Create(path)
+            | ops.Mkdir(path)
+            | ops.Symlink(_, path)
+            | ops.Mknod(path)
+            | ops.Write(path)
+            | ops.CopyRange(_, path)
+            | ops.Reflink(_, path)
+        ):
             return _Step(number, _Act.MAKE, _place(before, path), after[path])
     raise ValueError(f"an operation on names that is not known: {operation}")
 

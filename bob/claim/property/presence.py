@@ -34,7 +34,7 @@ from bob.claim.property.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
-from bob.workload.history import MODE, OWNER, History, Inode, Kind, Thing, attribute_set_by
+from bob.workload.history import MODE, OWNER, TIME, History, Inode, Kind, Thing, attribute_set_by
 from bob.workload.pattern import describe
 
 
@@ -185,7 +185,7 @@ class Oracle:
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
         identity, places = thing.identity, self._places
-        finding = Finding(Fact.EITHER, f"the file {min(thing.names)}", "there", "not there")
+        finding = Finding(Fact.EITHER, f"the file {thing.label}", "there", "not there")
         node = seen.node(identity)
         if node is not None and node.fault:
             finding = replace(finding, expected="readable", found=node.fault)
@@ -194,7 +194,8 @@ class Oracle:
             return node, finding
         is_hidden = any(seen.at(place) is None for place in places.of(identity))
         if places.is_made(identity):
-            return None, finding if is_hidden else replace(finding, fact=Fact.BEFORE)
+            may_be_there = is_hidden or thing.is_born_unnamed
+            return None, finding if may_be_there else replace(finding, fact=Fact.BEFORE)
         if places.is_moved(identity):
             return None, finding
         directory = places.of(identity)[0][0]
@@ -204,7 +205,7 @@ class Oracle:
 
     def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[Finding]:
         """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
-        name = min(thing.names)
+        name = thing.label
         if is_named:
             yield Finding(Fact.AFTER, f"the file {name}", "there", "there")
         if not self._stories[thing.identity].writers and node.size:
@@ -220,7 +221,7 @@ class Oracle:
         for other, change in changes.items():
             without |= set() if other == number else {links + change for links in without}
         is_after = node.links in {links + changes[number] for links in without}
-        name = min(thing.names)
+        name = thing.label
         expected = str(self._history.steps[number].inodes[thing.identity].links)
         finding = Finding(Fact.EITHER, f"the number of names of {name}", expected, str(node.links))
         if not is_after and node.links not in without:
@@ -228,16 +229,18 @@ class Oracle:
         return replace(finding, fact=fact_of(without=node.links in without, along=is_after))
 
     def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
-        story, name = self._stories[thing.identity], min(thing.names)
+        story, name = self._stories[thing.identity], thing.label
         fact, suspects = story.size(number, node.size)
         if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
             fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
-        yield Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
+        size = Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
         if number not in self._history.data:
+            yield size
             return
         _thing, start, length = self._history.data[number]
         if len(node.content) < min(node.size, start + length):
             found = f"{len(node.content):,} B"
+            yield size
             yield Finding(Fact.EITHER, f"what can be read of {name}", f"{node.size:,} B", found).blaming(
                 number, story.writers
             )
@@ -249,6 +252,10 @@ class Oracle:
             suspects |= stretch.suspects
             if _presence(facts) is Presence.PARTIAL:
                 break
+        if story.is_entangled and _presence({fact, *facts}) is Presence.PARTIAL:
+            yield size.blaming(number, story.writers)  # which of them is torn, if one is, nobody can say
+            return
+        yield size
         yield Finding(
             _FACTS[_presence(facts)],
             f"bytes {start:,} to {start + length:,} of {name}",
@@ -261,15 +268,18 @@ class Oracle:
         """The attributes of a directory, where it is to be seen; where it is not, others tell."""
         node = seen.node(thing.identity)
         if node is not None and node.fault:
-            finding = Finding(Fact.EITHER, f"the directory {min(thing.names)}", "readable", node.fault)
+            finding = Finding(Fact.EITHER, f"the directory {thing.label}", "readable", node.fault)
             yield finding.blaming(number, self._touchers(thing.identity))
         elif node is not None:
             yield from self._attributes(number, thing, was, now, node)
 
     def _attributes(self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node) -> Iterator[Finding]:
         before, after = now.attributes if was is None else was.attributes, now.attributes
+        own = attribute_set_by(self._history.operations[number - 1])
         for attribute in sorted({*before, *after}):
-            if before.get(attribute) != after.get(attribute):
+            if before.get(attribute) == after.get(attribute):
+                continue
+            if attribute != TIME or own is not None:  # what is written to has a later time: that is not asked
                 yield self._attribute(number, thing, attribute, node)
 
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
@@ -280,18 +290,27 @@ class Oracle:
         first = steps[made]
         for other, operation in enumerate(self._history.operations, start=1):
             path, name = attribute_set_by(operation) or ("", "")
-            if name == attribute and self._history.steps[other].names[path] == thing.identity:
+            if name == attribute and self._history.steps[other].thing(path) == thing.identity:
                 values[other] = steps[other]
         found = node.attributes.get(attribute)
-        if attribute in (MODE, OWNER):
-            about, expected = f"the {attribute} of {min(thing.names)}", (steps[number] or b"").decode()
+        if attribute == TIME:
+            about, expected = f"the time of modification of {thing.label}", (steps[number] or b"").decode()
+            finding = Finding(Fact.EITHER, about, expected, "another" if found is None else found.decode())
+            if node.mtime is None:
+                return finding
+            # What changes the contents sets it, too, to the time at which that is done: any other time.
+            writers = self._stories[thing.identity].writers | self._places.changers_in(thing.identity)
+            values |= dict.fromkeys(writers - set(values))
+            found = found if found in [first, *values.values()] else None
+        elif attribute in (MODE, OWNER):
+            about, expected = f"the {attribute} of {thing.label}", (steps[number] or b"").decode()
             finding = Finding(Fact.EITHER, about, expected, "unknown" if found is None else found.decode())
             if found is None:
                 return finding
         else:
             expected = "absent" if values.get(number, found) is None else "set"
             is_there = "absent" if found is None else "set"
-            finding = Finding(Fact.EITHER, f"the attribute {attribute} of {min(thing.names)}", expected, is_there)
+            finding = Finding(Fact.EITHER, f"the attribute {attribute} of {thing.label}", expected, is_there)
         if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
         one_each = {other: {value} for other, value in values.items()}

@@ -235,7 +235,7 @@ class Sightings:
             return frozenset(bearers)
         things = [self._history.things[thing] for thing in bearers]
         things = [thing for thing in things if thing.kind.value == node.kind]
-        if node.kind == Kind.SYMLINK and not node.fault:
+        if node.kind in (Kind.SYMLINK, Kind.OTHER) and not node.fault:
             things = [thing for thing in things if thing.target == node.target]
         if node.inode and self._stable:
             things = [thing for thing in things if self._inodes.get(thing.identity, node.inode) == node.inode]

@@ -47,7 +47,7 @@ def subjects(history: History) -> tuple[Subject, ...]:
     """Every operation of ``history`` that changes the file system, classified, in program order."""
     found = []
     for number, operation in enumerate(history.operations, start=1):
-        if isinstance(operation, (*ops.SYNC_OPERATIONS, ops.Sleep, ops.Acknowledge)):
+        if isinstance(operation, ops.CHANGELESS_OPERATIONS):
             continue
         found.append(_classify(history, number, operation))
     return tuple(found)

@@ -1,0 +1,384 @@
+"""Performs a workload in memory: a small file system that knows no kernel, and refuses what one would refuse.
+
+It is the source of the bytes that the agent writes, and of the history that the presence oracle holds a crash against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bob.errors import UsageError
+from bob.workload import operations as ops
+from bob.workload.history import PERMISSIONS, SPECIAL_FILES, History, Inode, Kind, Performed, Step, Thing
+from bob.workload.language import write_one
+from bob.workload.operations import Allocation, How, Operation, Replacing, Workload
+from bob.workload.pattern import (
+    FIRST_SETUP_NUMBER,
+    MAX_OPERATIONS,
+    MOST_SETUP_OPERATIONS,
+    PATTERN,
+    UNSHADED,
+    UNSHADED_PATTERN,
+    contents,
+    word_of,
+)
+from bob.workload.shades import CELL_BYTES, Shades
+
+DIRECT_BYTES = 512
+"""Offsets and lengths of direct I/O are multiples of this many bytes."""
+SHIFT_BYTES = 4096
+"""What is taken out of a file or put in are whole blocks, and so is what is before it."""
+LARGEST_FILE_BYTES = 256 * 1024 * 1024
+"""Files are followed in memory, each state of them."""
+
+
+class RefusedError(UsageError):
+    """A file system would refuse ``operation``: ``why``."""
+
+    def __init__(self, workload: str, operation: Operation, why: str) -> None:
+        super().__init__(f"workload {workload}: {write_one(operation)!r}: {why}", hint="see its setup")
+        self.operation, self.why = operation, why
+
+
+class _FileSystem:
+    """The mutable model behind :func:`simulate`; ``pattern`` is that by which data is written."""
+
+    def __init__(self, pattern: int = PATTERN) -> None:
+        self._shades = None if pattern == UNSHADED_PATTERN else Shades()
+        self.names: dict[str, int] = {"/": 0}
+        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[Kind.DIRECTORY])}
+        self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
+        self.handles: dict[str, int] = {}
+        self._shifted: set[int] = set()
+
+    def shift(self, identity: int) -> None:
+        """Take note that what is in a file gets another place."""
+        if identity in self._shifted:  # of two that are torn, nobody could say what is whose
+            raise ValueError("a file is shifted once at most")
+        self._shifted.add(identity)
+        if self._shades is not None:
+            self._shades.shift((identity, ""))
+
+    def snapshot(self) -> Step:
+        return Step(dict(self.names), dict(self.inodes), dict(self.handles))
+
+    def make(self, path: str, kind: Kind, step: int, target: str = "") -> int:
+        if not path.startswith("/"):
+            raise ValueError(_not_open(path))
+        self.parent_of(path)
+        if path in self.names:
+            raise ValueError(f"{path} exists already")
+        self._touch(path)
+        identity = len(self.things)
+        self.things.append(Thing(identity, kind, step, target, {path}))
+        self.names[path] = identity
+        self.inodes[identity] = Inode(mode=PERMISSIONS[kind])
+        return identity
+
+    def make_unnamed(self, directory: str, step: int) -> int:
+        """A file that no name leads to yet."""
+        self.find(directory, Kind.DIRECTORY)
+        identity = len(self.things)
+        self.things.append(Thing(identity, Kind.FILE, step, is_born_unnamed=True))
+        self.inodes[identity] = Inode(mode=PERMISSIONS[Kind.FILE], links=0)
+        return identity
+
+    def keep_open(self, handle: str, identity: int) -> None:
+        if handle in self.handles:
+            raise ValueError(f"{handle} is open already")
+        self.handles[handle] = identity
+
+    def has(self, name: str) -> bool:
+        """Whether there is something with this path or handle."""
+        return name in self.names or name in self.handles
+
+    def find(self, path: str, *kinds: Kind) -> int:
+        """What a path or a handle leads to."""
+        if path not in self.names and path.startswith("/"):
+            raise ValueError(f"{path} does not exist")
+        if path not in self.names and path not in self.handles:
+            raise ValueError(_not_open(path))
+        identity = self.names[path] if path in self.names else self.handles[path]
+        if kinds and self.things[identity].kind not in kinds:
+            raise ValueError(f"{path} is a {self.things[identity].kind}")
+        return identity
+
+    def set(self, identity: int, **changes: object) -> None:
+        self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
+
+    def fill(self, identity: int, content: bytes) -> None:
+        """Give a file its new contents: it is modified now."""
+        self.set(identity, content=content, modified=None)
+
+    def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
+        """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
+        if self._shades is None:
+            return contents(number, offset, length, UNSHADED)
+        shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
+        return contents(number, offset, length, shade)
+
+    def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
+        """What is copied of ``source`` to the same place in the file ``path``, which may not be there yet."""
+        identity = self.find(path, Kind.FILE) if self.has(path) else None
+        if source == identity:
+            raise ValueError("a file is not copied to itself")
+        copied = self.inodes[source].content[offset : offset + length]
+        there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
+        if len(copied) < length or not length:
+            raise ValueError(f"the source has only {len(self.inodes[source].content):,} bytes")
+        # Other data differs in the number of its operation at least, once in each cell.
+        starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
+        cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
+        if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
+            raise ValueError("some of these bytes are there already, so that it could not be seen")
+        return copied
+
+    def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
+        """Take note that bytes of ``source`` are in another file now, too."""
+        if self._shades is not None:
+            self._shades.copy((source, ""), (identity, ""), offset, length)
+
+    def rename(self, old: str, new: str, replacing: Replacing) -> None:
+        moved = self.find(old)
+        self.parent_of(new)
+        if "/" in (old, new) or new.startswith(old + "/"):
+            raise ValueError(f"{old} cannot be moved to {new}")
+        if replacing is Replacing.REFUSE and new in self.names:
+            raise ValueError(f"{new} exists already")
+        if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
+            raise ValueError(f"{old} and {new} cannot swap their names")
+        if self.names.get(new) == moved:
+            return  # two names of one file: rename(2) does nothing
+        self._touch(old)
+        self._touch(new)
+        if replacing is Replacing.EXCHANGE:
+            places = {old: new, new: old}
+            both = [(path, top) for path in self.names for top in places if path == top or path.startswith(top + "/")]
+            taken = {places[top] + path[len(top) :]: self.names.pop(path) for path, top in both}
+            self.names.update(taken)
+            for path, identity in taken.items():
+                self.things[identity].names.add(path)
+            return
+        if new in self.names:
+            replaced = self.things[self.names[new]].kind
+            if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
+                raise ValueError(f"{new} is a {replaced}")
+            self.drop(new)
+        for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
+            identity = self.names.pop(path)
+            self.names[new + path[len(old) :]] = identity
+            self.things[identity].names.add(new + path[len(old) :])
+
+    def drop(self, path: str) -> None:
+        identity = self.find(path)
+        if path == "/":
+            raise ValueError("the root cannot be removed")
+        if any(other.startswith(path + "/") for other in self.names):
+            raise ValueError(f"{path} is not empty")
+        self._touch(path)
+        del self.names[path]
+        self.set(identity, links=self.inodes[identity].links - 1)
+
+    def link(self, old: str, new: str) -> None:
+        identity = self.find(old, Kind.FILE)
+        self.parent_of(new)
+        if new in self.names:
+            raise ValueError(f"{new} exists already")
+        thing = self.things[identity]
+        if not self.inodes[identity].links and not (thing.is_born_unnamed and not thing.names):
+            raise ValueError(f"{old} has no name any more, and gets none")
+        self._touch(new)
+        self.names[new] = identity
+        self.things[identity].names.add(new)
+        self.set(identity, links=self.inodes[identity].links + 1)
+
+    def parent_of(self, path: str) -> int:
+        return self.find(path.rsplit("/", 1)[0] or "/", Kind.DIRECTORY)
+
+    def _touch(self, path: str) -> None:
+        """A name is made or taken away in the directory of ``path``: that is modified now."""
+        self.set(self.parent_of(path), modified=None)
+
+
+def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[Performed, ...]]:
+    """The history of ``workload``, and its setup and operations as the agent performs them.
+
+    Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
+    """
+    system = _FileSystem(workload.pattern)
+    setup, _ = _run(system, workload.setup, FIRST_SETUP_NUMBER, -1, workload.name)
+    system.handles.clear()
+    steps = [system.snapshot()]
+    performed: list[Performed] = []
+    data: dict[int, tuple[int, int, int]] = {}
+    for number, operation in enumerate(workload.operations, start=1):
+        done, wrote = _run(system, (operation,), number, number, workload.name)
+        performed.extend(done)
+        if wrote is not None:
+            data[number] = wrote
+        steps.append(system.snapshot())
+    _run(system, workload.finish.operations, 0, 0, workload.name)
+    history = History(workload.operations, tuple(steps), tuple(system.things), data, workload.at)
+    return history, tuple(setup), tuple(performed)
+
+
+def _run(
+    system: _FileSystem, operations: Iterable[Operation], first: int, step: int, name: str
+) -> tuple[list[Performed], tuple[int, int, int] | None]:
+    performed: list[Performed] = []
+    wrote: tuple[int, int, int] | None = None
+    for number, operation in enumerate(operations, start=first):
+        if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
+            hint = f"at most {FIRST_SETUP_NUMBER - 1}, and {MOST_SETUP_OPERATIONS} in its setup"
+            raise UsageError(f"workload {name} has too many operations", hint=hint)
+        try:
+            offset, written = _apply(system, operation, number, step)
+        except ValueError as error:
+            raise RefusedError(name, operation, str(error)) from None
+        performed.append(Performed(operation, number, offset, written))
+        if isinstance(operation, ops.Reflink):
+            wrote = system.find(operation.path), 0, len(system.inodes[system.find(operation.source)].content)
+        elif isinstance(operation, ops.Fallocate) and operation.mode.shifts:
+            identity = system.find(operation.path)
+            wrote = identity, offset, len(system.inodes[identity].content) - offset
+        elif isinstance(operation, (ops.Write, ops.CopyRange)) or (
+            isinstance(operation, ops.Fallocate) and operation.mode.zeroes
+        ):
+            wrote = (system.find(operation.path), offset, operation.length)
+    return performed, wrote
+
+
+def _apply(system: _FileSystem, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
+    match operation:
+        case ops.Create(path):
+            system.make(path, Kind.FILE, step)
+        case ops.Mkdir(path):
+            system.make(path, Kind.DIRECTORY, step)
+        case ops.Symlink(target, path):
+            system.make(path, Kind.SYMLINK, step, target)
+        case ops.Mknod(path, special):
+            system.make(path, Kind.OTHER, step, SPECIAL_FILES[special])
+        case ops.Open(path, handle):
+            system.keep_open(handle, system.find(path, Kind.FILE, Kind.DIRECTORY))
+        case ops.Unnamed(path, handle):
+            system.keep_open(handle, system.make_unnamed(path, step))
+        case ops.Close(handle):
+            if system.handles.pop(handle, None) is None:
+                raise ValueError(_not_open(handle))
+        case ops.CopyRange(source, path, offset, length):
+            return _copy(system, step, source, path, offset, length), b""
+        case ops.Reflink(source, path):
+            length = len(system.inodes[system.find(source, Kind.FILE)].content)
+            if system.has(path) and len(system.inodes[system.find(path, Kind.FILE)].content) > length:
+                raise ValueError(f"{path} is longer than {source}")
+            return _copy(system, step, source, path, 0, length), b""
+        case ops.Write(path, wanted, length, how):
+            if not path.startswith("/") and how in (How.DIRECT, How.TRUNC):
+                raise ValueError(f"{path} is open: {how} is said when a file is opened")
+            if not system.has(path) and how is not How.MMAP:
+                system.make(path, Kind.FILE, step)
+            identity = system.find(path, Kind.FILE)
+            size = len(system.inodes[identity].content)
+            if how is How.MMAP and (wanted is None or wanted + length > size):
+                raise ValueError(f"a mapping does not grow a file, and {path} has {size:,} bytes")
+            old = b"" if how is How.TRUNC else system.inodes[identity].content
+            offset = len(old) if wanted is None else wanted
+            if how is How.DIRECT and (offset % DIRECT_BYTES or length % DIRECT_BYTES):
+                raise ValueError(f"direct I/O of {length:,} bytes at {offset:,} is not in multiples of {DIRECT_BYTES}")
+            _check_size(offset + length)
+            written = system.written(number, identity, offset, length)
+            system.fill(identity, old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
+            return offset, written
+        case ops.Truncate(path, size):
+            identity = system.find(path, Kind.FILE)
+            _check_size(size)
+            system.fill(identity, system.inodes[identity].content[:size].ljust(size, b"\0"))
+        case ops.Fallocate(path, offset, length, mode):
+            identity = system.find(path, Kind.FILE)
+            _check_size(offset + length)
+            content = system.inodes[identity].content
+            if mode.shifts:
+                content = _shifted(content, offset, length, mode)
+                system.shift(identity)
+            if mode.grows:
+                content = content.ljust(offset + length, b"\0")
+            if mode.zeroes:
+                zeros = bytes(len(content[offset : offset + length]))
+                content = content[:offset] + zeros + content[offset + length :]
+            system.fill(identity, content)
+            return offset, b""
+        case ops.Rename(old_path, new_path, replacing):
+            system.rename(old_path, new_path, replacing)
+        case ops.Link(old_path, new_path):
+            system.link(old_path, new_path)
+        case ops.Unlink(path):
+            system.find(path, Kind.FILE, Kind.SYMLINK)
+            system.drop(path)
+        case ops.Rmdir(path):
+            system.find(path, Kind.DIRECTORY)
+            system.drop(path)
+        case ops.Setxattr(path, name, length):
+            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            value = system.written(number, identity, 0, length, name)
+            system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
+            return 0, value
+        case ops.Removexattr(path, name):
+            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            xattrs = dict(system.inodes[identity].xattrs)
+            if xattrs.pop(name, None) is None:
+                raise ValueError(f"{path} has no attribute {name}")
+            system.set(identity, xattrs=xattrs)
+        case ops.Chmod(path, permissions):
+            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), mode=permissions)
+        case ops.Chown(path, uid, gid):
+            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), owner=(uid, gid))
+        case ops.Utimes(path, seconds):
+            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            if system.inodes[identity].modified == seconds:
+                raise ValueError(f"{path} has that time already, so that it could not be seen")
+            system.set(identity, modified=seconds)
+        case ops.Fsync(path):
+            system.find(path, Kind.FILE, Kind.DIRECTORY)
+        case ops.SyncFileRange(path):
+            system.find(path, Kind.FILE)
+        case ops.Msync(path):
+            if not system.inodes[system.find(path, Kind.FILE)].content:
+                raise ValueError(f"{path} is empty, and nothing of it can be mapped")
+        case ops.Sync() | ops.Sleep() | ops.Acknowledge():
+            pass
+    return 0, b""
+
+
+def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> bytes:
+    """``content`` with a range taken out, or put in."""
+    if offset % SHIFT_BYTES or length % SHIFT_BYTES:
+        raise ValueError(f"{length:,} bytes at {offset:,} are not whole blocks of {SHIFT_BYTES:,}")
+    if mode is Allocation.INSERT and offset < len(content):
+        _check_size(len(content) + length)
+        return content[:offset] + bytes(length) + content[offset:]
+    if mode is Allocation.COLLAPSE and offset + length < len(content):
+        return content[:offset] + content[offset + length :]
+    raise ValueError(f"the range does not end before the {len(content):,} bytes of the file do")
+
+
+def _copy(system: _FileSystem, step: int, source: str, path: str, offset: int, length: int) -> int:
+    """Copy a range of ``source`` to the same place in ``path``; where that is."""
+    copied_from = system.find(source, Kind.FILE)
+    copied = system.copied(copied_from, offset, length, path)
+    if not system.has(path):
+        system.make(path, Kind.FILE, step)
+    identity = system.find(path, Kind.FILE)
+    system.take_shades(copied_from, identity, offset, length)
+    old = system.inodes[identity].content
+    system.fill(identity, old[:offset].ljust(offset, b"\0") + copied + old[offset + length :])
+    return offset
+
+
+def _not_open(handle: str) -> str:
+    return f"no file is open as {handle} (a path begins with a slash)"
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_FILE_BYTES:
+        raise ValueError(f"a file of {size:,} bytes is too large: {LARGEST_FILE_BYTES:,} at most")
