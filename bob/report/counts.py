@@ -91,8 +91,8 @@ def searched(found: Searched) -> str:
 
 
 def searched_states(found: Searched) -> str:
-    """How many of the whole states of these workloads were explored, in the words of the table: ``12,000 more
-    workloads, whole states: all 2^31``; where that is not all, of how many workloads it is."""
+    """What is known of these workloads, in the words of the table: ``12,000 more workloads, 3 fail; whole states: all
+    2^31``; where that is not all, in how many workloads it is."""
     whole = whole_states(
         States(
             legal_writes=found.legal_writes,
@@ -100,16 +100,18 @@ def searched_states(found: Searched) -> str:
             unmountable_writes=found.unmountable_writes,
         )
     )
-    of_some = f", all of {found.complete:,} of the workloads" if found.complete < found.workloads else ""
-    return f"{found.workloads:,} more workload{'' if found.workloads == 1 else 's'}, whole states: {whole}{of_some}"
+    more = f"{found.workloads:,} more workload{'' if found.workloads == 1 else 's'}"
+    failing = f", {found.failing:,} fail" if found.failing else ""
+    of_some = f" (all in {found.complete:,} workloads)" if found.complete < found.workloads else ""
+    return f"{more}{failing}; whole states: {whole}{of_some}"
 
 
 def by_search(cell: PropertyResult) -> str:
-    """That a search broke the property of a cell, and the probe did not; nothing of any other cell."""
+    """That a search broke the property of a cell, and not the probe; nothing of any other cell."""
     if cell.searched is None or not cell.is_by_search:
         return ""
-    own = f"; none of the probe's {len(cell.workloads):,} is seen to fail" if cell.workloads else ""
-    return f"found by bob search: {cell.searched.failing:,} of {cell.searched.workloads:,} workloads fail{own}"
+    own = f", not by the {plural(len(cell.workloads), 'workload')} of the probe" if cell.workloads else ""
+    return f"found by bob search{own}"
 
 
 def log2(count: int) -> float:

@@ -301,8 +301,8 @@ def test_clean() -> None:
 def test_documents_tell_what_was_searched() -> None:
     text = " ".join(Said(to_markdown(columns(searched()))).text.split())
     assert "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched" in text
-    assert "× append-rename-any found by bob search: 3 of 12,000 workloads fail" in text
-    assert "searched: directory-op: 12,000 more workloads, whole states: all 2^31" in text
+    assert "× append-rename-any found by bob search, not by the 12 workloads of the probe" in text
+    assert "searched: directory-op: 12,000 more workloads; whole states: all 2^31" in text
     assert "each counts once" in text and SEARCH in text
     rows = pd.read_csv(io.StringIO(to_csv(columns(searched())))).set_index("property")
     assert rows["searched_workloads"].to_dict() == {

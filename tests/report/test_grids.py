@@ -125,5 +125,7 @@ def test_a_row_of_a_grid_that_only_a_search_broke_is_told_as_such() -> None:
     shown = replace(shown, configurations=(replace(column, properties=cells),))
     text = " ".join(printed(shown, 100).split())
     assert f"× found by bob search {first.name} " in text
-    assert f"searched: {first.name}: 12,000 more workloads, whole states: all 2^31" in text
-    assert "Found by bob search: 2 of 12,000 workloads fail" in to_html(columns_of([(shown, Path("run"))]))
+    assert f"searched: {first.name}: 12,000 more workloads, 2 fail; whole states: all 2^31" in text
+    assert "Found by bob search, not by the 2 workloads of the probe; 12,000 more workloads, 2 fail" in to_html(
+        columns_of([(shown, Path("run"))])
+    )

@@ -254,7 +254,7 @@ def test_what_was_searched_stands_with_the_cell() -> None:
     assert "Directory op· holds700 of 4,096< 0.1 %12, 12,000 more searched" in rows
     article = found.by_id("ext4-ordered--append-rename-any").text
     assert "append-rename-any fails" in " ".join(article.split())
-    assert "Found by bob search: 3 of 12,000 workloads fail; none of the probe's 12 is seen to fail" in article
+    assert "Found by bob search, not by the 12 workloads of the probe; 12,000 more workloads, 3 fail" in article
     assert "50 % of 2^31" in article
     assert f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json" in article
     labels = [str(one.attributes.get("aria-label")) for one in found.all("a")]

@@ -177,13 +177,15 @@ def test_what_was_searched_is_part_of_a_cell() -> None:
     assert "append-rename-any × 700 of 4,096 < 0.1 % 0 of 12 fail, 3 of 12,000 searched fail" in lines
     place = lines.index("× append-rename-any")
     assert lines[place + 1 : place + 4] == [
-        "found by bob search: 3 of 12,000 workloads fail; none of the probe's 12 is seen to fail",
+        "found by bob search, not by the 12 workloads of the probe",
         "the rename is there, the append is not",
         f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json",
     ]
-    assert "searched: directory-op: 12,000 more workloads, whole states: all 2^31" in lines
+    assert "searched: directory-op: 12,000 more workloads; whole states: all 2^31" in lines
     text = " ".join(lines)
-    assert "append-rename-any: 12,000 more workloads, whole states: 50 % of 2^31, all of 11,940 of the" in text
+    assert (
+        "append-rename-any: 12,000 more workloads, 3 fail; whole states: 50 % of 2^31 (all in 11,940 workloads)" in text
+    )
     assert f"searched bounds shapes, 2 operations, bob 0.1.0 ({SEARCH})" in lines
     assert "each counts once" in text
     assert "search" not in printed(result(), 120)
@@ -193,7 +195,7 @@ def test_what_was_searched_of_the_columns_of_a_matrix() -> None:
     [column] = searched().configurations
     several = (replace(column, name="a"), replace(column, name="b", properties=column.properties[:0]))
     text = " ".join(printed(replace(searched(), configurations=several), 120).split())
-    assert "searched: a: directory-op: 12,000 more workloads, whole states: all 2^31" in text
+    assert "searched: a: directory-op: 12,000 more workloads; whole states: all 2^31" in text
     assert "searched: b" not in text
 
 

@@ -134,8 +134,8 @@ def _number(kind: Kind, number: int) -> str:
 
 
 def _fails(cell: PropertyResult) -> str:
-    if cell.is_by_search:
-        return f"fails: {by_search(cell)}"
+    if cell.searched is not None and cell.is_by_search:
+        return f"fails: {by_search(cell)}; {searched(cell.searched)}"
     states = sum(workload.violations for workload in cell.workloads)
     failing = sum(workload.verdict is cell.verdict for workload in cell.workloads)
     parts = [f"in {plural(states, 'crash state')}"] if states else []

@@ -322,4 +322,6 @@ def test_what_was_searched_is_told_and_a_violation_of_a_search_is_one() -> None:
     [found] = compare(side(held), side(broken)).cells
     assert found.kind is Kind.NEWLY_FAILS and found.a is not None and found.b is not None
     assert says(found.a).endswith("; 12,000 more searched")
-    assert says(found.b).startswith("fails: found by bob search: 3 of 12,000 workloads fail; none of the probe's 1 ")
+    assert says(found.b) == (
+        "fails: found by bob search, not by the 1 workload of the probe; 3 of 12,000 searched fail"
+    )
