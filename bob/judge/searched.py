@@ -75,7 +75,9 @@ def beside(path: Path, result: Result) -> Result:
     runs = _runs(folder) if path.is_dir() or path.name == "result.json" else []
     if not runs or not (known := _known(folder)):
         return result
-    pairs = zip(runs, result.configurations, strict=False)  # of a matrix that was stopped, the first ones are there
+    if len(result.configurations) > len(runs):  # of a matrix that was stopped, the first ones are there; never more
+        return result
+    pairs = zip(runs, result.configurations, strict=False)
     return replace(result, configurations=tuple(_column(run, column, known, folder) for run, column in pairs))
 
 
@@ -183,7 +185,7 @@ def _column(run: RunDirectory, column: ConfigurationResult, known: Sequence[Kept
         about, request = run.about(), request_of(run)
         on = _on(about, request)
         alike = [one for one in known if one.on == on]
-        if "skipped" in about or not alike:
+        if "skipped" in about or not alike or request.configuration.name != column.name:
             return column
         own = frozenset(key(workload_from_json(one)) for one in about["workloads"])
     except (BobError, KeyError, TypeError, ValueError):  # the run of another version

@@ -286,17 +286,22 @@ def test_searches_that_end_at_once_lose_nothing(tmp_path: Path) -> None:
         "import sys; from dataclasses import replace; from pathlib import Path\n"
         "from bob.store.searched_file import read, update\n"
         "folder, name = Path(sys.argv[1]), sys.argv[2]; [kept] = [one for one in read(folder) if one.id == 'one']\n"
-        "input()\n"
-        "for number in range(20): update(folder, name, [replace(kept, id=name, told=str(number))])"
+        "print('ready', flush=True); input()\n"
+        "for number in range(30): update(folder, name, [replace(kept, id=name, told=str(number))])"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     writers = [
-        subprocess.Popen([*command, name], stdin=subprocess.PIPE, text=True, cwd=CHECKOUT) for name in ("a", "b", "c")
+        subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
+        for name in ("a", "b", "c")
     ]
     for writer in writers:
-        writer.communicate("\n")
+        assert writer.stdin is not None and writer.stdout is not None and writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        print(file=writer.stdin, flush=True)
+    for writer in writers:
+        writer.communicate()
     assert [writer.returncode for writer in writers] == [0, 0, 0]
-    assert [(one.id, one.told) for one in read(tmp_path)][:3] == [("a", "19"), ("b", "19"), ("c", "19")]
+    assert [(one.id, one.told) for one in read(tmp_path)][:3] == [("a", "29"), ("b", "29"), ("c", "29")]
     assert {path.name for path in tmp_path.iterdir()} == {"one", FILE}, "and no lock or part is left"
 
 
