@@ -104,9 +104,10 @@ def test_of_two_who_share_a_file_the_second_waits(tmp_path: Path) -> None:
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as second,
     ):
         both = (first, second)
-        inside, _write, _error = select([one.stdout for one in both], [], [], 30)
+        pipes = [one.stdout for one in both if one.stdout]
+        inside, _write, _error = select(pipes, [], [], 30)
         assert len(inside) == 1, "one is in"
-        assert select([one.stdout for one in both if one.stdout not in inside], [], [], 2)[0] == [], "the other waits"
+        assert select([one for one in pipes if one not in inside], [], [], 2)[0] == [], "the other waits"
         with writing([tmp_path]):
             pass  # which is another lock
         for one in sorted(both, key=lambda one: one.stdout not in inside):
