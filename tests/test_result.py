@@ -22,6 +22,7 @@ from bob.result import (
     PropertyResult,
     Result,
     Run,
+    Searched,
     Trouble,
     TroubleKind,
     Unmountable,
@@ -39,6 +40,7 @@ COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.int
 LEVEL = st.sampled_from([None, "writes", "sectors"])
 STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT, st.none() | COUNT, COUNT, COUNT)
 WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, COUNT, MAYBE)
+SEARCHED = st.builds(Searched, *[COUNT] * 6, st.dictionaries(TEXT, TEXT, max_size=2), st.sampled_from(Verdict), MAYBE)
 PROPERTIES = st.builds(
     PropertyResult,
     TEXT,
@@ -49,6 +51,8 @@ PROPERTIES = st.builds(
     MAYBE,
     MAYBE,
     MAYBE,
+    TEXT,
+    st.none() | SEARCHED,
 )
 COLUMNS = st.builds(
     ConfigurationResult,
@@ -226,3 +230,19 @@ def test_totals(parts: list[States]) -> None:
 
 def test_the_schema_is_the_one_that_is_documented() -> None:
     assert to_json(SMALL)["schema"] == SCHEMA == "bob.result/1"
+
+
+@given(RESULTS)
+def test_a_cell_says_what_it_says_without_searches(result: Result) -> None:
+    for cell in (cell for column in result.configurations for cell in column.properties):
+        alone = cell.alone
+        assert alone.searched is None and alone.alone == alone
+        if cell.searched is None:
+            assert (alone, cell.is_by_search) == (cell, False)
+            continue
+        assert alone.verdict is cell.searched.verdict
+        assert cell.is_by_search == (cell.verdict is not alone.verdict)
+        own = (cell.reason, cell.witness, cell.evidence)
+        assert (alone.reason, alone.witness, alone.evidence) == (
+            (cell.searched.reason, None, None) if cell.is_by_search else own
+        )

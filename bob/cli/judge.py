@@ -32,7 +32,8 @@ def judge(run: Path, json_file: Path | None) -> Exit:
       9   RUN is no run directory, or lacks something that the run should have kept
     """
     from bob.judge.again import judge_again
+    from bob.judge.searched import keep
 
-    result = judge_again(run)
+    result = keep(run, judge_again(run))
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

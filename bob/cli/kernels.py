@@ -43,6 +43,7 @@ def on_kernels(
     the first of them is probed on.
     """
     from bob.image import check_file_system, check_kernel, ensure
+    from bob.judge.searched import keep
     from bob.run.prober import RUNS, new_identity
 
     check_out(out, RUNS)
@@ -57,7 +58,8 @@ def on_kernels(
         for image in images:
             progress.step(f"on {image}")
             with telling_what_is_kept(verb, within / image, RUNS):
-                done.append(probe(image, within / image, progress))
+                result, run = probe(image, within / image, progress)
+            done.append((keep(run, result), run))
     return _deliver(images, done, json_file)
 
 

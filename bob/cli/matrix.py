@@ -85,9 +85,11 @@ def matrix(
     for made in chosen.configurations if chosen is not None else ():
         check_device(made)
 
+    from bob.judge.searched import check, keep
     from bob.run import matrix as table  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
+    check(resume or out or RUNS / "new")
     asked["images"] = images = asked_images(asked, quiet=quiet)
     if chosen is not None and len(images) > 1:
         wanted = request(chosen.configurations[0], asked)
@@ -106,5 +108,6 @@ def matrix(
         else:
             check_out(out, RUNS)
             result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)
+    result = keep(run, result)
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

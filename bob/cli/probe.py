@@ -87,9 +87,11 @@ def probe(
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     made = configuration(fs, mkfs_opts, mount_opts, device) if fs is not None else None
 
+    from bob.judge.searched import check, keep
     from bob.run import prober  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
+    check(resume or out or RUNS / "new")
     asked["images"] = images = asked_images(asked, quiet=quiet)
     if made is not None and len(images) > 1:
         wanted = request(made, asked)
@@ -109,6 +111,7 @@ def probe(
         else:
             check_out(out, RUNS)
             result, run = prober.probe(request(made, asked), out, progress)
+    result = keep(run, result)
     deliver(result, run, json_file)
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
 

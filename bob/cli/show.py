@@ -25,6 +25,7 @@ from bob.report.programs import print_programs
 from bob.report.saved import Saved, load, programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
+from bob.store.searched_file import FILE as SEARCHED
 
 STDOUT = Path("-")
 ENDINGS = {
@@ -84,6 +85,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
       8   a file is no result
       9   a run has no result
     """
+    runs = tuple(run for run in runs if run.name != SEARCHED) or runs  # bob-runs/* is all of the runs, and this file
     if len(runs) == 1 and (answers := tried(runs[0])) is not None:
         return _show_answers(answers, runs[0], wanted, output, json_file)
     if len(runs) == 1 and (found := programs(runs[0])) is not None:

@@ -13,6 +13,7 @@ from bob.errors import MalformedError, StoreError
 from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
 from bob.judge.program_result import Programs
 from bob.judge.program_result import from_json as programs_from_json
+from bob.judge.searched import beside
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
@@ -93,7 +94,11 @@ def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]]
 
 
 def read_result(path: Path) -> Result:
-    """The result in ``path``, a run directory or a file; StoreError or MalformedError where there is none."""
+    """The result in ``path``, a run directory or a file, with what was searched beside it
+    (:func:`bob.judge.searched.beside`).
+
+    Raises StoreError or MalformedError where there is none, or that cannot be read.
+    """
     file = path / "result.json" if path.is_dir() else path
     if not file.exists():
         if file == path:
@@ -108,9 +113,10 @@ def read_result(path: Path) -> Result:
     if not isinstance(document, dict):
         raise MalformedError(f"{file} is no result", hint="bob probe writes one into its run directory")
     try:
-        return _in_words_of_today(from_json(document))
+        result = _in_words_of_today(from_json(document))
     except MalformedError as error:
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
+    return beside(path, result)
 
 
 def _in_words_of_today(result: Result) -> Result:

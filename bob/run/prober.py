@@ -31,6 +31,7 @@ from bob.result import ConfigurationResult, Environment, PropertyResult, Result,
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import Recoveries
 from bob.run.tasks import Explored, Task
+from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
@@ -38,7 +39,7 @@ from bob.workload.lacking import without
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
-RUNS = Path("bob-runs")
+RUNS = run_directory.RUNS
 
 
 def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:

@@ -27,6 +27,7 @@ from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.run_directory import read_document, write_whole
 from bob.store.search_directory import SearchDirectory
+from bob.store.searched_file import check as check_searched
 from bob.witness import document as witness
 from bob.workload.operations import Workload
 
@@ -57,6 +58,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
         "search": asked.to_json(),
         "request": request_to_json(request),
     }
+    check_searched(path.resolve().parent)
     directory = SearchDirectory.create(path, about)
     try:
         with writing([path]):
@@ -70,10 +72,11 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the search in the run directory ``path``; what is finished is not done again.
 
-    Raises StoreError for what is no run of a search, or is being written.
+    Raises StoreError for what is no run of a search, or is being written. What was tried is kept as by :func:`search`.
     """
     directory = SearchDirectory(path)
     check_jobs(host.jobs)
+    check_searched(path.resolve().parent)
     try:
         about = directory.about()
         asked, request = Search.from_json(about["search"]), request_from_json(about["request"], host)

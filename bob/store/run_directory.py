@@ -41,6 +41,9 @@ from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
 
+RUNS = Path("bob-runs")
+"""Where runs are kept where nobody says: in the current directory."""
+
 
 class RunDirectory:
     """A run directory; made by :meth:`create`, opened again by the constructor."""

@@ -20,7 +20,7 @@ from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
 
-from .stand_in import Bob, Ended, result
+from .stand_in import Bob, Ended, Work, result
 
 DOCUMENTS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv, "html": to_html}
 
@@ -199,3 +199,22 @@ def test_answers_for_a_program(bob: Bob) -> None:
     ended = bob("show", run, "--format", "csv")
     said = "bob: result.json is a run of bob app, whose answers are not made csv"
     assert (ended.code, ended.err.splitlines()[0]) == (2, said)
+
+
+def test_the_file_of_what_was_searched_is_no_run(bob: Bob) -> None:
+    """``bob show bob-runs/*`` names it, too."""
+    put("here", "ext4-ordered")
+    Path("searched.json").write_text('{"schema": "bob.searched/1", "searches": []}')
+    assert bob("show", "here", "searched.json") == bob("show", "here")
+    assert bob("show", "searched.json").code == 8
+
+
+def test_where_what_was_searched_is_damaged_nothing_is_started(bob: Bob, work: Work) -> None:
+    Path("bob-runs").mkdir()
+    Path("bob-runs/searched.json").write_text("{")
+    for words in (("probe", "--fs", "ext4"), ("matrix", "--set", "osdi14")):
+        ended = bob(*words)
+        assert (ended.code, work.asked) == (8, [])
+        said, hint = ended.err.splitlines()
+        assert said.startswith("bob: ") and "bob-runs/searched.json is damaged: " in said
+        assert hint.startswith("hint: move it away")

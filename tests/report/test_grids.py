@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from bob.report.page import to_html
 from bob.report.table import print_result
 from bob.result import PropertyResult, Result, Verdict, WorkloadResult
 
-from .samples import finer, result
+from .samples import MORE, finer, result
 
 FINER = [rows for rows in Rows if rows is not Rows.TABLE1]
 SIZES = {Rows.PAIRS: [(11, 10), (14, 14), (14, 14)], Rows.DURABILITY: [(9, 12)], Rows.UNITS: [(14, 3)]}
@@ -113,3 +114,18 @@ def test_which_finishes_fail(verdicts: str, said: str) -> None:
         for finish, letter in zip(("natural", "sync"), verdicts, strict=True)
     ]
     assert finishes(PropertyResult("x", "ordering", Verdict.FAILS, States(), tuple(asked))) == said
+
+
+def test_a_row_of_a_grid_that_only_a_search_broke_is_told_as_such() -> None:
+    shown = finer(Rows.DURABILITY)
+    [column] = shown.configurations
+    first = next(cell for cell in column.properties if cell.verdict is Verdict.HOLDS)
+    broken = replace(first, verdict=Verdict.FAILS, searched=replace(MORE, failing=2), evidence="gone")
+    cells = tuple(broken if cell is first else cell for cell in column.properties)
+    shown = replace(shown, configurations=(replace(column, properties=cells),))
+    text = " ".join(printed(shown, 100).split())
+    assert f"× found by bob search {first.name} " in text
+    assert f"searched: {first.name}: 12,000 more workloads, 2 fail; whole states: all 2^31" in text
+    assert "Found by bob search, not by the 2 workloads of the probe; 12,000 more workloads, 2 fail" in to_html(
+        columns_of([(shown, Path("run"))])
+    )

@@ -16,10 +16,10 @@ from rich.console import Console
 
 from bob.crash.coverage import States
 from bob.report.nearby import nearby, witness_command
-from bob.report.table import print_result
+from bob.report.table import foot, print_result
 from bob.result import ConfigurationResult, Result, Trouble, TroubleKind, Unmountable, Verdict
 
-from .samples import cell, result, sixteen
+from .samples import MORE, SEARCH, cell, result, searched, sixteen
 
 HERE = Path(__file__).parent
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
@@ -169,3 +169,39 @@ def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) ->
         shown, run=tmp_path, width=40
     )
     assert "bob show" not in printed(shown, run=tmp_path / "elsewhere", width=200)
+
+
+def test_what_was_searched_is_part_of_a_cell() -> None:
+    lines = [" ".join(line.split()) for line in printed(searched(), 120).splitlines()]
+    assert "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched" in lines
+    assert "append-rename-any × 700 of 4,096 < 0.1 % 0 of 12 fail, 3 of 12,000 searched fail" in lines
+    place = lines.index("× append-rename-any")
+    assert lines[place + 1 : place + 4] == [
+        "found by bob search, not by the 12 workloads of the probe",
+        "the rename is there, the append is not",
+        f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json",
+    ]
+    assert "searched: directory-op: 12,000 more workloads; whole states: all 2^31" in lines
+    text = " ".join(lines)
+    assert (
+        "append-rename-any: 12,000 more workloads, 3 fail; whole states: 50 % of 2^31 (all in 11,940 workloads)" in text
+    )
+    assert f"searched bounds shapes, 2 operations, bob 0.1.0 ({SEARCH})" in lines
+    assert "each counts once" in text
+    assert "search" not in printed(result(), 120)
+
+
+def test_what_was_searched_of_the_columns_of_a_matrix() -> None:
+    [column] = searched().configurations
+    several = (replace(column, name="a"), replace(column, name="b", properties=column.properties[:0]))
+    text = " ".join(printed(replace(searched(), configurations=several), 120).split())
+    assert "searched: a: directory-op: 12,000 more workloads; whole states: all 2^31" in text
+    assert "searched: b" not in text
+
+
+def test_of_many_searches_some_are_named() -> None:
+    [column] = searched().configurations
+    many = replace(MORE, searches={f"{number:02}": "bounds small" for number in range(30)})
+    cells = tuple(replace(cell, searched=many if cell.name == "directory-op" else None) for cell in column.properties)
+    told = dict(foot(replace(searched(), configurations=(replace(column, properties=cells),))))["searched"]
+    assert told.startswith("bounds small (00); bounds small (01); ") and told.endswith("(07); and 22 more")

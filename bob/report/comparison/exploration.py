@@ -6,7 +6,8 @@ It is, where
 - of the workloads that both ran, some gave another verdict than before;
 - one of the two covered all legal states (of whole writes, or torn ones too) and the other did not;
 - the number of explored crash states differs by more than a tenth of the larger one. Less than that is noise: how
-  many legal states a workload has is not always the same in two runs (docs/limits.md).
+  many legal states a workload has is not always the same in two runs (docs/limits.md);
+- the number of workloads that searches tried beside them differs by more than a tenth.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def _differences(a: PropertyResult, b: PropertyResult) -> Iterator[str]:
     sizes = explored if max(explored) < MANY else tuple(count.bit_length() for count in explored)
     if max(sizes) - min(sizes) > NOISE * max(sizes):
         yield f"A explored {compact(explored[0])} crash states, B {compact(explored[1])}"
+    more = [one.searched.workloads if one.searched else 0 for one in (a, b)]
+    if max(more) - min(more) > NOISE * max(more):
+        yield f"beside A {more[0]:,} more workloads were searched, beside B {more[1]:,}"
 
 
 def _by_name(cell: PropertyResult) -> dict[str, WorkloadResult]:

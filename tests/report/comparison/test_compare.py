@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from bob.report.comparison.words import counts, settings
 from bob.report.published import Direction, Reason
 from bob.result import ConfigurationResult, Verdict
 
+from ..samples import MORE
 from .worlds import SAID, cell, run, run_of, side, sides, table, workload
 
 MIRRORED = {
@@ -230,6 +232,12 @@ def test_another_workload_fails() -> None:
         "another verdict from 2 workloads: one [natural] (fails in A, holds in B); "
         "two [natural] (holds in A, fails in B)",
     )
+
+
+def test_another_number_of_searched_workloads() -> None:
+    old, new = cell(), replace(cell(), searched=MORE)
+    assert differences(old, new) == ("beside A 0 more workloads were searched, beside B 12,000",)
+    assert differences(new, replace(new, searched=replace(MORE, workloads=11_999))) == ()
 
 
 # The sides

@@ -27,6 +27,7 @@ from bob.report.comparison.words import LEGEND, mark, says
 from bob.report.published import osdi14, osdi14_reasons
 from bob.result import ConfigurationResult, PropertyResult, Verdict
 
+from ..samples import MORE
 from .worlds import ROWS, cell, run_of, side, sides, table, workload
 
 HERE = Path(__file__).parent
@@ -313,3 +314,14 @@ def test_every_comparison_is_a_document(one: Side, other: Side) -> None:
     document = to_document(compare(one, other))
     assert json.loads(json.dumps(document)) == document
     assert sum(document["counts"].values()) == len(document["cells"])
+
+
+def test_what_was_searched_is_told_and_a_violation_of_a_search_is_one() -> None:
+    held, broken = replace(cell(), searched=MORE), replace(cell(), searched=replace(MORE, failing=3))
+    broken = replace(broken, verdict=Verdict.FAILS, evidence="it is gone", witness="../s/w.json")
+    [found] = compare(side(held), side(broken)).cells
+    assert found.kind is Kind.NEWLY_FAILS and found.a is not None and found.b is not None
+    assert says(found.a).endswith("; 12,000 more searched")
+    assert says(found.b) == (
+        "fails: found by bob search, not by the 1 workload of the probe; 3 of 12,000 searched fail"
+    )
