@@ -65,9 +65,9 @@ def note(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Non
 def beside(path: Path, result: Result) -> Result:
     """``result``, of the run in ``path`` (its directory, or the result in it), with what was searched.
 
-    It is looked for in the folder that the run directory is in, in those above that one, and in bob-runs. What is known
-    of a run tells what is its own; a result without it says what it said when it was written. The table of a search
-    speaks of that search alone.
+    It is looked for in the folder that the run directory is in, in those above that one, and in bob-runs. A run.json
+    tells the workloads of the run itself; a result without one says what it said when it was written. The table of a
+    search speaks of that search alone.
 
     Raises StoreError or MalformedError where what is kept cannot be read.
     """
