@@ -6,7 +6,7 @@ what it is. Two workloads are alike where a renaming makes one of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import permutations, product
@@ -73,6 +73,20 @@ def renamed(operation: Operation, renaming: Renaming) -> Operation:
 
 def _paths_of(operation: Operation) -> list[str]:
     return [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
+
+
+def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
+    """What is equal for workloads that differ in names alone, where each name has the same other one wherever it
+    stands, and one of as many bytes. What a symbolic link holds counts as it is."""
+    numbers = {"": ""}
+    for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
+        for name in path.split("/"):
+            numbers.setdefault(name, f"{len(numbers)}:{len(name.encode())}")
+
+    def normal(one: Operation) -> Operation:
+        return renamed(one, {path: "/".join(map(numbers.__getitem__, path.split("/"))) for path in _paths_of(one)})
+
+    return tuple(map(normal, operations)), tuple(sorted(write_one(normal(one)) for one in setup))
 
 
 def _onto(above: str, other: str, paths: Sequence[str]) -> Iterator[Renaming]:
