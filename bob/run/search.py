@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -93,16 +93,18 @@ class _Planned:
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> _Planned:
         """Raises UsageError where there is none."""
-        progress.step(f"making the workloads within the bounds {asked.name}")
+        progress.step(f"making the workloads {asked.origin}")
         space = asked.space()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks)
         if asked.seconds is not None:
             if (first := next(made, None)) is None:
-                raise _nothing(asked, space)
+                raise _nothing(asked)
             return cls(space, chain([first], made), None)
         every = list(made)
+        for words in space.notes:
+            progress.step(words)
         if not every:
-            raise _nothing(asked, space)
+            raise _nothing(asked)
         return cls(space, iter(every), len(every))
 
 
@@ -161,6 +163,7 @@ class _Searching:
         finished = dict(self._directory.results())
         for folder, count in self._directory.lots():
             lot = tuple(islice(self._planned.workloads, count))
+            _check_kept(folder, lot)
             if folder in finished:
                 result = finished[folder]
             elif (folder / "run.json").is_file():
@@ -219,17 +222,30 @@ class _OfALot:
         """Nothing."""
 
 
-def _nothing(asked: Search, space: Space) -> UsageError:
+def _nothing(asked: Search) -> UsageError:
     """Why no workload would be tried."""
     if asked.prop is not None:
         return UsageError(
-            f"no workload of {plural(asked.length, 'operation')} within {space.name} asks for {asked.prop}",
+            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {asked.prop}",
             hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
         )
     return UsageError(
-        f"no workload within {space.name} that is to be tried asks for what its calls promise",
+        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
         hint="--count tells how many there are; a --shard of many may have none",
     )
+
+
+def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
+    """Raise StoreError where the lot in ``folder`` was begun with other workloads than ``lot``: later lots would
+    differ, too."""
+    if not (folder / "run.json").is_file():
+        return
+    kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
+    if kept != {workload.name for workload in lot}:
+        raise StoreError(
+            f"the search makes other workloads now than when {folder} was begun",
+            hint="a Python file may use a clock, a random number or the order of a set; start a new search",
+        )
 
 
 def _discard(directory: SearchDirectory) -> None:

@@ -569,3 +569,14 @@ def test_a_mistake_is_told_when_the_search_is_asked_for(tmp_path: Path) -> None:
         search_of_file(tmp_path / "my.py")
     with pytest.raises(UsageError, match="No such file or directory"):
         search_of_file(tmp_path / "none.py")
+
+
+def test_the_example_makes_what_the_page_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "search.md").read_text()
+    [example] = re.findall(r"<!-- choices -->\n```python\n(.*?)```", page, flags=re.S)
+    space = Choosing("log.py", example)
+    made = texts(space)
+    assert space.notes[0] == "36 sequences of choices" and f"36 sequences make {len(made)} workloads" in page
+    assert any("rename /log /old; create /log; fsync /log" in name for name in made)
+    for question in QUESTIONS:
+        assert f"fs.{question}(" in page
