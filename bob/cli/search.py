@@ -1,4 +1,4 @@
-"""``bob search``: every workload within bounds, held against what calls promise."""
+"""``bob search``: every workload within bounds or of a Python file, held against what calls promise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bob.catalogue.probe_files import probe_names
 from bob.cli.asking import (
@@ -29,7 +30,7 @@ from bob.report.counts import plural
 from bob.result import Result, Verdict
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
-from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search
+from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, search_of_file
 from bob.search.spaces import search as asked_search
 from bob.subject import configuration, file_systems
 
@@ -65,6 +66,14 @@ class Shard(ParamType):
     metavar="NAME|FILE",
     help="What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
     f" own. [default: {SMALL}, or with --property {SHAPES}]",
+)
+@click.option(
+    "--workload",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
+    " for each sequence of choices.",
 )
 @click.option(
     "--property",
@@ -107,6 +116,7 @@ def search(
     device: int,
     length: int | None,
     bounds: str | None,
+    file: Path | None,
     names: tuple[str, ...],
     sample: int | None,
     seconds: int | None,
@@ -128,6 +138,9 @@ def search(
     With --property, workloads are drawn that ask for a property of Table 1, with several finishes, and crashed at any
     time, until one breaks it. With --sample or --seconds, some workloads are drawn, so that they may be longer.
 
+    With --workload, a Python file makes the workloads: def workload(fs, choose) calls operations on fs, and may choose.
+    bob tries what it does for every sequence of choices.
+
     A search goes on lot by lot, and tells after each how fast it is and how long it will take. --resume goes on with
     one that was stopped.
 
@@ -145,6 +158,7 @@ def search(
       bob search --fs ext4 --mount-opts data=journal --property all
       bob search --fs f2fs --ops 1 --bounds ace
       bob search --fs ext4 --bounds my-bounds.toml
+      bob search --fs ext4 --workload my-workload.py
       bob search --resume bob-runs/20261121T230021-1f2e3d
 
     \b
@@ -164,8 +178,13 @@ def search(
         )
     if sample is not None and seconds is not None:
         raise UsageError("--sample says how many workloads are drawn, --seconds for how long", hint="leave one out")
-    names = tuple(dict.fromkeys(one for name in names for one in (_asked_names() if name == ALL else (name,))))
-    wanted = asked_search(bounds, names, length, Part(*shard, sample, asked["seed"]), seconds)
+    part = Part(*shard, sample, asked["seed"])
+    if file is not None:
+        _check_alone(context)
+        wanted = search_of_file(file, part, seconds)
+    else:
+        names = tuple(dict.fromkeys(one for name in names for one in (_asked_names() if name == ALL else (name,))))
+        wanted = asked_search(bounds, names, length, part, seconds)
     if count:
         return _count(wanted)
     if resume is None and fs is None:
@@ -192,14 +211,27 @@ def _asked_names() -> tuple[str, ...]:
     return tuple(name for name in probe_names() if name != BESIDE)
 
 
+def _check_alone(context: click.Context) -> None:
+    """Raise UsageError for an option that says something else of the workloads than the Python file."""
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name in ("length", "bounds", "names"):
+            raise UsageError(
+                f"{parameter.opts[0]} does not go with --workload",
+                hint="the Python file says what a workload does, and what is promised of it",
+            )
+
+
 def _count(wanted: Search) -> Exit:
     """Print how many workloads there are."""
     space, part = wanted.space(), wanted.part
     if wanted.props and part.sample is None:
         console().print(f"as many as are drawn in {wanted.seconds} seconds")
         return Exit.DONE
-    if part.sample is not None or part.shards > 1:
-        console().print(plural(sum(1 for _workload in wanted.workloads(space)), "workload"))
+    if part.sample is not None or part.shards > 1 or wanted.is_python:
+        console().print(plural(sum(1 for _workload in part.of(space, wanted.length)), "workload"))
+        for words in space.notes:
+            console().print(words)
         return Exit.DONE
     for number in range(1, wanted.length + 1):
         made = sum(1 for _workload in space.every(number))

@@ -98,16 +98,18 @@ class _Planned:
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> _Planned:
         """Raises UsageError where there is none."""
-        progress.step(f"making the workloads within the bounds {asked.name}")
+        progress.step(f"making the workloads {asked.origin}")
         space = asked.space()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks)
         if asked.seconds is not None:
             if (first := next(made, None)) is None:
-                raise _nothing(asked, space)
+                raise _nothing(asked)
             return cls(space, chain([first], made), None)
         every = list(made)
+        for words in space.notes:
+            progress.step(words)
         if not every:
-            raise _nothing(asked, space)
+            raise _nothing(asked)
         return cls(space, iter(every), len(every))
 
 
@@ -181,6 +183,7 @@ class _Searching:
         finished = dict(self._directory.results())
         for folder, count in self._directory.lots():
             lot = tuple(islice(self._planned.workloads, count))
+            _check_kept(folder, lot)
             if folder in finished:
                 result = finished[folder]
             elif (folder / "run.json").is_file():
@@ -245,17 +248,30 @@ class _OfALot:
         """Nothing."""
 
 
-def _nothing(asked: Search, space: Space) -> UsageError:
+def _nothing(asked: Search) -> UsageError:
     """Why no workload would be tried."""
     if asked.props:
         return UsageError(
-            f"no workload of {plural(asked.length, 'operation')} within {space.name} asks for {', '.join(asked.props)}",
+            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",
             hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
         )
     return UsageError(
-        f"no workload within {space.name} that is to be tried asks for what its calls promise",
+        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
         hint="--count tells how many there are; a --shard of many may have none",
     )
+
+
+def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
+    """Raise StoreError where the lot in ``folder`` was begun with other workloads than ``lot``: later lots would
+    differ, too."""
+    if not (folder / "run.json").is_file():
+        return
+    kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
+    if kept != {workload.name for workload in lot}:
+        raise StoreError(
+            f"the search makes other workloads now than when {folder} was begun",
+            hint="a Python file may use a clock, a random number or the order of a set; start a new search",
+        )
 
 
 def _discard(directory: SearchDirectory) -> None:

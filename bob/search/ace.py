@@ -128,6 +128,11 @@ class Ace:
             len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """There is nothing to be told."""
+        return ()
+
     def _cores(self, length: int) -> Iterator[tuple[Core, ...]]:
         for verbs in product(self.verbs, repeat=length):
             yield from filter(_is_linked, product(*map(_cores, verbs)))

@@ -1,12 +1,13 @@
 """Workloads that differ in names alone: of these one is enough.
 
 A *renaming* gives other names to the names of bounds, so that directories stay directories and the initial tree stays
-what it is. Two workloads are alike where a renaming makes one of the other.
+what it is. Two workloads are alike where a renaming makes one of the other. Where a directory with names in it may be
+moved, these names are in one directory after the other: then a last part of a path gets the same other one everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, permutations, product
@@ -14,7 +15,7 @@ from typing import Any
 
 from bob.search.bounds import Bounds
 from bob.workload.language import write_one
-from bob.workload.operations import Operation
+from bob.workload.operations import Operation, Rename
 
 PATHS = "path", "old", "new", "source"
 """The fields of operations that are names."""
@@ -40,6 +41,8 @@ class Renamings:
 
         def keeps(renaming: Renaming) -> bool:
             made = sorted(write_one(renamed(one, renaming)) for one in bounds.setup)
+            if self._moves_names and not _is_the_same_everywhere(renaming):
+                return False
             return made == sorted(map(write_one, bounds.setup)) and all(
                 {tuple(renamed(one, renaming) for one in entry) for entry in part} == part for part in parts
             )
@@ -50,6 +53,13 @@ class Renamings:
         """Whether ``operations`` are, of all that are alike, those that come first as they are written."""
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
+
+    @property
+    def _moves_names(self) -> bool:
+        """Whether an operation may move a directory with names in it."""
+        folders = {path.rpartition("/")[0] for path in self._paths()}
+        renames = (one for one in chain.from_iterable(self._bounds.operations) if isinstance(one, Rename))
+        return any({one.old, one.new} & folders for one in renames)
 
     def _paths(self) -> tuple[str, ...]:
         """Every name there is, and every directory above it."""
@@ -74,9 +84,29 @@ def renamed(operation: Operation, renaming: Renaming) -> Operation:
     return replace(operation, **changes) if changes else operation
 
 
+def _is_the_same_everywhere(renaming: Renaming) -> bool:
+    """Whether the last part of a path gets the same other one wherever it stands."""
+    parts = {(old.rpartition("/")[2], new.rpartition("/")[2]) for old, new in renaming.items()}
+    return len(parts) == len({old for old, _new in parts})
+
+
 def _paths_of(operation: Operation) -> list[str]:
     named = [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
     return [name for name in named if name.startswith("/")]  # and not the handle of an open file
+
+
+def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
+    """What is equal for workloads that differ in names alone, where each name has the same other one wherever it
+    stands, and one of as many bytes. What a symbolic link holds counts as it is."""
+    numbers = {"": ""}
+    for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
+        for name in path.split("/"):
+            numbers.setdefault(name, f"{len(numbers)}:{len(name.encode())}")
+
+    def normal(one: Operation) -> Operation:
+        return renamed(one, {path: "/".join(map(numbers.__getitem__, path.split("/"))) for path in _paths_of(one)})
+
+    return tuple(map(normal, operations)), tuple(sorted(write_one(normal(one)) for one in setup))
 
 
 def _onto(above: str, other: str, paths: Sequence[str]) -> Iterator[Renaming]:

@@ -125,7 +125,7 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         operations=operations,
         calls=calls,
         between=between,
-        promises=_promises(fields.texts(document["promises"])),
+        promises=promised(fields.texts(document["promises"])),
     )
 
 
@@ -139,7 +139,8 @@ def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iter
             yield parse("".join(chosen))
 
 
-def _promises(names: Sequence[str]) -> tuple[Property, ...]:
+def promised(names: Sequence[str]) -> tuple[Property, ...]:
+    """The rows of durability of these names, each once. Raises UsageError for a name that none has."""
     known = {one.name: one for one in properties()}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))

@@ -37,6 +37,10 @@ class Space(Protocol):
     def drawn(self, length: int, seed: int) -> Iterator[Workload]:
         """Different workloads of ``length`` operations, in an order that ``seed`` draws, as long as there are more."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told of all its workloads when they are made, one line each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from bob.catalogue.durability import properties
@@ -14,6 +15,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
 from bob.search import ace, bounds
+from bob.search.python_file import Choosing
 from bob.search.space import ALL, Part, Space
 from bob.search.within import Asking, Promising
 from bob.workload.operations import Workload
@@ -38,6 +40,9 @@ class Search:
     """Workloads of up to ``length`` operations within the bounds ``name``, of which the TOML ``text`` is kept (empty:
     they are ACE's). They ask for the properties ``props`` of Table 1, or for what their last call promises (none).
 
+    Where it ``is_python``, ``name`` and ``text`` are those of a Python file, and so are the workloads; their ``length``
+    is 1.
+
     ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed, or until all of
     ``props`` are broken.
     """
@@ -48,6 +53,12 @@ class Search:
     length: int = 1
     part: Part = ALL
     seconds: int | None = None
+    is_python: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Where its workloads come from, for people."""
+        return f"of {self.name}" if self.is_python else f"within the bounds {self.name}"
 
     @property
     def wanted(self) -> tuple[Property, ...]:
@@ -60,7 +71,10 @@ class Search:
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Where its workloads come from. Raises UsageError for a mistake in the bounds."""
+        """Where its workloads come from. Raises UsageError for a mistake in the bounds; a Python file is run when its
+        workloads are made."""
+        if self.is_python:
+            return Choosing(self.name, self.text)
         if not self.text:
             promises = tuple(one for one in properties() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
@@ -108,6 +122,21 @@ def search(
     asked = Search(*bounds.found(name or (SHAPES if props else SMALL), tuple(_VERBS)), props, length, part, seconds)
     asked.space()
     return asked
+
+
+def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> Search:
+    """A search among the workloads that the Python file ``path`` makes. It is run for one sequence of choices.
+
+    Raises UsageError where it cannot be read, and for a mistake in it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint="is this the Python file with the workload?") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name}: {error}", hint="a workload is a Python file") from None
+    Choosing(path.name, text).check()
+    return Search(path.name, text, part=part, seconds=seconds, is_python=True)
 
 
 def _names() -> frozenset[str]:

@@ -53,6 +53,11 @@ class Within:
                 misses = 0
                 yield workload
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Bounds say all that there is to be told."""
+        return ()
+
     def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
         """The workloads that ``operations`` make, each with another end."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ It is the source of the bytes that the agent writes, and of the history that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bob.errors import UsageError
@@ -221,6 +221,53 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
     _run(system, workload.finish.operations, 0, 0, workload.name)
     history = History(workload.operations, tuple(steps), tuple(system.things), data, workload.at)
     return history, tuple(setup), tuple(performed)
+
+
+class Performing:
+    """A workload in the making: the operations ``done`` so far, performed one by one on the tree that ``setup`` made.
+
+    Raises RefusedError for a setup that a file system would refuse, and UsageError for one with too many operations.
+    """
+
+    def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
+        self._name, self.setup, self.done = name, tuple(setup), list[Operation]()
+        self._system = self._again()
+
+    def perform(self, operation: Operation) -> None:
+        """Perform ``operation`` as the next one. Raises RefusedError where a file system would refuse it, and
+        UsageError for one operation too many; then nothing is done."""
+        number = len(self.done) + 1
+        try:
+            _run(self._system, (operation,), number, number, self._name)
+        except UsageError:
+            self._system = self._again()  # of what is refused, a part may have been done
+            raise
+        self.done.append(operation)
+
+    def kind(self, path: str) -> Kind | None:
+        """What the name refers to; None where it is not there."""
+        identity = self._system.names.get(path)
+        return None if identity is None else self._system.things[identity].kind
+
+    def size(self, path: str) -> int:
+        """The size in bytes of the file that has the name."""
+        return len(self._system.inodes[self._system.names[path]].content)
+
+    def now(self) -> Step:
+        """The file system as it is."""
+        return self._system.snapshot()
+
+    @property
+    def things(self) -> Sequence[Thing]:
+        """Everything that there ever was; an identity is its place."""
+        return self._system.things
+
+    def _again(self) -> _FileSystem:
+        system = _FileSystem()
+        _run(system, self.setup, FIRST_SETUP_NUMBER, -1, self._name)
+        for number, operation in enumerate(self.done, start=1):
+            _run(system, (operation,), number, number, self._name)
+        return system
 
 
 def _run(

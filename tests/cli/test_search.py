@@ -116,3 +116,60 @@ def test_a_search_is_gone_on_with(bob: Bob, work: Work) -> None:
     bob("search", "--resume", "run")
     [(run, _host)] = work.asked
     assert run == Path("run")
+
+
+WORKLOAD = """
+def setup(fs):
+    fs.write("/f", 0, 100)
+
+def workload(fs, choose):
+    fs.append("/f", choose([100, 4096]))
+    if choose(2):
+        fs.create("/f")
+    fs(choose(["fsync /f", "sync"]))
+"""
+
+
+def test_a_python_file_makes_the_workloads(bob: Bob, work: Work) -> None:
+    Path("mine.py").write_text(WORKLOAD)
+    bob("search", "--fs", "ext4", "--workload", "mine.py", "--shard", "1/2")
+    [(asked, _request, _out)] = work.asked
+    Path("mine.py").unlink()
+    again = Search.from_json(json.loads(json.dumps(asked.to_json())))
+    assert [one.name for one in again.workloads(again.space())] == [
+        "append /f 100; fsync /f",
+        "append /f 4096; fsync /f",
+    ]
+
+
+def test_counting_the_workloads_of_a_python_file(bob: Bob, work: Work) -> None:
+    Path("mine.py").write_text(WORKLOAD)
+    ended = bob("search", "--workload", "mine.py", "--count")
+    assert " ".join(ended.out.split()) == (
+        "4 workloads 6 sequences of choices"
+        " 2 ended at a call that a file system refuses; the first: mine.py, line 8: create /f: /f exists already"
+        " 2 asked for nothing: no call of theirs promises anything of what was done before it"
+    )
+    assert bob("search", "--workload", "mine.py", "--count", "--sample", 3).out == "3 workloads\n"
+    assert bob("search", "--workload", "mine.py", "--count", "--seconds", 3).out.startswith("4 workloads\n")
+    assert work.asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--bounds", "small"), "bob: --bounds does not go with --workload"),
+        (("--ops", "1"), "bob: --ops does not go with --workload"),
+        (("--property", "append-any"), "bob: --property does not go with --workload"),
+        (("--workload", "none.py"), "bob: invalid value for '--workload': File 'none.py' does not exist"),
+        (("--workload", "wrong.py"), "bob: wrong.py, line 2: there is no fs.apend\nhint: did you mean 'append'?"),
+        (("--resume", "."), "bob: --workload cannot be changed on the way"),
+    ],
+)
+def test_a_python_file_says_what_its_workloads_are(bob: Bob, work: Work, words: tuple[str, ...], said: str) -> None:
+    Path("mine.py").write_text(WORKLOAD)
+    Path("wrong.py").write_text("def workload(fs, choose):\n    fs.apend('/f', 100)")
+    fs = () if "--resume" in words else ("--fs", "ext4")
+    ended = bob("search", *fs, "--workload", "mine.py", *words)
+    assert ended.code == 2 and ended.err.startswith(said), ended.err
+    assert work.asked == []

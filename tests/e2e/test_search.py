@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.judge.searched import keep
 from bob.progress import Progress, Silent
@@ -20,6 +21,7 @@ from bob.run import search as searching
 from bob.run.replay import replay
 from bob.search.space import ALL, Part, probes
 from bob.search.spaces import search as asked_search
+from bob.search.spaces import search_of_file
 from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 from bob.witness import document as witness
@@ -174,3 +176,47 @@ def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path) -> No
     before = directory.lots()
     searching.resume(tmp_path / "run", Host(), Silent())
     assert directory.lots() == before, "a search that is done has nothing left to do"
+
+
+LOG = """
+promises = ["fsync-file.size", "sync.size"]
+
+def setup(fs):
+    fs.write("/log", 0, 8192)
+
+def workload(fs, choose):
+    for number in range(choose([1, 2])):
+        fs.append("/log", 4096)
+        fs(choose(["fsync /log", "sync"]))
+    if fs.size("/log") > 16000:
+        fs.truncate("/log", 0)
+        fs.fsync("/log")
+"""
+
+
+def test_a_python_file_finds_what_the_first_fsync_after_a_mount_of_f2fs_loses(tmp_path: Path) -> None:
+    """A second fsync waits. The first one after a sync waits for nothing, too: sync makes a checkpoint, and f2fs counts
+    from 0 again (docs/findings.md)."""
+    (tmp_path / "log.py").write_text(LOG)
+    asked, out = search_of_file(tmp_path / "log.py"), tmp_path / "run"
+    (tmp_path / "log.py").unlink()
+    result, _run = searching.search(asked, ProbeRequest(configuration("f2fs"), budget=60), out, Silent())
+    cells = cells_of(result.configurations[0])
+    append, truncate = "append /log 4096", "truncate /log 0; fsync /log"
+    assert said(cells)["fsync-file.size"] == {
+        (f"{append}; fsync /log", Verdict.FAILS),
+        (f"{append}; fsync /log; {append}; fsync /log", Verdict.HOLDS),
+        (f"{append}; sync; {append}; fsync /log", Verdict.FAILS),
+        (f"{append}; fsync /log; {append}; fsync /log; {truncate}", Verdict.HOLDS),
+        (f"{append}; fsync /log; {append}; sync; {truncate}", Verdict.FAILS),
+        (f"{append}; sync; {append}; fsync /log; {truncate}", Verdict.HOLDS),
+        (f"{append}; sync; {append}; sync; {truncate}", Verdict.FAILS),
+    }
+    assert cells["sync.size"].verdict is cells["collateral"].verdict is Verdict.HOLDS
+    assert len(witness.read(out / str(cells["fsync-file.size"].witness)).workload.operations) == 2
+    [again] = judge_again(out).configurations
+    assert said(cells_of(again)) == said(cells)
+    changed = {**asked.to_json(), "text": LOG.replace("4096", "100")}
+    SearchDirectory(out).note(search=changed)
+    with pytest.raises(StoreError, match="makes other workloads now"):
+        searching.resume(out, Host(), Silent())

@@ -128,6 +128,24 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
     assert not left
 
 
+def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None:
+    """/d/a and /d/b differ, so after the rename /e/a and /e/b do."""
+    made = read(
+        "moved",
+        {
+            "about": "a directory that is moved",
+            "setup": ["mkdir /d", "write /d/a 0 8192", "write /d/b 0 100"],
+            "files": ["/e/a", "/e/b"],
+            "directories": ["/d"],
+            "operations": ["rename DIRECTORY /e", "unlink FILE"],
+            "calls": ["sync"],
+            "promises": ["sync.names"],
+        },
+    )
+    found = [workload.name for workload in Promising(made).every(2)]
+    assert found == ["rename /d /e; unlink /e/a; sync", "rename /d /e; unlink /e/b; sync"]
+
+
 def test_the_crash_comes_after_the_last_call_has_returned() -> None:
     small = load("small")
     for workload in Promising(small).every(1):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import samples_of_runs as samples
+from witness.test_witness import document, stored
 
 from bob.errors import StoreError
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.keep import keep, text
-from witness.test_witness import document, stored
 
 
 def test_the_image_is_the_crash_state(tmp_path: Path) -> None:

@@ -1,0 +1,205 @@
+"""Every sequence of choices of a program that asks to choose, each once, depth first.
+
+A program cannot be copied in the middle. So it is run once for each sequence: a run takes the options of the one before
+up to a place, and the next one there. That needs a program that does the same for the same options; one that does not
+is refused.
+"""
+
+from __future__ import annotations
+import __future__
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from types import BuiltinFunctionType, CellType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+from bob.errors import UsageError
+from bob.workload.called import Stopped
+
+MOST_CHOICES = 1000
+"""A run with more choices than these is taken to have no end."""
+_HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place at which a run had a choice: the option that it took, from 0; of how many, and of which, as far as they
+    can be compared; and what the run had done by then."""
+
+    taken: int
+    options: int
+    values: Hashable
+    done: Hashable
+
+
+def first(_options: int) -> int:
+    """The option that is taken at a place where no run was before."""
+    return 0
+
+
+def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
+    """The choices with which the next sequence begins, where the last run had those at ``places``; None where that was
+    the last sequence."""
+    left = len(places)
+    while left and places[left - 1].taken + 1 == places[left - 1].options:
+        left -= 1
+    if not left:
+        return None
+    last = places[left - 1]
+    return (*places[: left - 1], replace(last, taken=last.taken + 1))
+
+
+class Choose:
+    """What a program chooses with, in one run.
+
+    It takes the options of ``again`` first, and then those that ``pick`` picks of so many. ``done`` says what the run
+    has done so far. ``goes_on`` is asked at each place that is not in ``again`` whether the run is to go on; it has the
+    frame of the program, and may raise UsageError. ``stopped`` is what ended the run here, if anything did.
+    """
+
+    def __init__(
+        self,
+        again: Sequence[Place],
+        done: Callable[[], Hashable],
+        pick: Callable[[int], int] = first,
+        goes_on: Callable[[FrameType], bool] = lambda _frame: True,
+    ) -> None:
+        self.places: list[Place] = []
+        self.stopped: Stopped | None = None
+        self._again, self._done, self._pick, self._goes_on = tuple(again), done, pick, goes_on
+
+    def __call__(self, options: int | Sequence[Any]) -> Any:
+        """One of ``options``; of a number of them, the number of one, from 0."""
+        try:
+            values = _values(options)
+            taken = self._taken(values, sys._getframe(1))
+        except UsageError as error:
+            raise self._stop(error) from None
+        if taken is None:
+            raise self._stop(None)
+        self.places.append(Place(taken, len(values), _compared(values), self._done()))
+        return values[taken]
+
+    @property
+    def left(self) -> UsageError | None:
+        """What is wrong where a run has ended before it took all options of ``again``."""
+        if len(self.places) >= len(self._again):
+            return None
+        return self._unlike(f"ended, and in an earlier run it chose of {self._again[len(self.places)].options}")
+
+    def _taken(self, values: Sequence[Any], frame: FrameType) -> int | None:
+        """The option that is taken now; None where the run is not to go on."""
+        number = len(self.places)
+        if number >= MOST_CHOICES:
+            raise UsageError(
+                f"a sequence has more than {MOST_CHOICES:,} choices",
+                hint="what goes on as long as it chooses to has no end; for _ in range(3) has one",
+            )
+        if number >= len(self._again):
+            return self._pick(len(values)) if self._goes_on(frame) else None
+        earlier = self._again[number]
+        if earlier.options != len(values):
+            raise self._unlike(f"chose of {len(values)}, and of {earlier.options} in an earlier run")
+        if earlier.values != _compared(values):
+            raise self._unlike("had other things to choose from than in an earlier run")
+        if earlier.done != self._done():
+            raise self._unlike("made other calls than in an earlier run")
+        return earlier.taken
+
+    def _unlike(self, what: str) -> UsageError:
+        taken = ", ".join(str(place.taken) for place in self.places)
+        after = f"after the choices {taken}" if taken else "before its first choice"
+        return UsageError(
+            f"the file does not do the same again: {after} it {what}",
+            hint="what it does may depend on fs and on its choices, but on no clock, random number or order of a set",
+        )
+
+    def _stop(self, error: UsageError | None) -> Stopped:
+        self.stopped = Stopped(error)
+        return self.stopped
+
+
+def _values(options: object) -> Sequence[Any]:
+    match options:
+        case bool():
+            pass
+        case int() if options > 0:
+            return range(options)
+        case list() | tuple() | range() if options:
+            return options
+        case int() | list() | tuple() | range():
+            raise UsageError(f"choose({options!r}): there is nothing to choose", hint=_HINT)
+    raise UsageError(f"choose() takes a number or a list, and was given a {type(options).__name__}", hint=_HINT)
+
+
+def _compared(values: Sequence[Any]) -> Hashable:
+    try:
+        return value_of(values)
+    except (TypeError, RecursionError):
+        return None
+
+
+def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
+    """Where a program is, and the values of its variables: what it will do next depends on these, and on what it asks.
+
+    ``frame`` is where it is, ``file`` the name that it was compiled with, ``given`` what each run has one of. Raises
+    TypeError where a variable has a value that cannot be compared with one of another run.
+    """
+    found: list[Hashable] = []
+    variables: dict[str, Any] = {}
+    while frame is not None:
+        if frame.f_code.co_filename == file:
+            found.append((frame.f_code, frame.f_lasti, value_of(dict(frame.f_locals), given)))
+            variables = frame.f_globals
+        frame = frame.f_back
+    own = {name: value for name, value in variables.items() if not name.startswith("__")}
+    return (*found, value_of(own, given))
+
+
+def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
+    """Something that is equal for values that are alike, also of other runs. Raises TypeError for a kind of value that
+    it cannot tell this of."""
+    for place, one in enumerate(given):
+        if value is one:
+            return "given", place
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    known = (*given, value)  # a list may contain itself, and a function know itself
+
+    def each(values: Iterable[object]) -> tuple[Hashable, ...]:
+        return tuple(value_of(one, known) for one in values)
+
+    match value:
+        case Enum():
+            return kind, value.name
+        case None | bool() | int() | float() | str() | bytes() | range():
+            return kind, value
+        case list() | tuple():
+            return kind, each(value)
+        case dict():
+            return kind, each(value.items())
+        case set() | frozenset():
+            return kind, frozenset(each(value))
+        case type():
+            return kind, value.__module__, value.__qualname__
+        case BuiltinFunctionType(__self__=None | ModuleType()):
+            return kind, value.__module__, value.__qualname__
+        case ModuleType():
+            return kind, value.__name__
+        case FunctionType():
+            defaults = each(value.__defaults__ or ()), value_of(value.__kwdefaults__, known)
+            return kind, value.__code__, defaults, each(map(_content, value.__closure__ or ()))
+        case __future__._Feature():
+            return kind, repr(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return kind, each(getattr(value, field.name) for field in fields(value))
+    raise TypeError(kind)
+
+
+def _content(cell: CellType) -> object:
+    """What a function knows from the one around it; None where that has not set it yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

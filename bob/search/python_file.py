@@ -1,0 +1,321 @@
+"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` is run once for each sequence of
+choices, and each run is a sequence of operations.
+
+Nothing but the file itself is run, on this machine; the operations are performed in memory.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cached_property
+from random import Random
+from traceback import walk_tb
+from types import FrameType, ModuleType
+from typing import Any
+
+from bob import fields
+from bob.claim.property.rules import Property
+from bob.errors import UsageError
+from bob.search.alike import in_normal_names
+from bob.search.bounds import load, promised, together
+from bob.search.choices import Choose, Place, first, following, value_of, whereabouts
+from bob.search.space import is_asked
+from bob.search.within import MOST_MISSES
+from bob.workload.called import FileSystem, Refused, Stopped
+from bob.workload.language import write_one
+from bob.workload.operations import At, Operation, Workload
+
+WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"
+"""What a file may have."""
+TREE = "tree"
+"""The signature that bob makes itself."""
+_FORM = "bob calls workload(fs, choose), and setup(fs) and signature(fs) where the file has them"
+
+
+class Ended(Enum):
+    """How a run of a file ended."""
+
+    DONE = auto()
+    REFUSED = auto()
+    """By an operation that a file system refuses."""
+    SEEN = auto()
+    """Where an earlier run was, with the same signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run of a file: the operations that it performed on the tree of ``setup``, its choices, and how it ended; of
+    what was ``refused``, where and why."""
+
+    setup: tuple[Operation, ...]
+    operations: tuple[Operation, ...]
+    places: tuple[Place, ...]
+    ended: Ended
+    refused: str = ""
+
+
+class _Told(UsageError):
+    """A mistake in a file, with the line that it is in."""
+
+
+class PythonFile:
+    """The file ``name`` with the ``text``, ready to be run. Raises UsageError for a text that is no Python."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self._known_as = f"<{name}>"
+        try:
+            self._tree = ast.parse(text, self._known_as)
+            self._code = compile(self._tree, self._known_as, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            raise UsageError(f"{name}, line {error.lineno}: {error.msg}", hint="a workload is a Python file") from None
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}", hint="a workload is a Python file") from None
+        self._setup: tuple[Operation, ...] | None = None
+        self.unlike = ""
+        """A kind of value that the file has in a variable and of which bob cannot tell whether two are alike."""
+
+    def promises(self) -> tuple[str, ...]:
+        """The promises that the file names; empty where it names none. The file is not run for this."""
+        named: tuple[str, ...] = ()
+        for node in self._tree.body:
+            if isinstance(node, ast.Assign):
+                targets: Sequence[ast.expr] = node.targets
+            elif isinstance(node, ast.AnnAssign):
+                targets = (node.target,)
+            else:
+                continue
+            if not any(isinstance(target, ast.Name) and target.id == PROMISES for target in targets):
+                continue
+            named = self._named(node.value, node.lineno)
+        return named
+
+    def _named(self, value: ast.expr | None, line: int) -> tuple[str, ...]:
+        try:
+            names = tuple(fields.texts(ast.literal_eval(value))) if value is not None else ()
+        except (ValueError, TypeError):
+            names = ()
+        try:
+            if not names:
+                raise UsageError("promises is no list of names", hint='promises = ["fsync-file.size", "sync.entry"]')
+            promised(names)
+        except UsageError as error:
+            raise UsageError(f"{self.name}, line {line}: {error.message}", hint=error.hint) from None
+        return names
+
+    def run(
+        self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
+    ) -> Ran:
+        """Run the file with the choices ``again``, and after these with those that ``pick`` picks.
+
+        ``seen`` are the places with their signatures at which runs were; the run ends at one of them, and adds those
+        that it is the first at (None: it goes on everywhere). Raises UsageError for a mistake in the file.
+        """
+        module = self._begun()
+        setup = self._set_up(module)
+        fs = FileSystem(self.name, setup)
+
+        def goes_on(frame: FrameType) -> bool:
+            return seen is None or self._is_new(frame, module, fs, choose, seen)
+
+        choose = Choose(again, lambda: tuple(fs.performing.done), pick, goes_on)
+        ended, refused = Ended.DONE, ""
+        try:
+            returned = module[WORKLOAD](fs, choose)
+            if returned is not None:
+                raise UsageError(
+                    f"workload() is to return nothing, and returned a value of type {type(returned).__name__}",
+                    hint="it calls fs and choose; with a yield in it, it would return a generator",
+                )
+        except Refused as error:
+            ended, refused = Ended.REFUSED, self._told(error).message
+        except Stopped:
+            ended = Ended.SEEN
+        except (Exception, SystemExit) as error:
+            raise self._told(error, choose.places) from None
+        for stopped in (fs.stopped, choose.stopped):  # the file may have caught it
+            if stopped is not None and stopped.error is not None:
+                raise self._told(stopped.error, choose.places, stopped) from None
+        if choose.left is not None:
+            raise self._told(choose.left)
+        return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
+
+    def _begun(self) -> Mapping[str, Any]:
+        """What the file defines. It is executed anew for each run, so no run can leave anything to the next one."""
+        module = ModuleType(self._known_as)
+        sys.modules[self._known_as] = module  # dataclasses look their module up there
+        try:
+            exec(self._code, vars(module))
+        except (Exception, SystemExit) as error:
+            raise self._told(error) from None
+        found = vars(module)
+        if not callable(found.get(WORKLOAD)):
+            raise UsageError(f"{self.name}: it has no function workload(fs, choose)", hint=_FORM)
+        return found
+
+    def _set_up(self, module: Mapping[str, Any]) -> tuple[Operation, ...]:
+        """The operations that make the initial tree."""
+        fs = FileSystem(self.name)
+        if SETUP in module:
+            self._call(module[SETUP], fs)
+        made = tuple(fs.performing.done)
+        if self._setup is None:
+            try:
+                FileSystem(self.name, made)
+            except UsageError as error:
+                raise UsageError(f"{self.name}, in setup(fs): {error.message}", hint=error.hint) from None
+            self._setup = made
+        if made != self._setup:
+            raise UsageError(
+                f"{self.name}: setup(fs) does not make the same tree in each run",
+                hint="choices are for workload(fs, choose), and no clock, random number or set's order is for either",
+            )
+        return made
+
+    def _is_new(
+        self, frame: FrameType, module: Mapping[str, Any], fs: FileSystem, choose: Choose, seen: set[Hashable]
+    ) -> bool:
+        """Whether no run was at this place before with the same signature and the same variables."""
+        signature = module.get(SIGNATURE)
+        if signature is None:
+            return True
+        found = self._signature(signature, fs)
+        try:
+            place = whereabouts(frame, self._known_as, (fs, choose))
+        except (TypeError, RecursionError) as error:
+            self.unlike = str(error) if isinstance(error, TypeError) else "list of lists without an end"
+            return True
+        if (place, found) in seen:
+            return False
+        seen.add((place, found))
+        return True
+
+    def _signature(self, signature: Any, fs: FileSystem) -> Hashable:
+        if signature == TREE:
+            return fs.state()
+        if not callable(signature):
+            raise UsageError(f"signature is {signature!r}", hint='signature = "tree", or def signature(fs):')
+        before = len(fs.performing.done)
+        value = self._call(signature, fs)
+        if len(fs.performing.done) != before:
+            raise _Told(f"{self.name}: signature(fs) calls {fs.done()[before]!r}", hint="it may only look at fs")
+        try:
+            return value_of(value)
+        except TypeError as error:
+            raise _Told(
+                f"{self.name}: signature(fs) returned a {error}",
+                hint="bob can compare numbers and texts, and lists, tuples, dictionaries and sets of these",
+            ) from None
+
+    def _call(self, function: Callable[[FileSystem], Any], fs: FileSystem) -> Any:
+        """What ``function`` of the file returns. Raises UsageError for a mistake, also for a call that is refused."""
+        try:
+            value = function(fs)
+        except (Exception, SystemExit, Stopped) as error:
+            mistake = fs.stopped.error if fs.stopped is not None else None
+            raise self._told(mistake or error, (), error) from None
+        if fs.stopped is not None and fs.stopped.error is not None:
+            raise self._told(fs.stopped.error, (), fs.stopped)
+        return value
+
+    def _told(self, mistake: BaseException, places: Sequence[Place] = (), raised: BaseException | None = None) -> _Told:
+        """``mistake`` in one line, with the line of the file from which it was ``raised``."""
+        if isinstance(mistake, _Told):
+            return mistake
+        trace = walk_tb((raised or mistake).__traceback__)
+        lines = [line for frame, line in trace if frame.f_code.co_filename == self._known_as]
+        place = f"{self.name}, line {lines[-1]}" if lines else self.name
+        if isinstance(mistake, UsageError):
+            return _Told(f"{place}: {mistake.message}", hint=mistake.hint)
+        words = str(mistake) if isinstance(mistake, Refused) else f"{type(mistake).__name__}: {mistake}"
+        taken = ", ".join(str(one.taken) for one in places)
+        hint = f"it was run with the choices {taken} (0 is the first option)" if taken else _FORM
+        return _Told(f"{place}: {' '.join(words.split()).removesuffix(':')}", hint=hint)
+
+
+class Choosing:
+    """The workloads of the Python file ``name``: of each run what it did up to each call that promises something of it.
+    The crash comes after that has returned. Those that differ in names alone are one.
+
+    Raises UsageError for a text that is no Python, and for promises that there are not.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self._file = PythonFile(name, text)
+        self.name = name
+        self.notes: tuple[str, ...] = ()
+        self._names = self._file.promises()
+
+    @cached_property
+    def asked(self) -> tuple[Property, ...]:
+        """The promises that the file names; where it names none, those of the bounds ``small``, and what msync does."""
+        chosen = promised(self._names) if self._names else (*load("small").promises, *promised(["msync.data"]))
+        return (*chosen, *together(chosen))
+
+    def check(self) -> None:
+        """Run the first sequence. Raises UsageError for a mistake in it."""
+        self._file.run()
+
+    def every(self, length: int) -> Iterator[Workload]:
+        """All workloads of all sequences of choices, those with fewer operations first; all are of length 1."""
+        if length != 1:
+            return
+        asks: dict[Hashable, bool] = {}
+        reached: set[Hashable] = set()
+        found: list[Workload] = []
+        how_many, first_refused = Counter[str](), ""
+        again: tuple[Place, ...] | None = ()
+        while again is not None:
+            ran = self._file.run(again, seen=reached)
+            how_many[ran.ended.name] += 1
+            first_refused = first_refused or ran.refused
+            keys = []
+            for key, workload in self._made(ran):
+                keys.append(key)
+                if key not in asks:
+                    asks[key] = is_asked(self.asked, workload)
+                    found += [workload] if asks[key] else []
+            how_many["IDLE"] += ran.ended is not Ended.SEEN and not any(asks[key] for key in keys)
+            again = following(ran.places)
+        self.notes = (*_notes(how_many, first_refused), *self._of_signature())
+        yield from sorted(found, key=lambda workload: len(workload.operations))
+
+    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
+        """Different workloads of sequences that ``seed`` draws, until new ones are rare; all are of length 1."""
+        random, seen, misses = Random(seed), set[Hashable](), 0
+        while length == 1 and misses < MOST_MISSES:
+            misses += 1
+            made = [(key, one) for key, one in self._made(self._file.run(pick=random.randrange)) if key not in seen]
+            if new := [(key, one) for key, one in made if is_asked(self.asked, one)]:
+                key, workload = random.choice(new)
+                seen.add(key)
+                misses = 0
+                yield workload
+
+    def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
+        """What a run did up to each of its operations, and what is equal for those that differ in names alone."""
+        for count in range(1, len(ran.operations) + 1):
+            operations = ran.operations[:count]
+            name = "; ".join(map(write_one, operations))
+            yield in_normal_names(ran.setup, operations), Workload(name, ran.setup, operations, at=At.END)
+
+    def _of_signature(self) -> Iterator[str]:
+        if self._file.unlike:
+            yield f"signature is not used where a variable is a {self._file.unlike}: bob cannot compare those"
+
+
+def _notes(how_many: Mapping[str, int], first_refused: str) -> Iterator[str]:
+    """What is to be told of so many runs: how they ended."""
+    runs = sum(how_many[one.name] for one in Ended)
+    yield f"{runs:,} sequence{'' if runs == 1 else 's'} of choices"
+    if refused := how_many[Ended.REFUSED.name]:
+        yield f"{refused:,} ended at a call that a file system refuses; the first: {first_refused}"
+    if seen := how_many[Ended.SEEN.name]:
+        yield f"{seen:,} ended where an earlier one had the same signature"
+    if idle := how_many["IDLE"]:
+        yield f"{idle:,} asked for nothing: no call of theirs promises anything of what was done before it"

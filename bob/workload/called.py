@@ -1,0 +1,187 @@
+"""What a workload in Python is given as ``fs``: it calls operations there, and asks what is there without a crash.
+
+Each operation of the language is a method: ``fs.write("/a", 0, 4096)`` is the line ``write /a 0 4096``. A call does
+nothing but add its operation to the workload, in memory.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+
+from bob.errors import UsageError, meant
+from bob.workload import operations as ops
+from bob.workload.history import Inode, Kind, Step, Thing
+from bob.workload.language import GRAMMAR, parse, parse_one, path_in, write_one
+from bob.workload.operations import Operation
+from bob.workload.simulation import Performing, RefusedError
+
+_PART_BYTES = 512
+"""Of each part of a file with so many bytes, its shape says whether it is zeros."""
+
+
+class Refused(OSError):
+    """A file system would refuse this call; nothing is done."""
+
+
+class Stopped(BaseException):
+    """Ends a run of a file from within one of its calls. It is no Exception, so ``except Exception`` lets it pass.
+
+    ``error`` is the mistake that the file made; None where the run need not go on.
+    """
+
+    def __init__(self, error: UsageError | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
+class FileSystem:
+    """The file system that a run of a file works on, with the tree that ``setup`` made; ``name`` is the file's.
+
+    ``stopped`` is what ended the run here, if anything did: a file that catches everything cannot hide it.
+    """
+
+    def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
+        self.performing = Performing(name, setup)
+        self.stopped: Stopped | None = None
+        self._synced = 0, self.performing.now()
+
+    def __call__(self, text: str) -> None:
+        """Perform the operations in ``text``: ``fs("write /a 0 4096; fsync /a")``."""
+        try:
+            operations = parse(text)
+        except UsageError as error:
+            raise self._stop(error) from None
+        self._perform(operations)
+
+    def __getattr__(self, verb: str) -> Verb:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+        if verb not in GRAMMAR:
+            hint = meant(verb, (*GRAMMAR, *QUESTIONS), "fs has")
+            raise self._stop(UsageError(f"there is no fs.{verb}", hint=hint))
+        return Verb(self, verb)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a name."""
+        return self.kind(path) is not None
+
+    def kind(self, path: str) -> str | None:
+        """``"file"``, ``"directory"`` or ``"symlink"``; None where the name is not there."""
+        kind = self.performing.kind(self._path(path))
+        return None if kind is None else kind.value
+
+    def size(self, path: str) -> int:
+        """How many bytes the file has. Raises Refused for what is no file."""
+        if self.performing.kind(self._path(path)) is not Kind.FILE:
+            raise Refused(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
+        return self.performing.size(path)
+
+    def names(self, path: str = "/") -> list[str]:
+        """The names in a directory, in the order of the alphabet. Raises Refused for what is no directory."""
+        if self.performing.kind(self._path(path)) is not Kind.DIRECTORY:
+            raise Refused(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
+        above = path.rstrip("/")
+        names = (one.rpartition("/") for one in self.performing.now().names)
+        return sorted(name for folder, _slash, name in names if folder == above and name)
+
+    def tree(self) -> dict[str, int | None]:
+        """Every name that is there, with the size of the file in bytes; None for what is no file."""
+        names = sorted(self.performing.now().names)
+        sizes = (self.performing.size(one) if self.performing.kind(one) is Kind.FILE else None for one in names)
+        return dict(zip(names, sizes, strict=True))
+
+    def done(self) -> list[str]:
+        """The operations so far, one line each; without those that made the initial tree."""
+        return [write_one(operation) for operation in self.performing.done]
+
+    def state(self) -> Hashable:
+        """All that decides what a crash may leave, but for where things lie on the disk: the shape of the tree when
+        all of it was synced last, and the operations since then."""
+        count, step = self._synced
+        return shape(step, self.performing.things), tuple(self.performing.done[count:])
+
+    def _path(self, path: str) -> str:
+        try:
+            if not isinstance(path, str):
+                raise ValueError(f"{path!r} is no path such as '/d/a'")
+            return path_in(path)
+        except ValueError as error:
+            raise self._stop(UsageError(str(error), hint="paths are absolute within the file system")) from None
+
+    def _call(self, verb: str, words: Sequence[object]) -> None:
+        try:
+            operation = _operation(_line(verb, words))
+        except UsageError as error:
+            raise self._stop(error) from None
+        self._perform([operation])
+
+    def _perform(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            try:
+                self.performing.perform(operation)
+            except RefusedError as error:
+                raise Refused(f"{write_one(operation)}: {error.why}") from None
+            except UsageError as error:
+                raise self._stop(error) from None
+            if isinstance(operation, ops.Sync):
+                self._synced = len(self.performing.done), self.performing.now()
+
+    def _stop(self, error: UsageError) -> Stopped:
+        self.stopped = Stopped(error)
+        return self.stopped
+
+
+QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
+"""What ``fs`` can be asked; no operation has one of these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """An operation of ``fs`` that can be called."""
+
+    fs: FileSystem
+    name: str
+
+    def __call__(self, *words: object) -> None:
+        """Perform it; ``words`` are those of the language, numbers may be numbers. Raises Refused."""
+        self.fs._call(self.name, words)
+
+
+def shape(step: Step, things: Sequence[Thing]) -> Hashable:
+    """All of a tree but for the bytes that operations wrote: names, what has several of them, kinds, sizes, where
+    there are zeros, attributes."""
+    first: dict[int, str] = {}
+    for path, identity in sorted(step.names.items()):
+        first.setdefault(identity, path)
+    return tuple(
+        (path, first[identity], things[identity].kind, things[identity].target, _of_inode(step.inodes[identity]))
+        for path, identity in sorted(step.names.items())
+    )
+
+
+def _of_inode(inode: Inode) -> Hashable:
+    content = inode.content
+    zeros = tuple(not content[at : at + _PART_BYTES].strip(b"\0") for at in range(0, len(content), _PART_BYTES))
+    xattrs = tuple(sorted((name, len(value)) for name, value in inode.xattrs.items()))
+    return len(content), zeros, xattrs, inode.mode, inode.owner
+
+
+def _line(verb: str, words: Sequence[object]) -> str:
+    """The call as a line of the language."""
+    places = GRAMMAR[verb].usage.split()[1:]
+    texts = (_word(word, place) for word, place in zip_longest(words, places[: len(words)], fillvalue=""))
+    return shlex.join([verb, *texts])
+
+
+def _word(word: object, place: str) -> str:
+    if place == "MODE" and isinstance(word, int):
+        return f"{word:03o}"  # the language has it in octal, and Python's 0o640 is 416
+    return str(word)
+
+
+_operation = lru_cache(4096)(parse_one)
+"""Sequences of choices perform the same operations over and over."""
