@@ -44,7 +44,7 @@ class ProbeRequest:
     ``rows``.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
     ``model`` is the device that is assumed. Of
-    ``recovery_crashes`` crash states the recovery is crashed, too.
+    ``recovery_crashes`` crash states the recovery is crashed, too. ``by_cause``: what is found is also told by cause.
     """
 
     configuration: Configuration
@@ -58,6 +58,7 @@ class ProbeRequest:
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
     rows: Rows = Rows.TABLE1
+    by_cause: bool = False
 
     @property
     def effort(self) -> Effort:
@@ -87,6 +88,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "recovery_crashes": request.recovery_crashes,
         "rows": request.rows.value,
         "probes": [_probe_to_json(probe) for probe in request.probes],
+        **({"by_cause": True} if request.by_cause else {}),
     }
 
 
@@ -107,6 +109,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         recovery_crashes=document.get("recovery_crashes", 0),
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
         rows=Rows(document.get("rows", Rows.TABLE1)),
+        by_cause=document.get("by_cause", False),
     )
 
 

@@ -136,9 +136,54 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What violations have in common that are one finding (docs/search.md).
+
+    The ``rule`` of the claims that are broken; the sort of ``block`` whose loss breaks them, what became of it
+    (``fate``: lost or torn), and where the ``flush`` was that should have saved it. Where nothing was lost, these three
+    are empty. Where they do not tell causes apart, the ``call`` and the ``kinds`` of change that are not there do; else
+    these two are empty.
+    """
+
+    rule: str
+    block: str = ""
+    fate: str = ""
+    flush: str = ""
+    call: str = ""
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Violations that have one ``cause``, which is said in ``words``.
+
+    ``rows`` are the properties that they break, ``missing`` the kinds of change that are not there, ``shown_by`` is how
+    many workloads show it. The smallest of these is ``workload``, of so many ``operations``; ``evidence`` is what is
+    found after it, in one line, ``witness`` its witness.
+    """
+
+    cause: Cause
+    words: str
+    rows: tuple[str, ...]
+    missing: tuple[str, ...]
+    shown_by: int
+    workload: str
+    finish: str
+    operations: int
+    evidence: str
+    witness: str | None = None
+
+    @property
+    def size(self) -> tuple[int, int, str, str]:
+        """By this, findings are in order: those with small workloads come first."""
+        return self.operations, len(self.workload), self.workload, self.words
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationResult:
     """One column. ``examined`` outcomes of workloads, of ``examinable`` that mount, were looked at by the file system's
-    checker and by the removal of all that is there."""
+    checker and by the removal of all that is there. ``findings`` are the violations by cause; only a search asks for
+    these."""
 
     name: str
     fs: str
@@ -152,6 +197,7 @@ class ConfigurationResult:
     troubles: tuple[Trouble, ...] = ()
     examined: int = 0
     examinable: int = 0
+    findings: tuple[Finding, ...] = ()
 
     def within(self, folder: str) -> ConfigurationResult:
         """This column with its witnesses as they are found from the directory above the run in ``folder``."""
@@ -164,6 +210,7 @@ class ConfigurationResult:
             properties=tuple(replace(cell, witness=moved(cell.witness)) for cell in self.properties),
             unmountable=replace(self.unmountable, witness=moved(self.unmountable.witness)),
             troubles=tuple(replace(trouble, witness=moved(trouble.witness)) for trouble in self.troubles),
+            findings=tuple(replace(finding, witness=moved(finding.witness)) for finding in self.findings),
         )
 
 
@@ -214,8 +261,16 @@ def to_json(result: Result) -> dict[str, Any]:
         "run": plain(asdict(result.run)),
         "environment": plain(asdict(result.environment)),
         "device_model": result.model.to_json(),
-        "configurations": [plain(asdict(column)) for column in result.configurations],
+        "configurations": [_column(column) for column in result.configurations],
     }
+
+
+def _column(column: ConfigurationResult) -> dict[str, Any]:
+    """A column as a plain document; it has findings where there are some."""
+    document: dict[str, Any] = plain(asdict(column))
+    if not column.findings:
+        del document["findings"]
+    return document
 
 
 def condensed(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,6 +322,7 @@ def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
     found["properties"] = tuple(_property(cell, shared) for cell in document["properties"])
     found["unmountable"] = unmountable_from_json(document["unmountable"])
     found["troubles"] = tuple(map(_trouble, document.get("troubles", ())))
+    found["findings"] = tuple(map(_finding, document.get("findings", ())))
     found |= {name: counts.read(document.get(name, 0)) for name in ("examined", "examinable")}
     return _made(ConfigurationResult, found)
 
@@ -275,6 +331,12 @@ def _trouble(document: Mapping[str, Any]) -> Trouble:
     return _made(
         Trouble, {**document, "kind": TroubleKind(document["kind"]), "states": counts.read(document["states"])}
     )
+
+
+def _finding(document: Mapping[str, Any]) -> Finding:
+    cause = document["cause"]
+    found = {**document, "cause": _made(Cause, {**cause, "kinds": tuple(cause["kinds"])})}
+    return _made(Finding, {**found, "rows": tuple(document["rows"]), "missing": tuple(document["missing"])})
 
 
 def _property(document: Mapping[str, Any], shared: Sequence[Any]) -> PropertyResult:

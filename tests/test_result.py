@@ -17,8 +17,10 @@ from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
 from bob.result import (
     SCHEMA,
+    Cause,
     ConfigurationResult,
     Environment,
+    Finding,
     PropertyResult,
     Result,
     Run,
@@ -54,6 +56,20 @@ PROPERTIES = st.builds(
     TEXT,
     st.none() | SEARCHED,
 )
+TEXTS = st.lists(TEXT, max_size=2).map(tuple)
+FINDINGS = st.builds(
+    Finding,
+    st.builds(Cause, *[TEXT] * 5, TEXTS),
+    TEXT,
+    TEXTS,
+    TEXTS,
+    st.integers(1, 9),
+    TEXT,
+    TEXT,
+    st.integers(1, 9),
+    TEXT,
+    MAYBE,
+)
 COLUMNS = st.builds(
     ConfigurationResult,
     *[TEXT] * 5,
@@ -64,6 +80,7 @@ COLUMNS = st.builds(
     st.lists(st.builds(Trouble, st.sampled_from(TroubleKind), COUNT, TEXT, MAYBE), max_size=2).map(tuple),
     COUNT,
     COUNT,
+    st.lists(FINDINGS, max_size=2).map(tuple),
 )
 RESULTS = st.builds(
     Result,
@@ -88,10 +105,18 @@ def test_documents_read_back_the_same(result: Result) -> None:
 def test_an_older_result_says_nothing_of_troubles(result: Result) -> None:
     document = to_json(result)
     for column in document["configurations"]:
-        for name in ("troubles", "examined", "examinable"):
-            del column[name]
+        for name in ("troubles", "examined", "examinable", "findings"):
+            column.pop(name, None)
     for column in from_json(document).configurations:
-        assert (column.troubles, column.examined, column.examinable) == ((), 0, 0)
+        assert (column.troubles, column.examined, column.examinable, column.findings) == ((), 0, 0, ())
+
+
+def test_findings_are_there_where_there_are_some() -> None:
+    [column] = SMALL.configurations
+    assert "findings" not in to_json(SMALL)["configurations"][0]
+    one = Finding(Cause("durable"), "words", ("p",), (), 1, "w", "natural", 1, "evidence")
+    made = to_json(replace(SMALL, configurations=(replace(column, findings=(one,)),)))
+    assert made["configurations"][0]["findings"][0]["cause"]["rule"] == "durable"
 
 
 def numbers(value: Any) -> list[int]:

@@ -12,6 +12,7 @@ Pure: a base image and a :class:`~bob.trace.model.Trace` in, one name per write 
 - ``xfs``, ``xfs_geometry``, ``xfs_blocks``, ``xfs_log``: xfs, version 5
 - ``btrfs``, ``btrfs_tree``: btrfs on one device
 - ``reiserfs``, ``reiserfs_journal``, ``reiserfs_tree``: reiserfs, format 3.5 and 3.6
+- ``f2fs``: f2fs
 - ``other``: what can be said of any other file system
 - ``*_format``: the structures of each, declared: what the bytes are, not what they mean
 """

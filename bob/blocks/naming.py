@@ -15,11 +15,12 @@ from construct import ConstructError
 
 from bob.blocks.btrfs import Btrfs
 from bob.blocks.ext import Ext
+from bob.blocks.f2fs import F2fs
 from bob.blocks.medium import Medium
 from bob.blocks.other import Other
 from bob.blocks.parts import UNKNOWN, Family, Kind, Part
 from bob.blocks.reiserfs import Reiserfs
-from bob.blocks.summary import summary
+from bob.blocks.summary import sort, summary
 from bob.blocks.xfs import Xfs
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
@@ -33,6 +34,7 @@ _FAMILIES: Mapping[str, Callable[[Medium], Family | None]] = {
     "xfs": Xfs.of,
     "btrfs": Btrfs.of,
     "reiserfs": Reiserfs.of,
+    "f2fs": F2fs.of,
 }
 
 _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)
@@ -41,17 +43,19 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a write is. ``text`` is short and for people: lower case, no full stop."""
+    """What a write is. ``text`` is short and for people: lower case, no full stop. ``sort`` is the same for all blocks
+    of one sort: "inode table", "journal transaction", "data"."""
 
     kind: Kind
     text: str
+    sort: str
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[Name, ...]:
     """One name per write of the trace, in order.
 
-    ``fs`` is the name of the driver (ext2, ext3, ext4, xfs, btrfs, reiserfs; of any other one only a workload's data
-    is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
+    ``fs`` is the name of the driver (ext2, ext3, ext4, xfs, btrfs, reiserfs, f2fs; of any other one only a workload's
+    data is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
     """
     medium = Medium(base.length, base.sector)
     # What is mounted of several disks has places of its own, which are not those on the disks.
@@ -81,4 +85,5 @@ def _family(fs: str, medium: Medium) -> Family:
 
 
 def _name(family: Family, index: int, parts: Sequence[Part], inodes: Mapping[int, str]) -> Name:
-    return Name(*summary(parts, partial(family.owners.owner, index), inodes))
+    owner_of = partial(family.owners.owner, index)
+    return Name(*summary(parts, owner_of, inodes), sort(parts, owner_of))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -26,6 +27,9 @@ _FOR_NOTES = 24
 _LEAST_NOTES = 20
 """With fewer there are no notes."""
 
+_OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an unknown type|copy of|data)\b"
+"""What the blocks of a transaction are called in a journal (ext3, ext4, reiserfs)."""
+
 Owned = Callable[[int, str | None], Owner | None]
 """Who owns a place, in a role if one is given."""
 
@@ -37,12 +41,12 @@ def summary(parts: Sequence[Part], owner_of: Owned, paths: Mapping[int, str]) ->
     owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
     parts = [part if part.place is None else owned(part, owners[part.place, part.role]) for part in parts]
 
-    def sort(part: Part) -> tuple[Kind, str, int | None]:
+    def same(part: Part) -> tuple[Kind, str, int | None]:
         owner = None if part.place is None else owners[part.place, part.role]
         return part.kind, part.what, part.of if owner is None else owner.inode
 
-    groups = [(key, list(group)) for key, group in groupby(parts, sort)]
-    kind = max((key[0] for key, _group in groups), key=lambda kind: _blocks(p for p in parts if p.kind == kind))
+    groups = [(key, list(group)) for key, group in groupby(parts, same)]
+    kind = _most(parts)
     lines = [_line(group, owner, paths) for (_kind, _what, owner), group in groups]
     whole = "; ".join(lines)
     if len(whole) <= LONGEST:
@@ -51,6 +55,37 @@ def summary(parts: Sequence[Part], owner_of: Owned, paths: Mapping[int, str]) ->
     others = _blocks(part for number, (_key, group) in enumerate(groups) if number != first for part in group)
     more = f", and {others} more" if others else ""
     return kind, shortened(lines[first], LONGEST - len(more)) + more
+
+
+def sort(parts: Sequence[Part], owner_of: Owned) -> str:
+    """What sort of block a write is, in words that are the same for all of that sort: those of the last part of the
+    kind that it has most of, without numbers, names and what changes. "data" for a file's data, "unknown" where bob has
+    no name for it."""
+    if not parts:
+        return Kind.UNKNOWN.value
+    known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]
+    kind = _most(known)
+    return sort_of(kind, next(part.what for part in reversed(known) if part.kind is kind))
+
+
+def sort_of(kind: Kind, what: str) -> str:
+    """``what`` a part of a ``kind`` is, without all that differs from one block of its sort to the next. All blocks of
+    a transaction in a journal are of one sort: whichever is lost, recovery takes nothing of it."""
+    if kind in (Kind.DATA, Kind.UNKNOWN):
+        return kind.value
+    if kind is Kind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
+        return "journal transaction"
+    if " tree blocks of " in what:  # of several trees: only a log is always written by itself
+        return "log tree" if kind is Kind.JOURNAL else "tree blocks"
+    head = re.split("[,(:;]", what)[0]
+    head = re.sub(r"(?:\b(?:of|at|in) (?:(?:transaction|group|block|inode) )?)?\b\d[\d/]*", "", head)
+    head = re.sub(r"(\w+ tree) (?:leaf|node)$", r"\1", " ".join(head.split()))
+    return f"{head} with a log tree" if what.endswith("with a log tree") else head
+
+
+def _most(parts: Sequence[Part]) -> Kind:
+    """The kind that most of the blocks are of; of several, the one that comes first."""
+    return max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
 
 
 def shortened(text: str, most: int) -> str:

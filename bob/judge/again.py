@@ -36,7 +36,7 @@ def judge_again(path: Path) -> Result:
         if not lots:
             raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
         with writing([path, *(run.path for run in lots)]):
-            return told(found, [(run.path, _judge_again(run)) for run in lots])
+            return told(found, [(run.path, _judge_again(run, by_cause=True)) for run in lots])
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
@@ -47,7 +47,7 @@ def judge_again(path: Path) -> Result:
         return directory.save_result([(run.path, _judge_again(run)) for run in columns])
 
 
-def _judge_again(run: RunDirectory) -> Result:
+def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -61,7 +61,13 @@ def _judge_again(run: RunDirectory) -> Result:
         return from_json(run.result())
     properties = [probe.property for probe in request.asked]
     column = Column(
-        request.configuration, request.model, properties, asdict(environment), run.save_witness, run.save_traceback
+        request.configuration,
+        request.model,
+        properties,
+        asdict(environment),
+        run.save_witness,
+        run.save_traceback,
+        by_cause=by_cause or request.by_cause,
     )
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
         if run.is_tried(run.folder(number, planned)):

@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bob.blocks.naming import Name
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import Bench, cell
+from bob.claim.property.bench import Bench, Judged, cell
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
 from bob.claim.recovery import Idempotent
@@ -22,6 +23,7 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
 from bob.crash.state import departure
+from bob.judge.findings import Findings, Keep
 from bob.observe.observation import Observation, shape
 from bob.observe.observed import Observed, Seen, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
@@ -29,9 +31,6 @@ from bob.subject import Configuration
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
-
-Keep = Callable[[str, Mapping[str, Any]], str]
-"""Keeps a witness under a name; answers with its path in the run directory."""
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class _Found:
 
 
 class Column:
-    """The verdicts of one configuration, workload by workload."""
+    """The verdicts of one configuration, workload by workload. ``by_cause``: it also has the findings by cause."""
 
     def __init__(
         self,
@@ -54,6 +53,8 @@ class Column:
         environment: Mapping[str, str],
         keep: Keep,
         keep_traceback: Callable[[Workload, str], object] = lambda _workload, _trace: None,
+        *,
+        by_cause: bool = False,
     ) -> None:
         self._keep_traceback = keep_traceback
         self._model = model
@@ -74,6 +75,7 @@ class Column:
         self._shapes: Counter[tuple[str, str]] = Counter()
         """Of each base and shape of a tree, how many outcomes of workloads have it."""
         self._examined: set[tuple[str, str]] = set()
+        self._findings = Findings(configuration.fs.driver, self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
@@ -126,6 +128,16 @@ class Column:
             if prop.name not in self._best or rank < self._best[prop.name][0]:
                 showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence)
                 self._best[prop.name] = rank, _explained(showing, bench)
+            if self._findings is not None:
+                self._find(self._findings, case, bench, prop, said)
+
+    def _find(self, findings: Findings, case: Case, bench: Bench, prop: Property, said: Judged) -> None:
+        """Add what a workload breaks to the findings. Where bob breaks at that, the cell is what it is without them."""
+        try:
+            findings.add(case, bench, prop, said)
+        except Exception as broken:
+            told = self._told(case.workload, broken)
+            self._losses.append(f"{case.workload.title}: the cause by which it breaks {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observed, expected: Observation) -> None:
         """Judge the crash states of a recovery, after which ``expected`` was found without a crash."""
@@ -190,6 +202,7 @@ class Column:
             troubles=tuple(self._kept_troubles()),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
+            findings=() if self._findings is None else self._findings.kept(self._keep),
         )
 
     def _no_findings(self) -> Iterator[str]:
@@ -226,9 +239,13 @@ class Column:
         path = self._keep("unmountable", self._witness(first))
         return Unmountable(self._unmountable, path, first.evidence)
 
-    def _witness(self, showing: Showing) -> dict[str, Any]:
+    def _witness(self, showing: Showing, writes: Sequence[Name] | None = None) -> dict[str, Any]:
         return witness.write(
-            showing, environment=self._environment, configuration=self._configuration, model=self._model
+            showing,
+            environment=self._environment,
+            configuration=self._configuration,
+            model=self._model,
+            writes=writes,
         )
 
 

@@ -32,7 +32,7 @@ from bob.report.grids import grids, listed
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.report.trimmed import Trimmed
-from bob.result import ConfigurationResult, PropertyResult, Result, Trouble, TroubleKind, Verdict
+from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble, TroubleKind, Verdict
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 STATES_MEAN = (
@@ -126,10 +126,14 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
     every = cells(column).values()
     unsaid = [cell for cell in every if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED) and cell.reason]
     violated = [cell for cell in found if cell.verdict is Verdict.FAILS]
-    if violated:
+    if violated or column.findings:
         console.print()
+    for number, finding in enumerate(column.findings, start=1):
+        _print_finding(console, number, finding, run)
+    told = {row for finding in column.findings for row in finding.rows}
     for cell in violated:
-        _print_violation(console, cell, run)
+        if cell.name not in told:
+            _print_violation(console, cell, run)
     if unsaid:
         console.print()
     for (verdict, reason), names in _by_reason(unsaid).items():
@@ -228,6 +232,18 @@ def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
     if cell.evidence:
         _print_indented(console, cell.evidence)
     _print_command(console, run, cell.witness)
+
+
+def _print_finding(console: Console, number: int, finding: Finding, run: Path) -> None:
+    """What several workloads show by one cause, in several rows perhaps, is told once."""
+    head = Text.assemble((f"{MARKS[Verdict.FAILS]} {number}. {finding.words}", style(Verdict.FAILS)))
+    console.print(Trimmed(head.append(f"   in {plural(finding.shown_by, 'workload')}", "bob.dim")))
+    _print_indented(console, f"breaks {', '.join(finding.rows)}")
+    if finding.missing:
+        _print_indented(console, f"not there: {', '.join(finding.missing)}")
+    _print_indented(console, f"the smallest: {finding.workload}")
+    _print_indented(console, finding.evidence)
+    _print_command(console, run, finding.witness)
 
 
 def _print_unmountable(console: Console, column: ConfigurationResult, run: Path) -> None:

@@ -200,7 +200,13 @@ class Prober:
             run.note(started=now())
         properties, environment = [probe.property for probe in request.asked], asdict(asked.environment)
         column = Column(
-            request.configuration, request.model, properties, environment, run.save_witness, self._broke(run)
+            request.configuration,
+            request.model,
+            properties,
+            environment,
+            run.save_witness,
+            self._broke(run),
+            by_cause=request.by_cause,
         )
         workloads = [workload_from_json(one) for one in run.about()["workloads"]]
         for number, workload in enumerate(workloads):

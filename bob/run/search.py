@@ -168,13 +168,14 @@ class _Searching:
 
     def _shrunk(self, result: Result) -> Result:
         """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs."""
-        cells = result.configurations[0].properties
-        paths = [self._directory.path / cell.witness for cell in cells if cell.witness]
-        paths = [path for path in paths if witness.read(path).shrunk_from is None]
+        [column] = result.configurations
+        named = [cell.witness for cell in column.properties] + [finding.witness for finding in column.findings]
+        alike = _alike([self._directory.path / path for path in named if path])
         budget, connect = self._request.budget, self._request.host.connect
-        for one in shrink(paths, image=None, connect=connect, budget=budget, progress=self._progress):
+        for one in shrink([*alike], image=None, connect=connect, budget=budget, progress=self._progress):
             if one.document is not None:
-                write_whole(one.path, documents.text(one.document).encode())
+                for path in alike[one.path]:
+                    write_whole(path, documents.text(one.document).encode())
         tell_results(self._directory.path)
         return from_json(read_document(self._directory.path / "result.json"))
 
@@ -194,7 +195,7 @@ class _Searching:
             yield folder, result
 
     def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
-        wanted = replace(self._request, probes=probes(self._planned.space, lot))
+        wanted = replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
         result, _run = prober.probe(wanted, folder, _OfALot(self._progress))
         return result
 
@@ -217,8 +218,9 @@ class _Searching:
         """One line on how far it is, how fast it goes, and how long it will take."""
         tried = sum(count for _folder, count in self._directory.lots())
         rate = self._tried / self._busy
-        broken = len(_broken(done))
-        words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", f"{plural(broken, 'row')} broken so far"]
+        causes = {one.cause for _folder, result in done for one in result.configurations[0].findings}
+        found = f"{plural(len(_broken(done)), 'row')} broken so far, by {plural(len(causes), 'cause')}"
+        words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", found]
         if self._planned.together is not None:
             words[0] = f"{tried:,} of {self._planned.together:,} workloads tried"
             if tried == self._planned.together:
@@ -246,6 +248,19 @@ class _OfALot:
 
     def judged(self, cell: PropertyResult) -> None:
         """Nothing."""
+
+
+def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Of the witnesses in ``paths`` that are not shrunk yet, one of each claim and workload, with all that are of the
+    same: these become the same smaller one."""
+    first: dict[object, Path] = {}
+    alike: dict[Path, list[Path]] = {}
+    for path in paths:
+        found = witness.read(path)
+        if found.shrunk_from is None:
+            one = first.setdefault((found.claim, found.workload), path)
+            alike.setdefault(one, []).append(path)
+    return alike
 
 
 def _nothing(asked: Search) -> UsageError:

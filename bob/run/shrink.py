@@ -26,6 +26,7 @@ from bob.store.run_directory import read_document, write_whole
 from bob.story.timeline import Asked
 from bob.witness import document as witness
 from bob.witness.document import Size
+from bob.workload.language import write_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _shrink(agent: Agent, each: Found, *, world: Path | None, budget: int, progr
 
 
 def tell_results(run: Path) -> None:
-    """Have the results in ``run``, a run directory, say of each × what its witness says."""
+    """Have the results in ``run``, a run directory, say of each ×, and of each finding, what its witness says."""
     for file in sorted([*run.glob("result.json"), *run.glob("*/result.json")]):
         result = read_document(file)
         # The result of a quick question has none; that of a program has vulnerabilities, and no properties.
@@ -106,4 +107,9 @@ def tell_results(run: Path) -> None:
             for cell in column.get("properties", column.get("vulnerabilities", ())):
                 if cell.get("witness"):
                     cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
+            for finding in column.get("findings", ()):
+                found = witness.read(file.parent / finding["witness"])
+                operations = found.workload.operations
+                text = "; ".join(map(write_one, operations))
+                finding.update(evidence=found.evidence, workload=text, operations=len(operations))
         write_whole(file, documents.text(result).encode())

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from bob.crash.coverage import total
 from bob.observe.observed import without_numbers
-from bob.result import ConfigurationResult, PropertyResult, Result, Run, Trouble, Unmountable, Verdict
+from bob.result import (
+    Cause,
+    ConfigurationResult,
+    Finding,
+    PropertyResult,
+    Result,
+    Run,
+    Trouble,
+    Unmountable,
+    Verdict,
+)
 
 _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
@@ -48,6 +58,7 @@ def _column(columns: Sequence[ConfigurationResult], properties: Sequence[Propert
         troubles=tuple(_troubles(trouble for column in columns for trouble in column.troubles)),
         examined=sum(column.examined for column in columns),
         examinable=sum(column.examinable for column in columns),
+        findings=_findings(finding for column in columns for finding in column.findings),
     )
 
 
@@ -59,3 +70,20 @@ def _troubles(troubles: Iterable[Trouble]) -> Iterator[Trouble]:
         earlier = found.get(key)
         found[key] = trouble if earlier is None else replace(earlier, states=earlier.states + trouble.states)
     yield from found.values()
+
+
+def _findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each cause once, with the rows and the workloads of all lots, and the smallest workload as its witness."""
+    found: dict[Cause, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.cause, []).append(finding)
+    return tuple(sorted(map(_together, found.values()), key=lambda finding: finding.size))
+
+
+def _together(several: Sequence[Finding]) -> Finding:
+    return replace(
+        min(several, key=lambda finding: finding.size),
+        rows=tuple(dict.fromkeys(row for finding in several for row in finding.rows)),
+        missing=tuple(sorted({kind for finding in several for kind in finding.missing})),
+        shown_by=sum(finding.shown_by for finding in several),
+    )

@@ -12,10 +12,11 @@ import struct
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bob.blocks.naming import names
+from bob.blocks.naming import Name, names
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.claim import Claim, Context
 from bob.claim.kinds import claim_of
@@ -55,13 +56,15 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Showing:
     """A crash state of ``case`` that breaks ``claim``: ``evidence`` says by what, ``causes`` are the writes without any
-    one of which it would not (:func:`bob.crash.neighbours.causes`)."""
+    one of which it would not (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether it is broken, too, where
+    the crash comes at the earliest, and all is lost that was pending then; None where that is not known."""
 
     case: Case
     state: CrashState
     claim: Claim
     evidence: str
     causes: tuple[int, ...] = ()
+    all_lost: bool | None = None
 
     @property
     def size(self) -> Size:
@@ -78,7 +81,7 @@ class Witness:
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
     found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
-    it was before it was shrunk, where it was.
+    it was before it was shrunk, where it was. ``all_lost`` is as in :class:`Showing`.
     """
 
     claim: Claim
@@ -96,6 +99,7 @@ class Witness:
     timeline: Timeline
     size: Size
     shrunk_from: Size | None
+    all_lost: bool | None = None
 
     @property
     def title(self) -> str:
@@ -121,13 +125,14 @@ def write(
     model: DeviceModel,
     shrunk_from: Size | None = None,
     calls: Sequence[timeline.Asked] = (),
+    writes: Sequence[Name] | None = None,
 ) -> dict[str, Any]:
     """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk,
-    ``calls`` are what a program did up to the crash."""
+    ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     image = b"".join(data for _sector, data in runs)
-    line = timeline.with_calls(told(configuration.fs.driver, case, state, showing.causes), calls)
+    line = timeline.with_calls(told(configuration.fs.driver, case, state, showing.causes, writes), calls)
     return {
         "schema": SCHEMA,
         "claim": showing.claim.kind,
@@ -145,6 +150,7 @@ def write(
             "state": state.to_json(),
             "departure": showing.size.departure,
             "timeline": timeline.to_json(line),
+            **({} if showing.all_lost is None else {"all_lost": showing.all_lost}),
         },
         **({} if shrunk_from is None else {"shrunk_from": asdict(shrunk_from)}),
         "base": {
@@ -153,23 +159,43 @@ def write(
             "effective_options": base.effective_options,
             "mkfs": base.mkfs,
             **({} if len(base.disks) == 1 else {"disks": list(base.disks)}),
-            "image": base64.b64encode(lzma.compress(zlib.decompress(base.packed))).decode(),
+            "image": _image(base.packed),
         },
         "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
         "data": to_recipe(image),
     }
 
 
-def told(driver: str, case: Case, state: CrashState, causes: Collection[int] = ()) -> Timeline:
-    """The time line of ``state``, with the blocks of the file system ``driver`` by their names, and the ``causes``."""
-    plan, inodes = case.plan, case.inodes
+def named(driver: str, case: Case) -> tuple[Name, ...]:
+    """What each write of ``case`` is, by the on-disk format of the file system ``driver``."""
     used = {word for operation in case.workload.operations for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
-        number: path for known in inodes for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
+        number: path
+        for known in case.inodes
+        for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    named = [(name.kind.value, name.text) for name in names(driver, case.base, plan.trace, paths)]
-    return timeline.timeline(plan.trace, plan.points[state.point], state, named, causes)
+    return names(driver, case.base, case.plan.trace, paths)
+
+
+def told(
+    driver: str,
+    case: Case,
+    state: CrashState,
+    causes: Collection[int] = (),
+    writes: Sequence[Name] | None = None,
+) -> Timeline:
+    """The time line of ``state``, with the blocks of the file system ``driver`` by their names (``writes``, where they
+    are known already), and the ``causes``."""
+    known = named(driver, case) if writes is None else writes
+    texts = [(name.kind.value, name.text) for name in known]
+    return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
+
+
+@lru_cache(maxsize=2)
+def _image(packed: bytes) -> str:
+    """The runs of a base image as witnesses have them: many witnesses of a run have one base."""
+    return base64.b64encode(lzma.compress(zlib.decompress(packed))).decode()
 
 
 def read(path: Path) -> Witness:
@@ -240,6 +266,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
+        all_lost=document["crash"].get("all_lost"),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+
 from bob.blocks import btrfs_format
 from bob.blocks.btrfs_tree import Trees
 from bob.blocks.log_area import log_area
@@ -188,6 +190,59 @@ def test_reiserfs_journal_and_tree() -> None:
     assert found[5] == found[1].replace("journal: journal copy of", "metadata:")
     assert found[6] == "metadata: block bitmap 0: allocates block 9000"
     assert found[7] == "data: data of operation 4 (sectors 0-7)"
+
+
+def f2fs_superblock(**more: int) -> bytes:
+    """One of areas that begin at blocks 512, 1024, 1536, 2048 and 2560, on 4,096 blocks."""
+    known = {"log_block_bytes": 12, "main": 2560, **more}
+    head = struct.pack("<IHHIIIIIII", 0xF2F52010, 1, 16, 9, 3, known["log_block_bytes"], 9, 1, 1, 0)
+    areas = struct.pack("<5I", 512, 1024, 1536, 2048, known["main"])
+    return (head + struct.pack("<Q", 4096) + bytes(32) + areas).ljust(1024, b"\0")
+
+
+def node(number: int, inode: int, flags: int, following: int, body: bytes = b"") -> bytes:
+    """A node block of f2fs."""
+    return body.ljust(4072, b"\0") + struct.pack("<IIIQI", number, inode, flags, 7, following)
+
+
+def test_f2fs() -> None:
+    base = base_of({1024: f2fs_superblock()}, 4096 * 4096)
+    inline = contents(1, 0, 512)
+    blocks = {
+        0: bytes(1024) + f2fs_superblock() + bytes(2048),
+        513: bytes(4096),
+        1024: bytes(4096),
+        1537: bytes(4096),
+        2559: bytes(4096),
+        2560: node(5, 5, 2, 2561, inline),
+        2561: node(9, 5, 0, 2562),
+        2562: contents(1, 0, 4096),
+        2563: b"a directory".ljust(4096, b"\0"),
+        2564: node(5, 5, 0, 2),
+    }
+    assert named("f2fs", base, [(4096 * block, data) for block, data in blocks.items()], {5: "/f"}) == [
+        "superblock: superblock",
+        "metadata: checkpoint",
+        "metadata: segment information table",
+        "metadata: node address table",
+        "metadata: segment summary",
+        "metadata: node block of /f: marked by fsync",
+        "metadata: node block of /f",
+        "data: data of operation 1 (sectors 0-7)",
+        "unknown: unknown",
+        "unknown: unknown",
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"log_block_bytes": 14}, {"main": 2000}, {"main": 9000}])
+def test_of_an_f2fs_that_cannot_be_only_data_is_told(wrong: dict[str, int]) -> None:
+    base = base_of({1024: f2fs_superblock(**wrong)}, 4096 * 4096)
+    writes = [(4096 * 513, bytes(4096)), (4096 * 2560, node(5, 5, 2, 2561)), (4096 * 3000, contents(1, 0, 512))]
+    assert named("f2fs", base, writes) == [
+        "unknown: unknown",
+        "unknown: unknown",
+        "data: data of operation 1 (sector 0)",
+    ]
 
 
 def test_a_file_system_that_is_not_known() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bob.blocks.data import data_part
 from bob.blocks.owners import Owner, Owners
 from bob.blocks.parts import UNKNOWN, Kind, Part
-from bob.blocks.summary import LONGEST, listed, numbers, summary
+from bob.blocks.summary import LONGEST, listed, numbers, sort, sort_of, summary
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 
 TABLE = Part(Kind.METADATA, "inode table")
@@ -52,6 +54,46 @@ def test_data_is_told_by_operation_and_sectors() -> None:
     mixed = contents(3, 0, 600) + contents(FIRST_SETUP_NUMBER, 600, 3496)
     assert told(mixed) == "data of operation 3 (sectors 0-1) and initial data (sectors 1-7) in /d/12"
     assert told(bytes(512)) == told(b"<" * 512) == ""
+
+
+JOURNAL, METADATA, SUPERBLOCK = Kind.JOURNAL, Kind.METADATA, Kind.SUPERBLOCK
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "expected"),
+    [
+        (JOURNAL, "journal commit block of transaction 12", "journal transaction"),
+        (JOURNAL, "journal descriptor block of transaction 3 (2 blocks)", "journal transaction"),
+        (JOURNAL, "journal copy of inode table", "journal transaction"),
+        (JOURNAL, "journal copy of block 77", "journal transaction"),
+        (JOURNAL, "journal superblock", "journal superblock"),
+        (JOURNAL, "journal header (transactions up to 9 are home)", "journal header"),
+        (JOURNAL, "log record at 1/256", "log record"),
+        (JOURNAL, "log tree leaf, generation 9, 12 items", "log tree"),
+        (JOURNAL, "2 tree blocks of log tree, generation 9", "log tree"),
+        (METADATA, "3 tree blocks of fs, root and extent trees, generation 9", "tree blocks"),
+        (METADATA, "subvolume 257 tree node, level 1, generation 9, 3 items", "subvolume tree"),
+        (METADATA, "fs tree leaf, generation 9, 1 item, copy", "fs tree"),
+        (METADATA, "inode table", "inode table"),
+        (METADATA, "block bitmap of group 3", "block bitmap"),
+        (METADATA, "free space btree by block of group 1, level 1", "free space btree by block"),
+        (METADATA, "tree node, level 2", "tree node"),
+        (SUPERBLOCK, "superblock, generation 9", "superblock"),
+        (SUPERBLOCK, "superblock, generation 9, with a log tree", "superblock with a log tree"),
+        (Kind.DATA, "data block", "data"),
+        (Kind.UNKNOWN, "unknown", "unknown"),
+    ],
+)
+def test_a_sort_of_block_has_one_name(kind: Kind, what: str, expected: str) -> None:
+    assert sort_of(kind, what) == expected
+
+
+def test_the_sort_of_a_write_is_that_of_the_last_block_of_the_kind_that_it_has_most_of() -> None:
+    blocks = [Part(JOURNAL, f"journal {what} block of transaction 5") for what in ("descriptor", "commit")]
+    assert sort([*blocks, TABLE], lambda place, role: None) == "journal transaction"
+    assert sort([TABLE, TABLE, TABLE, *blocks], lambda place, role: None) == "inode table"
+    assert sort([Part(Kind.UNKNOWN, "unknown", place=1)], lambda place, role: Owner(12, "map")) == "block map"
+    assert sort([], lambda place, role: None) == "unknown"
 
 
 def test_lists_and_numbers() -> None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from bob.crash.coverage import States
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
-from bob.result import ConfigurationResult, Result, Trouble, TroubleKind, Unmountable, Verdict
+from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, TroubleKind, Unmountable, Verdict
 
 from .samples import MORE, SEARCH, cell, result, searched, sixteen
 
@@ -145,6 +145,28 @@ def test_paths_are_written_as_they_are_best_used_here(tmp_path: Path, monkeypatc
     assert nearby(tmp_path / "runs" / "a") == Path("runs/a")
     assert nearby(Path("runs/../runs/a")) == Path("runs/a")
     assert nearby(Path("/elsewhere/a")) == Path("/elsewhere/a")
+
+
+def test_what_has_one_cause_is_told_once_and_the_other_rows_as_ever() -> None:
+    shown = with_cells(Verdict.FAILS, Verdict.FAILS, Verdict.FAILS)
+    [column] = shown.configurations
+    cause = Cause("durable", "inode table", "lost", "none")
+    finding = Finding(
+        *(cause, "inode table was lost: no flush was sent after it", ("append-any", "overwrite-any")),
+        *(("append", "create"), 12, "append /f 4096; fsync /f", "natural", 2, "nothing of it is there"),
+        "lot-001/witnesses/finding-1.json",
+    )
+    text = printed(replace(shown, configurations=(replace(column, findings=(finding,)),)), 120)
+    assert (
+        "× 1. inode table was lost: no flush was sent after it   in 12 workloads\n"
+        "    breaks append-any, overwrite-any\n"
+        "    not there: append, create\n"
+        "    the smallest: append /f 4096; fsync /f\n"
+        "    nothing of it is there\n"
+        f"    {witness_command(RUN, 'lot-001/witnesses/finding-1.json')}\n"
+    ) in text
+    assert "\n× append-any" not in text and "\n× overwrite-any" not in text
+    assert "\n× directory-op" in text
 
 
 def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) -> None:

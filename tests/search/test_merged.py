@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.result import (
+    Cause,
     ConfigurationResult,
     Environment,
+    Finding,
     PropertyResult,
     Result,
     Run,
@@ -25,7 +27,22 @@ from bob.search.merged import merged
 
 RUN = Run("whole", "then", "now", "0", 1, 100)
 NAMES = ["a", "b", "collateral"]
+CAUSES = [Cause("durable", block, "lost", "none") for block in ("data", "inode table", "superblock")]
 VERDICTS = st.sampled_from([Verdict.FAILS, Verdict.HOLDS, Verdict.UNKNOWN])
+
+FINDINGS = st.builds(
+    Finding,
+    st.sampled_from(CAUSES),
+    st.just("words"),
+    st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
+    st.lists(st.sampled_from(["append", "create"]), unique=True).map(tuple),
+    st.integers(1, 9),
+    st.sampled_from(["a; b", "a; c", "a; bb"]),
+    st.just("natural"),
+    st.integers(2, 3),
+    st.just("evidence"),
+    st.just("witnesses/finding-1.json"),
+)
 
 
 @st.composite
@@ -50,10 +67,11 @@ def lots(draw: st.DrawFn) -> list[tuple[str, Result]]:
                     reason="lost" if verdict is Verdict.UNKNOWN else None,
                 )
             )
+        told = draw(st.lists(FINDINGS, max_size=3, unique_by=lambda one: one.cause))
         column = ConfigurationResult(
             "fs", "fs", "", "", "rw", tuple(cells), Unmountable(draw(st.integers(0, 3))), (f"note {number % 2}",),
             troubles=(Trouble(TroubleKind.CHECKER, 2, f"block {number} is bad", "witnesses/checker.json"),),
-            examined=1, examinable=2,
+            examined=1, examinable=2, findings=tuple(told),
         )  # fmt: skip
         environment = Environment("6.1", "image", "tcg", "virtual", "7", "9", "1")
         run = replace(RUN, id=str(number))
@@ -86,3 +104,23 @@ def test_lots_are_one(several: list[tuple[str, Result]]) -> None:
     ], "words that differ in numbers only are one trouble"
     assert column.notes == tuple(f"note {number}" for number in range(min(2, len(several))))
     assert (column.examined, column.examinable) == (len(several), 2 * len(several))
+
+
+@given(lots())
+def test_a_cause_that_several_lots_show_is_one_finding(several: list[tuple[str, Result]]) -> None:
+    [column] = merged(several, NAMES, RUN).configurations
+    every = [(folder, one) for folder, result in several for one in result.configurations[0].findings]
+    assert {one.cause for one in column.findings} == {one.cause for _folder, one in every}
+    assert len({one.cause for one in column.findings}) == len(column.findings)
+    sizes = [(one.operations, len(one.workload), one.workload) for one in column.findings]
+    assert sizes == sorted(sizes)
+    for finding in column.findings:
+        parts = [(folder, one) for folder, one in every if one.cause == finding.cause]
+        assert set(finding.rows) == {row for _folder, one in parts for row in one.rows}
+        assert len(set(finding.rows)) == len(finding.rows)
+        assert set(finding.missing) == {kind for _folder, one in parts for kind in one.missing}
+        assert finding.shown_by == sum(one.shown_by for _folder, one in parts)
+        least = min((one.operations, len(one.workload), one.workload) for _folder, one in parts)
+        assert (finding.operations, len(finding.workload), finding.workload) == least
+        folder = next(folder for folder, one in parts if (one.operations, len(one.workload), one.workload) == least)
+        assert finding.witness == f"{folder}/witnesses/finding-1.json"

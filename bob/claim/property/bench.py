@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bob.claim.counting import judged
 from bob.claim.property.presence import Oracle, Presence
-from bob.claim.property.rules import Property, Question, Violation, is_broken, questions, quoted, violation
+from bob.claim.property.rules import Property, Question, Violation, blamed, is_broken, questions, quoted, violation
 from bob.crash.case import Case
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
@@ -31,10 +31,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a workload says of a property; ``evidence`` for a FAILS."""
+    """What a workload says of a property; for a FAILS ``evidence``, and all states that were seen to break it
+    (``showing``)."""
 
     result: WorkloadResult
     evidence: Evidence | None = None
+    showing: tuple[Seen, ...] = ()
 
 
 class Bench:
@@ -161,12 +163,30 @@ class Bench:
         if not showing:
             return Judged(result)
         best = min(showing, key=lambda seen: departure(seen.state))
-        state, outcome = best.state, best.outcome
+        return Judged(result, self.evidence(prop, best), tuple(showing))
+
+    def evidence(self, prop: Property, seen: Seen) -> Evidence:
+        """What a state that was ``seen`` to break ``prop`` shows."""
+        outcome = seen.outcome
         assert outcome is not None
+        question = self._broken(prop, questions(prop, self.history), outcome)
+        assert question is not None
         reading, observation = self._readings[outcome], self._observations[outcome]
-        found = violation(prop, broken[outcome], self.history, self.oracle, reading, observation)
+        found = violation(prop, question, self.history, self.oracle, reading, observation)
         assert found is not None
-        return Judged(result, Evidence(state, outcome, found))
+        return Evidence(seen.state, outcome, found)
+
+    def blamed(self, prop: Property, seen: Seen) -> tuple[int, ...]:
+        """The operations that are not there as they should be in a state that was ``seen`` to break ``prop``."""
+        assert seen.outcome is not None
+        question = self._broken(prop, questions(prop, self.history), seen.outcome)
+        assert question is not None
+        return blamed(prop, question, self.history, self._readings[seen.outcome])
+
+    @property
+    def bare(self) -> CrashState:
+        """The state that the earliest crash leaves where nothing of what was pending then is on the medium."""
+        return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
         """Whether ``state`` is known to satisfy ``prop``; to mount, where that is None."""

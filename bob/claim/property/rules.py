@@ -211,6 +211,16 @@ def violation(
     return Violation(question, _of_suspects(damage, history, beside=False))
 
 
+def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
+    """The operations that are not there as they should be in an observation, read as ``reading``, that breaks ``prop``:
+    those required of which nothing or only a part is there, or the suspects of the damage; in their order."""
+    if question.beside:
+        found = _beside(history, reading)
+        return () if found is None else tuple(sorted(found.suspects))
+    lost = tuple(number for number in question.required if reading.of(number) in _LOST)
+    return lost or question.required
+
+
 def _all_durable(prop: Property, history: History) -> frozenset[int]:
     """The operations that a property of durability says to be durable, also those that it does not ask for."""
     assert prop.call is not None

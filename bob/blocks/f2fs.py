@@ -1,0 +1,98 @@
+"""f2fs: the areas of the disk, node blocks by their footer, and data by its pattern.
+
+The structures are those of Linux ``include/linux/f2fs_fs.h``; all integers are little-endian. A block of the main area
+that is neither a node nor a workload's data is not told: the blocks of directories are of this kind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from construct import Int16ul, Int32ul, Int64ul, Padding, Struct
+
+from bob.blocks.data import data_part
+from bob.blocks.medium import Medium
+from bob.blocks.owners import Owners
+from bob.blocks.parts import Kind, Part, Piece, unknown
+
+BLOCK_BYTES = 4096
+SUPERBLOCK_AT = 1024
+MAGIC = 0xF2F52010
+SUPERBLOCK = Struct(
+    "magic" / Int32ul,
+    "major" / Int16ul,
+    "minor" / Int16ul,
+    Padding(8),
+    "log_block_bytes" / Int32ul,
+    Padding(16),
+    "blocks" / Int64ul,
+    Padding(32),
+    "checkpoint" / Int32ul,
+    "segments" / Int32ul,
+    "nodes" / Int32ul,
+    "summaries" / Int32ul,
+    "main" / Int32ul,
+)
+"""struct f2fs_super_block, up to the first block of the main area; the last five are the first blocks of areas."""
+FOOTER = Struct("node" / Int32ul, "inode" / Int32ul, "flags" / Int32ul, "version" / Int64ul, "next" / Int32ul)
+"""struct node_footer: the end of a node block. An inode's own block has the number of the inode for both."""
+FOOTER_BYTES = 24
+FSYNC_MARK = 2
+
+_AREAS = ("superblock", "checkpoint", "segment information table", "node address table", "segment summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where the areas before the main area begin, and where that ends (blocks)."""
+
+    starts: tuple[int, ...]
+    main: int
+    blocks: int
+
+    @classmethod
+    def of(cls, medium: Medium) -> Geometry | None:
+        """That of the superblock on ``medium``; None where there is none, or one that cannot be."""
+        data = medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof())
+        if len(data) < SUPERBLOCK.sizeof():
+            return None
+        found = SUPERBLOCK.parse(data)
+        starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)
+        is_in_order = list(starts) == sorted(set(starts)) and starts[-1] < found.main < found.blocks
+        if found.magic != MAGIC or 1 << found.log_block_bytes != BLOCK_BYTES or not is_in_order:
+            return None
+        return cls(starts, found.main, found.blocks)
+
+
+class F2fs:
+    """One file system of f2fs."""
+
+    def __init__(self, medium: Medium, geometry: Geometry) -> None:
+        self.owners = Owners()
+        self._medium, self._geometry = medium, geometry
+
+    @classmethod
+    def of(cls, medium: Medium) -> F2fs | None:
+        """The file system on ``medium``; None if there is none."""
+        geometry = Geometry.of(medium)
+        return None if geometry is None else cls(medium, geometry)
+
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+        """What a write consists of, block by block."""
+        return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
+
+    def landed(self, index: int, at: int, data: bytes) -> None:
+        """Nothing to learn: a node block says itself whose it is."""
+
+    def _part(self, piece: Piece) -> Part:
+        geometry = self._geometry
+        if piece.block < geometry.main:
+            area = bisect_right(geometry.starts, piece.block) - 1
+            return Part(Kind.METADATA if area else Kind.SUPERBLOCK, _AREAS[area])
+        footer = FOOTER.parse(piece.after[-FOOTER_BYTES:])
+        if footer.node and footer.inode and geometry.main <= footer.next < geometry.blocks:
+            notes = ("marked by fsync",) if footer.flags & FSYNC_MARK else ()
+            return Part(Kind.METADATA, "node block", of=footer.inode, notes=notes)
+        return data_part(piece.written, piece.sector, piece.block) or unknown(piece.block)

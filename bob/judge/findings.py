@@ -1,0 +1,240 @@
+"""Findings: violations with one cause are one, with the smallest workload that shows it (docs/search.md).
+
+Of the crash states in which a workload breaks a claim, the cause is taken from that with the *smallest loss*: there the
+fewest of the writes are lost that the disk had been sent. The violation hangs on the last of these: with it the loss
+would be smaller, and no state of a smaller loss is known to break the claim. What this block is, and where the flush
+was that should have saved it, makes the cause.
+
+A crash may come at any time until the next write becomes durable. What was sent only after the last write that a state
+has is no loss: the crash may have come before it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from bob.blocks.naming import Kind, Name
+from bob.claim.property.bench import Bench, Judged
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Property, Rule
+from bob.claim.property.vocabulary import Call
+from bob.crash.case import Case
+from bob.crash.neighbours import causes
+from bob.crash.state import CrashState, Torn, departure
+from bob.crash.window import after_return
+from bob.observe.observed import Seen
+from bob.result import Cause, Finding
+from bob.story.timeline import Fate
+from bob.witness import document as witness
+from bob.witness.document import Showing
+from bob.workload.kinds import changes
+from bob.workload.language import write_one
+from bob.workload.operations import At
+
+Keep = Callable[[str, Mapping[str, Any]], str]
+"""Keeps a witness under a name; answers with its path in the run directory."""
+Write = Callable[[Showing, Sequence[Name]], dict[str, Any]]
+"""Makes the document of a witness, of what each write is, too."""
+
+
+_VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
+"""Kinds of change that do not tell causes apart: by what they are one of."""
+
+
+class Flushing(StrEnum):
+    """Where the flush was that should have saved a write: by the return of the call that had promised it, or by the
+    crash where nothing was promised by then."""
+
+    NONE = "none"
+    UNDER_WAY = "under-way"
+    NOT_DONE = "not-done"
+    UNSENT = "unsent"
+
+    @property
+    def words(self) -> str:
+        """The clause that says so."""
+        return _FLUSHING[self]
+
+
+_FLUSHING = {
+    Flushing.NONE: "no flush was sent after it",
+    Flushing.UNDER_WAY: "a flush was sent while it was under way",
+    Flushing.NOT_DONE: "the flush after it was not done",
+    Flushing.UNSENT: "it was sent only after the call had returned",
+}
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found of one cause, and the witness of the smallest workload so far."""
+
+    rank: tuple[int, int, str, tuple[int, int]]
+    told: tuple[str, str, int, str]
+    """Its workload, finish, number of operations and evidence."""
+    document: Mapping[str, Any]
+    rows: dict[str, None] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    workloads: set[tuple[str, str]] = field(default_factory=set)
+
+
+class Findings:
+    """The findings of one configuration, workload by workload. ``driver`` is the name of its file system's driver."""
+
+    def __init__(self, driver: str, write: Write) -> None:
+        self._driver, self._write = driver, write
+        self._found: dict[Cause, _Found] = {}
+        self._case: Case | None = None
+        self._names: tuple[Name, ...] = ()
+
+    def add(self, case: Case, bench: Bench, prop: Property, judged: Judged) -> None:
+        """Take in that the workload of ``case`` breaks ``prop``."""
+        losses = Losses(case)
+        seen = losses.smallest(judged.showing)
+        numbers = bench.blamed(prop, seen)
+        missing = tuple(sorted({change.kind.value for change in changes(bench.history) if change.number in numbers}))
+        cause = cause_of(losses, prop, seen.state, missing, lambda: self._named(case))
+        workload, operations = case.workload, case.workload.operations
+        text = "; ".join(map(write_one, operations))
+        rank = len(operations), len(text), text, departure(seen.state)
+        found = self._found.get(cause)
+        if found is None or rank < found.rank:
+            shown = bench.evidence(prop, seen).violation
+            claim = OfProperty(prop.name, shown.question, prop)
+            decide = causes(case.plan.points, seen.state, partial(claim.kept_in, bench))
+            all_lost = _all_lost(case, bench, prop, judged)
+            showing = Showing(case, seen.state, claim, shown.evidence, decide, all_lost)
+            document = self._write(showing, self._named(case))
+            told = workload.name, workload.finish.name, len(operations), shown.evidence
+            made = _Found(rank, told, document)
+            if found is not None:
+                made.rows, made.missing, made.workloads = found.rows, found.missing, found.workloads
+            self._found[cause] = found = made
+        found.rows[prop.name] = None
+        found.missing.update(missing)
+        found.workloads.add((workload.name, workload.finish.name))
+
+    def kept(self, keep: Keep) -> tuple[Finding, ...]:
+        """The findings, those with the smallest workloads first; writes their witnesses."""
+        made = [(_finding(cause, found), found.document) for cause, found in self._found.items()]
+        made.sort(key=lambda pair: pair[0].size)
+        return tuple(
+            replace(finding, witness=keep(f"finding-{number}", document))
+            for number, (finding, document) in enumerate(made, start=1)
+        )
+
+    def _named(self, case: Case) -> Sequence[Name]:
+        """What the writes of ``case`` are: told once, for all that its workload breaks."""
+        if self._case is not case:
+            self._case, self._names = case, witness.named(self._driver, case)
+        return self._names
+
+
+class Losses:
+    """What the crash states of ``case`` have lost."""
+
+    def __init__(self, case: Case) -> None:
+        workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
+        self._earliest = self._trace.start.time
+        self.returned: int | None = None
+        """When the last operation had returned, where no crash comes earlier."""
+        if workload.at is At.END:
+            self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
+
+    def crash(self, state: CrashState) -> int:
+        """The earliest time at which a crash can have left ``state``."""
+        before = self._points[state.point - 1].time + 1 if state.point else self._earliest
+        there = (self._trace.writes[index].submitted.time for index in (*state.kept, *(one for one, _ in state.torn)))
+        return max(before, self._earliest, *there)
+
+    def of(self, state: CrashState) -> tuple[int, ...]:
+        """The writes (indexes) that the disk had been sent by then, and that are not on the medium whole; in order."""
+        kept, until = set(state.kept), self.crash(state)
+        pending = (index for index in self._points[state.point].pending if index not in kept)
+        return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
+
+    def smallest(self, showing: Iterable[Seen]) -> Seen:
+        """Of the states that were seen to break something, at least one, that in which the fewest writes are lost:
+        whole ones rather than parts, and of as many the ones that were sent last."""
+
+        def rank(seen: Seen) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], Torn]:
+            state = seen.state
+            lost = self.of(state)
+            last = max(lost, default=0)
+            return len(lost), len(state.torn), -last, departure(state), state.point, state.kept, state.torn
+
+        return min(showing, key=rank)
+
+    def flushing(self, index: int, state: CrashState) -> Flushing:
+        """Where the flush was that should have saved write ``index``."""
+        write = self._trace.writes[index]
+        until = self.crash(state) if self.returned is None else self.returned
+        if write.submitted.time > until:
+            return Flushing.UNSENT
+        sent = [
+            flush.submitted.time
+            for flush in self._trace.flushes
+            if flush.device == write.device and write.submitted.time <= flush.submitted.time <= until
+        ]
+        if not sent:
+            return Flushing.NONE
+        return Flushing.NOT_DONE if max(sent) >= write.completed.time else Flushing.UNDER_WAY
+
+
+def cause_of(
+    losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[Name]]
+) -> Cause:
+    """The cause by which ``state``, the smallest loss, breaks ``prop``; ``kinds`` are the kinds of change that are not
+    there, ``named`` says what each write is."""
+    call = "" if prop.call is None else prop.call.value
+    lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
+    if not lost:
+        return Cause(prop.rule.value, call=call, kinds=apart)
+    index = lost[-1]
+    fate = Fate.TORN if any(torn == index for torn, _units in state.torn) else Fate.LOST
+    block = named()[index].sort
+    cause = Cause(prop.rule.value, block, fate.value, losses.flushing(index, state).value)
+    return replace(cause, call=call, kinds=apart) if block == Kind.UNKNOWN else cause
+
+
+def _all_lost(case: Case, bench: Bench, prop: Property, judged: Judged) -> bool | None:
+    """Whether ``prop`` is broken, too, where all is lost that was pending when the last operation returned; None where
+    that was not seen, and where the crash may come earlier."""
+    if case.workload.at is not At.END:
+        return None
+    if any(seen.state == bench.bare for seen in judged.showing):
+        return True
+    return False if bench.satisfies(prop, bench.bare) else None
+
+
+def in_words(cause: Cause) -> str:
+    """A cause in one line."""
+    said = "nothing that the disk had been sent was lost"
+    if cause.fate:
+        block = "a block that bob has no name for" if cause.block == Kind.UNKNOWN else cause.block
+        said = f"{block} was {cause.fate}: {Flushing(cause.flush).words}"
+        if cause.block != Kind.UNKNOWN:
+            return said
+    if cause.rule == Rule.COLLATERAL:
+        beside = f", beside {', '.join(cause.kinds)}" if cause.kinds else ""
+        return f"{said}; what no operation was to change is not as it was{beside}"
+    when = f"after {Call(cause.call).words} " if cause.call else ""
+    return f"{said}; {when}{', '.join(cause.kinds) or 'something'} is not there as it should be"
+
+
+def _finding(cause: Cause, found: _Found) -> Finding:
+    workload, finish, operations, evidence = found.told
+    return Finding(
+        cause=cause,
+        words=in_words(cause),
+        rows=tuple(found.rows),
+        missing=tuple(sorted(found.missing)),
+        shown_by=len(found.workloads),
+        workload=workload,
+        finish=finish,
+        operations=operations,
+        evidence=evidence,
+    )
