@@ -88,6 +88,12 @@ def load(path: Path) -> Probe:
         return _probe(document)
 
 
+def parsed(file: str, text: str) -> Probe:
+    """The probe in TOML ``text``, which mistakes call ``file``."""
+    with mistakes_in(file):
+        return _probe(tomllib.loads(text))
+
+
 @contextmanager
 def mistakes_in(file: str) -> Iterator[None]:
     """Whatever is wrong with a probe is a UsageError of one line that names ``file``."""

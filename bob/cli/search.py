@@ -121,7 +121,7 @@ def search(
     that differ in names alone are one. Each is recorded, and all crashes are explored that come after the call has
     returned. What the call promises must be there then, and all that no operation was to change must be as it was.
     Violations that have one cause, the loss of a block of one sort, are told as one, with a witness of the smallest
-    workload that shows it.
+    workload that shows it. `bob witness export` makes a probe file of that, or a case for xfstests.
 
     With --property, workloads are made that ask for a property of Table 1, with several finishes, and crashed at any
     time. With --sample or --seconds, some workloads are drawn, so that they may be longer.

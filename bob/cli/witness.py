@@ -164,14 +164,32 @@ def _print_shrunk(one: Shrunk) -> None:
 @witness.command()
 @click.argument("path", metavar="WITNESS", type=WitnessPath(several=False))
 @click.option(
-    "--dm-log", "log_file", type=NewFile(stdout=False), metavar="FILE", required=True, help="Where the log goes."
+    "--dm-log",
+    "log_file",
+    type=NewFile(stdout=False),
+    metavar="FILE",
+    help="Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
 )
 @click.option(
     "--base",
     "base_file",
     type=NewFile(stdout=False),
     metavar="FILE",
-    help="Where the disk's image goes as it was before the first entry. A replay starts from a copy of it.",
+    help="With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
+)
+@click.option(
+    "--probe",
+    "probe_file",
+    type=NewFile(stdout=False),
+    metavar="FILE",
+    help="Write a probe file that asks for the same of the same workload.",
+)
+@click.option(
+    "--xfstests",
+    "case_file",
+    type=NewFile(stdout=False),
+    metavar="FILE",
+    help="Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
 )
 @click.option(
     "--image",
@@ -183,35 +201,89 @@ def _print_shrunk(one: Shrunk) -> None:
 @quiet_option
 def export(
     path: Path,
+    log_file: Path | None,
+    base_file: Path | None,
+    probe_file: Path | None,
+    case_file: Path | None,
+    image: str | None,
+    any_kernel: bool,
+    connect: str | None,
+    quiet: bool,
+) -> Exit:
+    """Write WITNESS for others: as a probe file, as a case for xfstests, as a log of what the disk was sent.
+
+    With --probe, a probe file has the property and the workload; bob probe --probe FILE asks for them again. With
+    --xfstests, a script does what the workload does, crashes after it, and compares what is there. bob says whether the
+    script makes a crash state like that of the witness. Neither takes a guest.
+
+    With --dm-log, bob records the workload of WITNESS again, in a guest, and writes a dm-log-writes log: the writes in
+    the order in which they were submitted, the flushes where they were done, and marks where the program was: start,
+    op-1-begin, op-1-end and so on, end, and crash, the moment of the witness's crash. Replayed onto a copy of the base,
+    the whole log makes the disk as it was recorded, byte for byte.
+
+    \b
+    Examples:
+      bob witness export --probe found.toml finding-1.json
+      bob witness export --xfstests tests/generic/900 finding-1.json
+      bob witness export --dm-log any.log --base base.img append-any.json
+
+    \b
+    Exit codes:
+      0   all that was asked for was written
+      2+  something is missing or went wrong, see `bob --help`
+    """
+    golden_file = None if case_file is None else case_file.with_name(case_file.name + ".out")
+    files = [file for file in (path, log_file, base_file, probe_file, case_file, golden_file) if file is not None]
+    if len({file.resolve() for file in files}) < len(files):
+        raise UsageError("the witness and what is made of it cannot be one file", hint="name another file")
+    if base_file is not None and log_file is None:
+        raise UsageError("--base goes with --dm-log", hint="add --dm-log FILE")
+    if len(files) == 1:
+        raise UsageError("say what is to be written", hint="--probe FILE, --xfstests FILE or --dm-log FILE")
+    if probe_file is not None:
+        _write_probe(path, probe_file)
+    if case_file is not None and golden_file is not None:
+        _write_case(path, case_file, golden_file)
+    if log_file is not None:
+        _write_log(path, log_file, base_file, image, any_kernel, connect, quiet)
+    return Exit.DONE
+
+
+def _write_probe(path: Path, file: Path) -> None:
+    from bob.witness.document import read
+    from bob.witness.probe_file import options, to_probe
+
+    found = read(path)
+    write_text(file, to_probe(found), "--probe")
+    console().print(f"wrote {file}; to ask it again:", soft_wrap=True)
+    console().print(f"  {shlex.join(['bob', 'probe', *options(found), '--probe', str(file)])}", soft_wrap=True)
+
+
+def _write_case(path: Path, file: Path, golden: Path) -> None:
+    from bob.witness.document import read
+    from bob.witness.xfstests import to_case
+
+    case = to_case(read(path), file.name)
+    write_text(file, case.script, "--xfstests")
+    file.chmod(0o755)
+    write_text(golden, case.golden, "--xfstests")
+    console().print(f"wrote {file} and {golden}", soft_wrap=True)
+    for remark in case.remarks:
+        console().print(remark, soft_wrap=True)
+
+
+def _write_log(
+    path: Path,
     log_file: Path,
     base_file: Path | None,
     image: str | None,
     any_kernel: bool,
     connect: str | None,
     quiet: bool,
-) -> Exit:
-    """Write what the disk was sent as a log for xfstests' replay-log.
-
-    Records the workload of WITNESS again, in a guest, and writes a dm-log-writes log with the writes in the order in
-    which they were submitted, the flushes where they were done, and marks where the program was: start, op-1-begin,
-    op-1-end and so on, end, and crash, the moment of the witness's crash. Replayed onto a copy of the base, the whole
-    log makes the disk as it was recorded, byte for byte.
-
-    \b
-    Examples:
-      bob witness export --dm-log any.log --base base.img append-any.json
-
-    \b
-    Exit codes:
-      0   the log was written
-      2+  something is missing or went wrong, see `bob --help`
-    """
+) -> None:
     from bob.run.export import export as run_export  # libvirt and paramiko take a while to load
     from bob.trace.log_writer import write_log
 
-    named = {file.resolve() for file in (path, log_file, base_file) if file is not None}
-    if len(named) < 2 + (base_file is not None):
-        raise UsageError("the witness, its log and its base cannot be one file", hint="name another file")
     with watching(quiet=quiet) as progress:
         done = run_export(path, image=image, any_kernel=any_kernel, connect=connect, progress=progress)
     with whole_or_not_at_all(log_file, "--dm-log") as file:
@@ -222,7 +294,6 @@ def export(
     screen = console()
     for line in (*_how_to_replay(done, log_file, base_file), *_where_it_crashed(done, path)):
         screen.print(line, soft_wrap=True)
-    return Exit.DONE
 
 
 def _how_to_replay(done: Exported, log_file: Path, base_file: Path | None) -> Iterator[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import samples_of_runs as samples
+from report.witnesses import documents
 from strict_replay import replay
 
+from bob.catalogue.probe_files import load
 from bob.trace.replay_log import steps
 
 from .stand_in import Bob, Work
@@ -84,3 +87,54 @@ def test_a_full_disk_leaves_no_log(bob: Bob, crash: SimpleNamespace) -> None:
         "bob: cannot write log: No space left on device",
         "hint: name another file with --dm-log",
     ]
+
+
+@pytest.fixture
+def found(bob: Bob) -> dict[str, Any]:
+    """A witness in a file, of a crash that may come at any time."""
+    document: dict[str, Any] = json.loads(json.dumps(documents()["overwrite-any"]))
+    Path("w.json").write_text(json.dumps(document))
+    return document
+
+
+def test_a_probe_file(bob: Bob, work: Work, found: dict[str, Any]) -> None:
+    ended = bob("witness", "export", "w.json", "--probe", "a b.toml")
+    assert (ended.code, ended.err, work.asked) == (0, "", [])
+    assert ended.out.splitlines() == [
+        "wrote a b.toml; to ask it again:",
+        "  bob probe --fs ext4 --mount-opts data=ordered --completion prompt --probe 'a b.toml'",
+    ]
+    probe = load(Path("a b.toml"))
+    assert (probe.property.name, probe.workloads) == ("found-overwrite-any", (samples.WORKLOAD,))
+
+
+def test_a_case_for_xfstests(bob: Bob, work: Work, found: dict[str, Any]) -> None:
+    refused = bob("witness", "export", "w.json", "--xfstests", "900")
+    assert refused.code == 2 and refused.err.startswith("bob: the crash of the witness may come at any time")
+    assert not Path("900").exists()
+    returned = {"required": [2], "later": None, "returned": 2}
+    found["workload"]["at"] = "end"
+    found["question"] = returned
+    Path("w.json").write_text(json.dumps(found))
+    ended = bob("witness", "export", "w.json", "--xfstests", "900")
+    assert (ended.code, ended.err, work.asked) == (0, "", [])
+    assert ended.out.startswith("wrote 900 and 900.out\n")
+    assert ended.out.endswith("nothing is lost that the disk had been sent. dm-flakey makes such a state.\n")
+    assert Path("900.out").read_text() == "QA output created by 900\nSilence is golden\n"
+    assert Path("900").stat().st_mode & 0o111
+    assert Path("900").read_text().startswith("#! /bin/bash\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "bob: say what is to be written"),
+        (("--probe", "a.toml", "--base", "b"), "bob: --base goes with --dm-log"),
+        (("--probe", "w.json"), "bob: the witness and what is made of it cannot be one file"),
+        (("--probe", "9.out", "--xfstests", "9"), "bob: the witness and what is made of it cannot be one file"),
+    ],
+)
+def test_what_cannot_be_written(bob: Bob, work: Work, found: dict[str, Any], words: tuple[str, ...], said: str) -> None:
+    ended = bob("witness", "export", "w.json", *words)
+    assert ended.code == 2 and ended.err.startswith(said), ended.err
+    assert work.asked == [] and [path.name for path in Path().iterdir()] == ["w.json"]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import _thread
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from bob.catalogue.probe_files import load
 from bob.judge.again import judge_again
 from bob.progress import Progress, Silent
+from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
-from bob.result import ConfigurationResult, PropertyResult, Verdict
+from bob.result import Cause, ConfigurationResult, Finding, PropertyResult, Verdict
+from bob.run import prober
 from bob.run import search as searching
 from bob.run.replay import replay
 from bob.search.space import ALL, Part
@@ -19,6 +23,8 @@ from bob.search.spaces import search as asked_search
 from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 from bob.witness import document as witness
+from bob.witness.probe_file import to_probe
+from bob.witness.xfstests import Loss, loss, to_case
 
 pytestmark = pytest.mark.vm
 NOBODY = Silent()
@@ -47,6 +53,12 @@ def cells_of(column: ConfigurationResult) -> dict[str, PropertyResult]:
     return {cell.name: cell for cell in column.properties}
 
 
+def findings(out: Path) -> tuple[Finding, ...]:
+    """What the search in ``out`` tells by cause."""
+    [column] = read_result(out).configurations
+    return column.findings
+
+
 def said(cells: dict[str, PropertyResult]) -> dict[str, set[tuple[str, Verdict]]]:
     """What each workload said of each promise."""
     return {name: {(one.name, one.verdict) for one in cell.workloads} for name, cell in cells.items()}
@@ -63,6 +75,23 @@ def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path)
     for shown in replay(witnesses, image=None, connect=None, times=2, progress=Silent()):
         assert (shown.confirmed, shown.times) == (2, 2)
 
+    # All of it is one finding, which others can be given.
+    [finding] = findings(tmp_path / "run")
+    assert finding.cause == Cause("durable", "node block", "lost", "under-way")
+    assert set(finding.rows) == fails and finding.operations == 2
+    path = tmp_path / "run" / str(finding.witness)
+    [again] = replay([path], image=None, connect=None, times=2, progress=Silent())
+    assert again.confirmed == 2
+    found = witness.read(path)
+    assert found.timeline.causes, "the loss of one block decides"
+    assert loss(found) is Loss.ALL and "_log_writes_replay_log" in to_case(found, "900").script
+    file = tmp_path / "found.toml"
+    file.write_text(to_probe(found))
+    request = ProbeRequest(found.configuration, probes=(load(file),), budget=30, model=found.model)
+    result, _run = prober.probe(request, tmp_path / "probed", Silent())
+    [cell] = result.configurations[0].properties
+    assert (cell.name, cell.verdict) == (load(file).property.name, Verdict.FAILS)
+
 
 def test_where_nothing_is_flushed_every_promise_is_broken(tmp_path: Path) -> None:
     """A planted fault that no kernel will mend: ext4 without barriers."""
@@ -70,6 +99,10 @@ def test_where_nothing_is_flushed_every_promise_is_broken(tmp_path: Path) -> Non
     beside = cells.pop("collateral")
     assert {cell.verdict for cell in cells.values()} == {Verdict.FAILS}
     assert beside.verdict is Verdict.HOLDS
+    told = findings(tmp_path / "run")
+    assert {(one.cause.rule, one.cause.fate, one.cause.flush) for one in told} == {("durable", "lost", "none")}
+    assert {row for one in told for row in one.rows} == cells.keys()
+    assert len(told) < len(cells)
 
 
 def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> None:
@@ -111,6 +144,9 @@ def test_a_search_that_is_stopped_and_gone_on_with_finds_what_an_undisturbed_one
     assert whole["fsync-file.size"].verdict is Verdict.FAILS
     [again] = judge_again(tmp_path / "run").configurations
     assert said(cells_of(again)) == said(whole)
+    assert [replace(one, witness=None) for one in again.findings] == [
+        replace(one, witness=None) for one in findings(tmp_path / "whole")
+    ]
 
 
 def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
@@ -121,6 +157,8 @@ def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
         for name, workloads in part.items():
             together.setdefault(name, set()).update(workloads)
     assert together == said(whole)
+    causes = [{one.cause for one in findings(tmp_path / name)} for name in ("whole", "part-1", "part-2")]
+    assert causes[0] == causes[1] | causes[2] != set()
 
 
 def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
@@ -132,6 +170,10 @@ def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
         found = witness.read(tmp_path / "run" / str(cell.witness))
         assert found.shrunk_from is not None and found.evidence == cell.evidence
         assert len(found.workload.operations) == 2, name
+    for finding in findings(tmp_path / "run"):
+        found = witness.read(tmp_path / "run" / str(finding.witness))
+        assert found.shrunk_from is not None and found.evidence == finding.evidence
+        assert finding.operations == len(found.workload.operations) == 2
 
 
 def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) -> None:

@@ -1,18 +1,36 @@
-"""A crash state for people without bob: the image is the state, byte for byte, and the script is one."""
+"""A witness for people without bob, and for other tools: its image with a script, a probe file, a case for xfstests."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 import samples_of_runs as samples
+from workload.generators import random_workload
 
-from bob.errors import StoreError
+from bob.catalogue.durability import properties
+from bob.catalogue.probe_files import load, shipped_probes
+from bob.claim.mounting import Mountable
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question, questions
+from bob.errors import StoreError, UsageError
+from bob.story.timeline import Called, Fate
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
+from bob.witness.document import Witness
 from bob.witness.keep import keep, text
+from bob.witness.probe_file import to_probe
+from bob.witness.shell import translated
+from bob.witness.xfstests import Loss, loss, to_case
+from bob.workload.history import simulate
+from bob.workload.language import GRAMMAR, parse, write_one
+from bob.workload.operations import At, Finish, Workload
 from witness.test_witness import document, stored
 
 
@@ -41,3 +59,316 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot write"):
         keep(witness.read(stored(tmp_path, document())), tmp_path / "file" / "kept")
+
+
+# A probe file
+
+NATURAL = Finish("natural", natural=True)
+SETUP = "mkdir /d; write /d/f 0 8192; write /d/g 0 4096; setxattr /d/f user.y 9"
+RULES = [probe.property for probe in shipped_probes()]
+
+
+def found(folder: Path, workload: Workload, prop: Any, question: Question, **more: Any) -> Witness:
+    """A witness of ``workload``, whose crash state is made up."""
+    made = witness.read(stored(folder, document()))
+    return replace(made, workload=workload, claim=OfProperty(prop.name, question, prop), **more)
+
+
+def asked(seed: int, at: At = At.ANY) -> Iterator[tuple[Workload, Any, Question]]:
+    """A random workload with what the shipped properties ask of it, or those of durability."""
+    workload = random_workload(Random(seed))
+    if at is At.END:
+        workload = replace(workload, operations=(*workload.operations, *parse("sync")), at=at)
+    history = simulate(workload)[0]
+    for prop in RULES if at is At.ANY else [*properties(), RULES[-1]]:
+        for question in questions(prop, history)[:1]:
+            yield workload, prop, question
+
+
+@pytest.mark.parametrize("at", At)
+def test_a_probe_file_is_read_as_what_was_asked(tmp_path: Path, at: At) -> None:
+    tried = 0
+    for seed in range(12):
+        for workload, prop, question in asked(seed, at):
+            file = tmp_path / "found.toml"
+            file.write_text(to_probe(found(tmp_path, workload, prop, question)))
+            probe = load(file)
+            assert probe.workloads == (workload,)
+            assert replace(probe.property, name=prop.name) == prop
+            assert probe.property.name == "found-" + prop.name.replace(".", "-")
+            tried += 1
+    assert tried > 12
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [NATURAL, Finish("natural 2.5", natural=True, phase=2.5), Finish("sync", parse("sync"))],
+)
+def test_names_and_finishes_are_those_of_the_workload(tmp_path: Path, finish: Finish) -> None:
+    operations = parse("""create '/d/a "b" \\c'; append '/d/ä' 512; setxattr /d/f 'user.x y' 3""")
+    workload = Workload('a "name"', parse(SETUP), operations, finish)
+    [directory_op] = [prop for prop in RULES if prop.name == "directory-op"]
+    file = tmp_path / "found.toml"
+    file.write_text(to_probe(found(tmp_path, workload, directory_op, Question((1,)))))
+    assert load(file).workloads == (workload,)
+
+
+def test_what_no_probe_file_can_say_is_refused(tmp_path: Path) -> None:
+    [directory_op] = [prop for prop in RULES if prop.name == "directory-op"]
+    ranged = Workload("w", (), parse("create '/f{1..3}'"), NATURAL)
+    with pytest.raises(UsageError, match="would be read as another one"):
+        to_probe(found(tmp_path, ranged, directory_op, Question((1,))))
+    made = witness.read(stored(tmp_path, document("unmountable")))
+    assert isinstance(made.claim, Mountable)
+    with pytest.raises(UsageError, match="a probe file asks for a property"):
+        to_probe(made)
+
+
+# A case for xfstests
+
+XFS_IO = """\
+import mmap, os, sys
+flags, path, commands = os.O_RDWR, sys.argv[-1], []
+words = sys.argv[1:-1]
+while words:
+    word = words.pop(0)
+    flags |= {"-f": os.O_CREAT, "-t": os.O_TRUNC}.get(word, 0)
+    commands += [words.pop(0).split()] if word == "-c" else []
+fd = os.open(path, os.O_RDONLY if os.path.isdir(path) else flags, 0o644)
+for verb, *rest in commands:
+    numbers = [int(one) for one in rest[-2:] if one.isdigit()]
+    fill = bytes([int(rest[rest.index("-S") + 1], 16)]) if "-S" in rest else b""
+    if verb in ("pwrite", "mwrite"):
+        assert verb == "pwrite" or os.fstat(fd).st_size >= sum(numbers)
+        os.pwrite(fd, fill * numbers[1], numbers[0])
+    elif verb == "truncate":
+        os.ftruncate(fd, int(rest[0]))
+    elif verb in ("falloc", "fpunch", "fzero"):
+        size = os.fstat(fd).st_size
+        if verb != "falloc":
+            stop = sum(numbers) if verb == "fzero" and "-k" not in rest else min(sum(numbers), size)
+            os.pwrite(fd, bytes(max(0, stop - numbers[0])), numbers[0])
+        elif "-k" not in rest:
+            os.ftruncate(fd, max(size, sum(numbers)))
+    else:
+        assert verb in ("fsync", "fdatasync", "syncfs", "sync_range", "mmap", "munmap", "msync"), verb
+"""
+RENAMEAT2 = """\
+import os, sys
+flag, old, new = sys.argv[1:]
+if flag == "-n":
+    assert not os.path.lexists(new)
+    os.rename(old, new)
+else:
+    os.rename(old, old + ".tmp"), os.rename(new, old), os.rename(old + ".tmp", new)
+"""
+HELPERS = """\
+seq=$(basename $0); seqres=$tmp.res; status=1; here=$HERE
+_begin_fstest() { echo "QA output created by $seq"; trap "_cleanup; exit \\$status" 0; }
+_notrun() { echo "$*"; exit; }
+for one in _require_scratch _require_dm_target _require_xfs_io_command _require_attrs _require_odirect _init_flakey \
+        _require_renameat2 _require_hardlinks _require_symlinks _scratch_mkfs _scratch_mount _scratch_unmount \
+        _cleanup_flakey _load_flakey_table _require_log_writes _scratch_mkfs_sized _log_writes_init _log_writes_mount \
+        _log_writes_mark _log_writes_unmount _log_writes_remove _log_writes_cleanup dd; do
+    eval "$one() { echo $one \\"\\$@\\" >> $tmp.calls; }"
+done
+_flakey_drop_and_remount() { sh -c "cd $SCRATCH_MNT && $DAMAGE"; }
+_log_writes_replay_log() { sh -c "cd $SCRATCH_MNT && $DAMAGE"; }
+"""
+
+
+class Bench:
+    """What stands in the place of xfstests: a directory is the scratch device, and a crash does some damage to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in ("common", "src", "scratch", "bin"):
+            (folder / name).mkdir()
+        for name in ("preamble", "filter", "attr", "renameat2", "dmflakey", "dmlogwrites"):
+            (folder / "common" / name).write_text(HELPERS if name == "preamble" else "")
+        for path, program in (("bin/xfs_io", XFS_IO), ("src/renameat2", RENAMEAT2), ("bin/setfattr", "")):
+            (folder / path).write_text(f"#!/usr/bin/env python3\n{program}")
+            (folder / path).chmod(0o755)
+        self.scratch = folder / "scratch"
+
+    def run(self, script: str, damage: str = "true") -> str:
+        """What a script prints."""
+        (self._folder / "900").write_text(script)
+        environment = {
+            "SCRATCH_MNT": str(self.scratch), "tmp": str(self._folder / "t"), "HERE": str(self._folder),
+            "XFS_IO_PROG": str(self._folder / "bin/xfs_io"), "SETFATTR_PROG": str(self._folder / "bin/setfattr"),
+            "GETFATTR_PROG": "true", "DAMAGE": damage, "PATH": os.environ["PATH"], "FSTYP": "ext4",
+        }  # fmt: skip
+        done = subprocess.run(
+            ["bash", str(self._folder / "900")], cwd=self._folder, env=environment, capture_output=True, text=True
+        )
+        return done.stdout + done.stderr
+
+    def shell(self, lines: list[str]) -> str:
+        """What lines print, with the helpers there."""
+        return self.run("\n".join([". ./common/preamble", *lines]))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    (tmp_path / "bench").mkdir()
+    return Bench(tmp_path / "bench")
+
+
+def test_every_operation_of_the_language_has_its_words_or_is_refused_by_its_name() -> None:
+    samples_of_verbs = {
+        "write": "write /f 0 512", "append": "append /f 512", "truncate": "truncate /f 9", "rename": "rename /f /n",
+        "fallocate": "fallocate /f 0 9 punch", "link": "link /f /n", "symlink": "symlink x /n", "unlink": "unlink /f",
+        "create": "create /n", "mkdir": "mkdir /n", "rmdir": "rmdir /d", "setxattr": "setxattr /f user.x 3",
+        "removexattr": "removexattr /f user.y", "chmod": "chmod /f 600", "chown": "chown /f 1:2", "fsync": "fsync /f",
+        "fdatasync": "fdatasync /f", "sync_file_range": "sync_file_range /f 0 9", "msync": "msync /f", "sync": "sync",
+        "syncfs": "syncfs", "sleep": "sleep 0.5", "acknowledge": "acknowledge done",
+    }  # fmt: skip
+    refused = []
+    for verb in GRAMMAR:
+        if verb not in samples_of_verbs:
+            refused.append(verb)
+            continue
+        made = Workload("w", parse("write /f 0 512; setxattr /f user.y 1; mkdir /d"), parse(samples_of_verbs[verb]))
+        [line] = translated(simulate(made)[2])
+        assert line
+    assert not refused, "give a new operation its words in bob/witness/shell.py, or say here that it is refused"
+
+
+def test_an_operation_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bob.witness import shell
+    from bob.workload import operations as ops
+
+    monkeypatch.delitem(shell._WORDS, ops.Mkdir)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="bob cannot write the operation 'mkdir' for xfstests"):
+        list(translated(simulate(Workload("w", (), parse("mkdir /n")))[2]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_the_lines_do_is_what_the_workload_does(bench: Bench, seed: int) -> None:
+    """Names, kinds, sizes, links and holes; the data is told by its fill."""
+    workload = random_workload(Random(seed), most=8)
+    history, setup, performed = simulate(workload)
+    if any(
+        one.operation.old in step.names and step.names[one.operation.old] == step.names.get(one.operation.new)
+        for one, step in zip(performed, history.steps, strict=False)
+        if hasattr(one.operation, "replacing")
+    ):
+        pytest.skip("it renames a file to another name of itself")
+    told = bench.shell([*translated(setup), *translated(performed)])
+    assert told == "", told
+    last = history.steps[-1]
+    there = {"/" + str(path.relative_to(bench.scratch)): path for path in bench.scratch.rglob("*")}
+    assert there.keys() == last.names.keys() - {"/"}
+    for name, path in there.items():
+        thing = last.names[name]
+        kind = "symlink" if path.is_symlink() else "directory" if path.is_dir() else "file"
+        assert kind == history.things[thing].kind.value
+        if kind != "file":
+            continue
+        inode, content = last.inodes[thing], path.read_bytes()
+        assert (len(content), path.stat().st_nlink) == (len(inode.content), inode.links)
+        assert [not byte for byte in content] == [not byte for byte in inode.content]
+        assert path.stat().st_mode & 0o777 == inode.mode
+
+
+ROWS = {prop.name: prop for prop in properties()}
+
+
+def case_of(tmp_path: Path, text: str, row: str, number: int, **more: Any) -> str:
+    workload = Workload(text, parse(SETUP), parse(text), NATURAL, At.END)
+    question = Question((number,), returned=len(workload.operations)) if number else Question((), beside=True)
+    prop = RULES[-1] if row == "collateral" else ROWS[row]
+    return to_case(found(tmp_path, workload, prop, question, **more), "900").script
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "number", "harmless", "damage"),
+    [
+        ("append /d/f 4096; fsync /d/f", "fsync-file.size", 1, "rm d/g", "truncate -s 8192 d/f"),
+        ("write /d/f 0 99; fsync /d/f", "fsync-file.data", 1, "chmod 600 d/f", "echo x > d/f"),
+        ("create /d/n; fsync /d/n", "fsync-file.entry", 1, "truncate -s 9 d/n", "rm d/n"),
+        ("rename /d/f /d/n; sync", "sync.names", 1, "truncate -s 9 d/n", "ln d/n d/f"),
+        ("rename /d/f /d/g; sync", "sync.names", 1, "truncate -s 9 d/g", "cp d/g x; mv x d/g"),
+        ("unlink /d/g; sync", "sync.names", 1, "rm d/f", "touch d/g"),
+        ("link /d/f /d/n; sync", "sync.names", 1, "rm d/f", "cp d/n x; mv x d/n"),
+        ("symlink f /d/n; sync", "sync.names", 1, "rm d/f", "ln -sfn g d/n"),
+        ("mkdir /d/n; sync", "sync.entry", 1, "touch d/n/x", "rmdir d/n; touch d/n"),
+        ("chmod /d/f 600; sync", "sync.attributes", 1, "rm d/g", "chmod 640 d/f"),
+        ("append /d/f 9; rename /d/f /n; sync", "sync.size", 1, "mv n d/f", "truncate -s 8192 n"),
+        ("fallocate /d/f 8000 500 punch; fsync /d/f", "collateral", 0, "chmod 600 $PWD", "truncate -s 9000 d/f"),
+        ("append /d/f 9; fsync /d/f", "collateral", 0, "touch new", "rm d/g"),
+    ],
+)
+def test_a_case_is_silent_where_all_that_was_promised_is_there_and_not_where_something_is_lost(
+    tmp_path: Path, bench: Bench, text: str, row: str, number: int, harmless: str, damage: str
+) -> None:
+    golden = "QA output created by 900\nSilence is golden\n"
+    for all_lost in (None, True) if row == "sync.entry" else (None,):
+        script = case_of(tmp_path, text, row, number, all_lost=all_lost)
+        assert ("dmlogwrites" in script) != ("dmflakey" in script)
+        for what, is_silent in (("true", True), (harmless, True), (damage, False)):
+            subprocess.run(["rm", "-rf", *bench.scratch.iterdir()], check=True)
+            told = bench.run(script, what)
+            assert (told == golden) is is_silent, f"{what}: {told}"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_script_is_one(tmp_path: Path, seed: int) -> None:
+    for workload, prop, question in asked(seed, At.END):
+        try:
+            case = to_case(found(tmp_path, workload, prop, question), "900")
+        except UsageError as refused:
+            assert "xfstests" in refused.message or "mv would" in refused.message
+            continue
+        done = subprocess.run(["bash", "-n"], input=case.script, text=True, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        for number, operation in enumerate(workload.operations, start=1):
+            assert f"# {number}. {write_one(operation)}"[:60] in case.script
+
+
+def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) -> None:
+    made = witness.read(stored(tmp_path, document()))
+    line = made.timeline
+
+    def with_fates(*fates: Fate, **more: Any) -> Witness:
+        events = tuple(
+            replace(one, fate=fate)
+            for one, fate in zip(
+                [event for event in line.writes if event.fate is not Fate.DURABLE], fates, strict=False
+            )
+        )
+        returned = Called(0.0, 9.0, 1)
+        return replace(made, timeline=replace(line, events=(returned, *events)), **more)
+
+    assert loss(with_fates(Fate.KEPT, Fate.DURABLE)) is Loss.NOTHING
+    assert loss(with_fates(Fate.LOST, Fate.LOST)) is Loss.ALL
+    assert loss(with_fates(Fate.LOST, Fate.KEPT)) is Loss.SOME
+    assert loss(with_fates(Fate.TORN, Fate.LOST)) is Loss.SOME
+    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=True)) is Loss.ALL
+    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=False)) is Loss.SOME
+    writes = with_fates(Fate.LOST, Fate.LOST).timeline.writes
+    sent_later = replace(line, events=(Called(0.0, 0.1, 1), *writes))
+    assert loss(replace(made, timeline=sent_later)) is Loss.NOTHING, "the disk was sent nothing before the return"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "number", "why"),
+    [
+        ("create /n; rename /n /m; sync", "sync.entry", 1, "operation 2 changes the name /n again"),
+        ("create /d/n; unlink /d/n; sync", "sync.entry", 1, "operation 2 changes the name /d/n again"),
+        ("link /d/f /n; rename /d/f /n; sync", "sync.names", 1, "a name that it has"),
+        ("append /d/f 9; write /d/f 0 9; msync /d/f", "msync.data", 2, "operation 1 changes the same file"),
+    ],
+)
+def test_where_bob_is_not_sure_what_is_to_be_there_it_says_so(
+    tmp_path: Path, text: str, row: str, number: int, why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        case_of(tmp_path, text, row, number)
+
+
+def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
+    script = case_of(tmp_path, "append /d/f 9; fsync /d/f", "fsync-file.size", 1)
+    assert """export MOUNT_OPTIONS="$MOUNT_OPTIONS "'-o data=ordered'""" in script
+    assert "# bob found it on ext4-ordered" in script

@@ -1,0 +1,121 @@
+"""A witness as a probe file: its property and its workload, for ``bob probe --probe`` (docs/write-a-probe.md)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bob.catalogue.probe_files import parsed
+from bob.claim.property.declaration import declaration
+from bob.claim.property.of_property import OfProperty
+from bob.errors import UsageError
+from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL
+from bob.witness.document import Witness
+from bob.workload.language import write_one
+from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.pattern import PATTERN
+
+PREFIX = "found-"
+"""How the name of the property begins: no shipped one has such a name."""
+
+
+def to_probe(witness: Witness) -> str:
+    """The TOML of a probe that asks for what ``witness`` breaks, of its workload alone.
+
+    The data of the workload has the pattern of today, whatever that of the witness has. Raises UsageError for a witness
+    that is not of a property, of one that this bob does not know, and for what a probe file cannot say.
+    """
+    claim = witness.claim
+    if not isinstance(claim, OfProperty):
+        raise UsageError(
+            f"a probe file asks for a property, and the witness is of {claim.title}",
+            hint="bob witness show tells of it, bob replay shows it again",
+        )
+    name = (PREFIX + re.sub("[^A-Za-z0-9_-]+", "-", claim.name))[:80].rstrip("-")
+    prop = replace(claim.resolved, name=name)
+    workload = replace(claim.asking(witness.workload), pattern=PATTERN)
+    text = "\n".join([*_told(witness), *_property(declaration(prop)), "", *_workload(workload), ""])
+    probe = parsed("the probe file", text)
+    asked = replace(workload, finish=replace(workload.finish, name=_finish(workload.finish)))
+    if (probe.property, probe.workloads) != (prop, (asked,)):
+        raise UsageError(
+            "a probe file cannot say this workload: it would be read as another one",
+            hint="in a probe file {1..3} stands for several names",
+        )
+    return text
+
+
+def options(witness: Witness) -> list[str]:
+    """The options of `bob probe` with which the probe is asked of what the witness was found on."""
+    made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
+    image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]
+    every = [
+        ("--fs", made.fs.name, ""),
+        ("--mkfs-opts", made.mkfs_options, ""),
+        ("--mount-opts", made.mount_options, ""),
+        ("--image", image, DEFAULT_IMAGE),
+        ("--write-cache", model.write_cache.name, default.write_cache.name),
+        ("--atomic-write", str(model.atomic_write_bytes), str(default.atomic_write_bytes)),
+        ("--completion", model.completion.value, default.completion.value),
+    ]
+    return [word for option, value, usual in every if value != usual for word in (option, value)]
+
+
+def _told(witness: Witness) -> Iterator[str]:
+    made = witness.configuration
+    yield f"# {_line(f'{witness.title} on {made.name}, Linux {witness.kernel}')}"
+    yield f"# {_line(witness.evidence)}"
+    yield f"# {_line('Ask it again: ' + shlex.join(['bob', 'probe', *options(witness), '--probe', 'FILE']))}"
+
+
+def _property(declared: dict[str, Any]) -> Iterator[str]:
+    for key in ("name", "family", "meaning"):
+        yield f"{key} = {_value(declared[key])}"
+    yield from ("", "[judge]")
+    for key, value in declared["judge"].items():
+        if value not in ([], False):
+            yield f"{key} = {_value(value)}"
+
+
+def _workload(workload: Workload) -> Iterator[str]:
+    yield "[[workloads]]"
+    yield f"name = {_value(workload.name)}"
+    for key, operations in (("setup", workload.setup), ("operations", workload.operations)):
+        yield from _listed(key, operations)
+    yield f"finish = [{_value(_finish(workload.finish))}]"
+    if workload.at is not At.ANY:
+        yield f"at = {_value(workload.at.value)}"
+
+
+def _listed(key: str, operations: Sequence[Operation]) -> Iterator[str]:
+    yield f"{key} = ["
+    yield from (f"    {_value(write_one(operation))}," for operation in operations)
+    yield "]"
+
+
+def _finish(finish: Finish) -> str:
+    if not finish.natural:
+        return "; ".join(map(write_one, finish.operations))
+    return f"natural {finish.phase}" if finish.phase else "natural"
+
+
+def _value(value: str | bool | list[str]) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return '"' + "".join(map(_letter, value)) + '"'
+
+
+def _letter(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
+
+def _line(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,219 @@
+"""Operations, and a look at what is there, as lines of a shell script, with what xfstests bring (``xfs_io``)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bob.errors import UsageError
+from bob.workload import operations as ops
+from bob.workload.history import Performed
+from bob.workload.language import write_one
+from bob.workload.operations import Allocation, How, Operation, Replacing
+from bob.workload.pattern import FIRST_SETUP_NUMBER
+
+_FILLS = 0x7F
+"""So many bytes are used to fill what operations write, and others for the initial tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """An operation as it is performed: its number, and the ``offset`` of an append (bytes)."""
+
+    number: int
+    offset: int
+
+    @property
+    def fill(self) -> str:
+        """The byte that it fills its data with: of no other operation, as long as there are not too many."""
+        if self.number >= FIRST_SETUP_NUMBER:
+            return f"0x{0x80 + (self.number - FIRST_SETUP_NUMBER) % _FILLS:02x}"
+        return f"0x{1 + (self.number - 1) % _FILLS:02x}"
+
+    @property
+    def letter(self) -> str:
+        """The letter that it fills the value of an attribute with."""
+        return chr(ord("a") + self.number % 26)
+
+
+def word_of(path: str) -> str:
+    """A path of the probed file system as a word of the script."""
+    return "$SCRATCH_MNT" + ("" if path == "/" else shlex.quote(path))
+
+
+def _xfs_io(path: str, *commands: str, flags: str = "") -> str:
+    words = " ".join(f'-c "{command}"' for command in commands)
+    return f"$XFS_IO_PROG {flags + ' ' if flags else ''}{words} {word_of(path)}"
+
+
+def _write(operation: ops.Write, at: _At) -> str:
+    where = f"{at.offset} {operation.length}"
+    if operation.how is How.MMAP:
+        page = at.offset - at.offset % 4096
+        mapped = f"mmap -rw {page} {at.offset + operation.length - page}"
+        return _xfs_io(operation.path, mapped, f"mwrite -S {at.fill} {where}", "munmap")
+    how = {How.DSYNC: "-V 1 -D "}.get(operation.how, "")
+    flags = {How.DIRECT: "-f -d", How.SYNC: "-f -s", How.TRUNC: "-f -t"}.get(operation.how, "-f")
+    return _xfs_io(operation.path, f"pwrite {how}-b {operation.length} -S {at.fill} {where}", flags=flags)
+
+
+_FALLOCATE = {
+    Allocation.GROW: "falloc",
+    Allocation.KEEP: "falloc -k",
+    Allocation.PUNCH: "fpunch",
+    Allocation.ZERO: "fzero",
+    Allocation.ZERO_KEEP: "fzero -k",
+}
+_RENAMEAT2 = {Replacing.REFUSE: "-n", Replacing.EXCHANGE: "-x"}
+
+
+def _rename(operation: ops.Rename, at: _At) -> str:
+    both = f"{word_of(operation.old)} {word_of(operation.new)}"
+    flag = _RENAMEAT2.get(operation.replacing)
+    return f"mv -fT {both}" if flag is None else f"$here/src/renameat2 {flag} {both}"
+
+
+_WORDS: Mapping[type, Callable[[Any, _At], str]] = {
+    ops.Create: lambda one, at: f": > {word_of(one.path)}",
+    ops.Write: _write,
+    ops.Truncate: lambda one, at: _xfs_io(one.path, f"truncate {one.size}"),
+    ops.Fallocate: lambda one, at: _xfs_io(one.path, f"{_FALLOCATE[one.mode]} {one.offset} {one.length}"),
+    ops.Rename: _rename,
+    ops.Link: lambda one, at: f"ln -T {word_of(one.old)} {word_of(one.new)}",
+    ops.Symlink: lambda one, at: f"ln -sT -- {shlex.quote(one.target)} {word_of(one.path)}",
+    ops.Unlink: lambda one, at: f"rm -f {word_of(one.path)}",
+    ops.Mkdir: lambda one, at: f"mkdir {word_of(one.path)}",
+    ops.Rmdir: lambda one, at: f"rmdir {word_of(one.path)}",
+    ops.Setxattr: lambda one, at: (
+        f"$SETFATTR_PROG -n {shlex.quote(one.name)} -v {at.letter * one.length} {word_of(one.path)}"
+    ),
+    ops.Removexattr: lambda one, at: f"$SETFATTR_PROG -x {shlex.quote(one.name)} {word_of(one.path)}",
+    ops.Chmod: lambda one, at: f"chmod {one.mode:03o} {word_of(one.path)}",
+    ops.Chown: lambda one, at: f"chown {one.uid}:{one.gid} {word_of(one.path)}",
+    ops.Fsync: lambda one, at: _xfs_io(one.path, "fdatasync" if one.data_only else "fsync"),
+    ops.SyncFileRange: lambda one, at: _xfs_io(one.path, f"sync_range -b -w -a {one.offset} {one.length}"),
+    ops.Msync: lambda one, at: _xfs_io(one.path, f"mmap -rw 0 $(stat -c %s {word_of(one.path)})", "msync -s", "munmap"),
+    ops.Sync: lambda one, at: _xfs_io("/", "syncfs") if one.this_only else "sync",
+    ops.Sleep: lambda one, at: f"sleep {one.seconds:g}",
+    ops.Acknowledge: lambda one, at: f": {shlex.quote(one.text)}",
+}
+"""How each operation is done in a shell, with what xfstests bring."""
+
+
+def translated(performed: Sequence[Performed]) -> Iterator[str]:
+    """Operations as lines of a shell script. Raises UsageError, by its name, for one that has no words there."""
+    for step in performed:
+        words = _WORDS.get(type(step.operation))
+        if words is None:
+            verb = write_one(step.operation).split()[0]
+            raise UsageError(
+                f"bob cannot write the operation {verb!r} for xfstests", hint="bob witness export --probe takes it"
+            )
+        yield words(step.operation, _At(step.number, step.offset))
+
+
+def needs(operations: Sequence[Operation]) -> Iterator[str]:
+    """What a case requires for its operations; some come more than once."""
+    for operation in operations:
+        match operation:
+            case ops.Write(how=How.DIRECT):
+                yield "_require_odirect"
+            case ops.Fallocate(mode=mode):
+                command, *flags = _FALLOCATE[mode].split()
+                yield " ".join(["_require_xfs_io_command", f'"{command}"', *(f'"{flag}"' for flag in flags)])
+            case ops.Rename(replacing=replacing) if replacing in _RENAMEAT2:
+                yield f"_require_renameat2 {replacing.value}"
+            case ops.Link():
+                yield "_require_hardlinks"
+            case ops.Symlink():
+                yield "_require_symlinks"
+            case ops.Setxattr() | ops.Removexattr():
+                yield "_require_attrs"
+            case ops.SyncFileRange():
+                yield '_require_xfs_io_command "sync_range"'
+            case ops.Sync(this_only=True):
+                yield '_require_xfs_io_command "syncfs"'
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A function of the script that prints what is there of ``paths``: of the first of them, where a file has several
+    names, with the words ``more`` before them."""
+
+    function: str
+    paths: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The call of the function."""
+        return " ".join([self.function, *map(shlex.quote, self.more), *map(word_of, self.paths)])
+
+
+_FUNCTIONS = {
+    "content": (
+        "# The size and the contents of a file, by the first of its names that is there.",
+        'local name=$(first "$@")',
+        'echo "${1#$SCRATCH_MNT}: $(stat -c %s "$name") bytes, $(md5sum < "$name")"',
+    ),
+    "entry": (
+        "# What has a name.",
+        "local what=nothing",
+        'if [ -L "$1" ]; then',
+        '\twhat="a link to $(readlink "$1")"',
+        'elif [ -d "$1" ]; then',
+        "\twhat=directory",
+        'elif [ -e "$1" ]; then',
+        '\twhat="file $(stat -c %i "$1")"',
+        "fi",
+        'echo "${1#$SCRATCH_MNT}: $what"',
+    ),
+    "attribute": (
+        "# The value of an extended attribute.",
+        "local attribute=$1",
+        "shift",
+        'local name=$(first "$@")',
+        'echo "${1#$SCRATCH_MNT}: $attribute=$($GETFATTR_PROG --only-values -n "$attribute" "$name" 2> /dev/null)"',
+    ),
+    "status": (
+        "# The mode, or the owner and group.",
+        "local form=$1",
+        "shift",
+        'local name=$(first "$@")',
+        'echo "${1#$SCRATCH_MNT}: $(stat -c "$form" "$name")"',
+    ),
+}
+_FIRST = (
+    "first()",
+    "{",
+    "\tlocal name",
+    '\tfor name in "$@"; do',
+    '\t\t[ -e "$name" ] && echo "$name" && return',
+    "\tdone",
+    "}",
+    "",
+)
+
+
+def function(name: str, lines: Iterable[str]) -> Iterator[str]:
+    """A function of a script, with an empty line behind it."""
+    yield f"{name}()"
+    yield "{"
+    yield from (f"\t{line}" for line in [*lines] or [":"])
+    yield "}"
+    yield ""
+
+
+def looks(checks: Sequence[Check]) -> Iterator[str]:
+    """The functions that print what is there, and that which prints all that is compared."""
+    used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
+    if {*used} - {"entry"}:
+        yield from _FIRST
+    for name in used:
+        comment, *lines = _FUNCTIONS[name]
+        yield comment
+        yield from function(name, lines)
+    yield "# What is to be there after the crash as it was before."
+    yield from function("promised", [check.line for check in checks])

@@ -1,0 +1,350 @@
+"""A witness as a case for xfstests: a script that does what its workload does, crashes, and compares what is there.
+
+xfstests have two ways to crash. dm-flakey lets all pass that was sent before a moment, and drops what is sent after it:
+nothing is lost then that the disk had been sent. A log of dm-log-writes, replayed up to a mark, has what was flushed
+before the mark: all is lost that was not. A crash state between these two, in which the disk kept some of what was not
+flushed and lost some, is made by neither (:func:`loss`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from textwrap import wrap
+
+from bob.claim.mounting import Mountable
+from bob.claim.property.calls import call_of, makers
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.vocabulary import Call
+from bob.errors import UsageError
+from bob.story.timeline import Called, Fate, Flushed, Timeline, Written
+from bob.witness.document import Witness
+from bob.witness.shell import Check, function, looks, needs, translated
+from bob.workload import operations as ops
+from bob.workload.history import History, Kind, simulate
+from bob.workload.kinds import ChangeKind, changes
+from bob.workload.language import write_one
+from bob.workload.operations import At, Workload
+
+SILENCE = "Silence is golden"
+_MIB = 512
+"""As large is the file system that is copied before the crash (MiB): xfs takes no less than 300."""
+
+
+class Loss(Enum):
+    """What a crash state has lost of that which the disk had been sent and not flushed."""
+
+    NOTHING = "nothing"
+    ALL = "all"
+    SOME = "some"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case: its script, and what it prints where nothing is wrong (``golden``). ``remarks`` say for people whether it
+    can be expected to show the violation."""
+
+    script: str
+    golden: str
+    remarks: tuple[str, ...]
+
+
+def to_case(witness: Witness, name: str) -> Case:
+    """The case ``name`` (the last part of its path, such as ``900``) for ``witness``.
+
+    Raises UsageError where it cannot be one: the crash may come before the last operation has returned, an operation
+    has no words in xfstests, or bob cannot say for sure what is to be there.
+    """
+    workload = _asked(witness)
+    lost, checks = loss(witness), tuple(_checks(witness, workload))
+    remarks = tuple(_remarks(witness, lost))
+    text = _script(witness, workload, name, lost, checks, remarks)
+    return Case(text, f"QA output created by {name}\n{SILENCE}\n", remarks)
+
+
+def loss(witness: Witness) -> Loss:
+    """What the crash state of ``witness`` has lost; ``ALL`` where losing all is known to break its claim, too."""
+    lost = _lost(witness.timeline)
+    if not lost:
+        return Loss.NOTHING
+    is_all = not any(one.fate in (Fate.KEPT, Fate.TORN) for one in witness.timeline.writes)
+    return Loss.ALL if is_all or witness.all_lost is True else Loss.SOME
+
+
+def _lost(line: Timeline) -> list[Written]:
+    """The writes that are lost, whole or in part. What was sent after the last call had returned, and after the last
+    write that is there, is no loss: the crash may have come before it was sent."""
+    returned = (event.end for event in line.events if isinstance(event, Called) and event.end is not None)
+    there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
+    until = max((*returned, *there), default=0.0)
+    return [one for one in line.writes if one.fate in (Fate.LOST, Fate.TORN) and one.seconds <= until]
+
+
+def _asked(witness: Witness) -> Workload:
+    """The workload of ``witness``, whose crashes come after its last operation has returned."""
+    claim, workload = witness.claim, witness.workload
+    if isinstance(claim, OfProperty):
+        workload = claim.asking(workload)
+    elif not isinstance(claim, Mountable):
+        raise UsageError(
+            f"a case for xfstests checks what a call promises, and the witness is of {claim.title}",
+            hint="bob replay --keep writes its crash image, with a script that mounts it",
+        )
+    if workload.at is not At.END:
+        raise UsageError(
+            "the crash of the witness may come at any time, and a case crashes when the last operation has returned",
+            hint="bob witness export --dm-log writes a log that replay-log steps through",
+        )
+    return workload
+
+
+def _remarks(witness: Witness, lost: Loss) -> Iterator[str]:
+    yield _SAID[lost]
+    flushes = [event.seconds for event in witness.timeline.events if isinstance(event, Flushed)]
+    gone = _lost(witness.timeline)
+    if any(one.seconds <= flush and (one.end is None or flush < one.end) for one in gone for flush in flushes):
+        yield _LATE
+
+
+_SAID = {
+    Loss.NOTHING: (
+        "In the crash state that bob found, nothing is lost that the disk had been sent. dm-flakey makes such a state."
+    ),
+    Loss.ALL: (
+        "Where bob found it, all can be lost that was not flushed. dm-flakey loses nothing that was sent, so the case"
+        " replays a log of dm-log-writes up to the crash."
+    ),
+    Loss.SOME: (
+        "In the crash state that bob found, the disk has lost some of what was not flushed, and kept some. Neither"
+        " dm-flakey nor a log of dm-log-writes makes such a state. The case loses all that was not flushed; it may"
+        " pass where bob finds a violation."
+    ),
+}
+_LATE = (
+    "A flush was sent while a write that is lost was under way. On a disk that has done each write before the flush"
+    " comes, the case passes."
+)
+
+
+# What is to be there
+
+_OF_DATA = frozenset(
+    {
+        *(ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP),
+        *(ChangeKind.FALLOCATE, ChangeKind.ZERO),
+    }
+)
+_OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
+"""The calls after which all data of a file is to be there that they are about."""
+
+
+def _checks(witness: Witness, workload: Workload) -> Iterator[Check]:
+    """What the case compares. Raises UsageError where bob cannot say for sure what is to be there."""
+    claim, history = witness.claim, simulate(workload)[0]
+    if not isinstance(claim, OfProperty):
+        return  # that it mounts
+    if claim.question.beside:
+        yield from _untouched(history)
+        return
+    for number in claim.question.required:
+        if makers(history, number) and call_of(history.operations[-1], history, history.steps[-1]) not in _OF_ALL_DATA:
+            raise _unsure(f"operation {number} is about what another operation makes")
+        yield from _there(history, number)
+
+
+def _unsure(why: str) -> UsageError:
+    return UsageError(
+        f"bob cannot write what is to be there for xfstests: {why}", hint="bob witness export --probe takes the witness"
+    )
+
+
+def _there(history: History, number: int) -> Iterator[Check]:
+    """What is to be there of operation ``number``, which a call has made durable."""
+    operation, before = history.operations[number - 1], history.steps[number - 1]
+    kinds = {change.kind for change in changes(history) if change.number == number}
+    for path in _places(history, number):
+        later = [n for n in range(number + 1, len(history.operations) + 1) if path in _places(history, n)]
+        if later:
+            raise _unsure(f"operation {later[0]} changes the name {path} again")
+        yield Check("entry", (path,))
+    match operation:
+        case ops.Setxattr(path, name) | ops.Removexattr(path, name):
+            yield Check("attribute", _names_of(history, before.names[path]), (name,))
+        case ops.Chmod(path):
+            yield Check("status", _names_of(history, before.names[path]), ("%a",))
+        case ops.Chown(path):
+            yield Check("status", _names_of(history, before.names[path]), ("%u:%g",))
+        case ops.Write(path) | ops.Truncate(path) | ops.Fallocate(path) if kinds & _OF_DATA:
+            thing = history.steps[number].names[path]
+            call = call_of(history.operations[-1], history, history.steps[-1])
+            others = [n for n in range(1, len(history.operations) + 1) if n != number and _has_data(history, n, thing)]
+            if others and call not in _OF_ALL_DATA:
+                raise _unsure(f"operation {others[0]} changes the same file, and the call does not speak of it")
+            yield Check("content", _names_of(history, thing))
+
+
+def _places(history: History, number: int) -> tuple[str, ...]:
+    """The names that operation ``number`` gives or takes away."""
+    before, after = history.steps[number - 1].names, history.steps[number].names
+    return tuple(sorted(path for path in {**before, **after} if before.get(path) != after.get(path)))
+
+
+def _has_data(history: History, number: int, thing: int) -> bool:
+    """Whether operation ``number`` changes the contents of ``thing``."""
+    before, after = (history.steps[at].inodes.get(thing) for at in (number - 1, number))
+    return after is not None and (before is None or before.content != after.content)
+
+
+def _names_of(history: History, thing: int) -> tuple[str, ...]:
+    """The names of ``thing`` at the end, then those that it had before."""
+    last = [path for path, identity in history.steps[-1].names.items() if identity == thing]
+    if not last:
+        raise _unsure("what it is about is removed later")
+    return tuple(dict.fromkeys([*sorted(last), *sorted(history.things[thing].names)]))
+
+
+def _untouched(history: History) -> Iterator[Check]:
+    """All that no operation has to do with, and all of what the call at the end was given."""
+    first, last = history.steps[0], history.steps[-1]
+    call = history.operations[-1]
+    synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()
+    is_all_synced = isinstance(call, ops.Sync)
+    for path, thing in sorted(last.names.items()):
+        is_there = all(step.names.get(path) == thing for step in history.steps)
+        is_same = is_there and all(step.inodes[thing] == first.inodes[thing] for step in history.steps)
+        if path == "/":
+            continue
+        if is_there or is_all_synced:
+            yield Check("entry", (path,))
+        if history.things[thing].kind is Kind.FILE and (is_same or is_all_synced or thing in synced):
+            yield Check("content", _names_of(history, thing))
+            yield Check("status", _names_of(history, thing), ("%a %u:%g",))
+
+
+# The script
+
+
+def _script(
+    witness: Witness, workload: Workload, name: str, lost: Loss, checks: Sequence[Check], remarks: Sequence[str]
+) -> str:
+    history, setup, performed = simulate(workload)
+    for number, operation in enumerate(workload.operations, start=1):
+        names = history.steps[number - 1].names
+        if isinstance(operation, ops.Rename) and names[operation.old] == names.get(operation.new):
+            raise UsageError(
+                f"operation {number} gives a file a name that it has, and mv would take away the other one",
+                hint="bob witness export --probe takes the witness",
+            )
+    is_flakey = lost is Loss.NOTHING
+    required = [*needs((*workload.setup, *workload.operations)), *_REQUIRED[is_flakey]]
+    body = _FLAKEY if is_flakey else _LOGGED
+    return "\n".join(
+        [
+            "#! /bin/bash",
+            "# SPDX-License-Identifier: GPL-2.0",
+            "#",
+            f"# FS QA Test {name}",
+            "#",
+            *_header(witness, workload, remarks),
+            "#",
+            ". ./common/preamble",
+            "_begin_fstest auto quick log",
+            "",
+            "_cleanup()",
+            "{",
+            "\t_cleanup_flakey" if is_flakey else "\t_log_writes_cleanup",
+            "\tcd /",
+            "\trm -r -f $tmp.*",
+            "}",
+            "",
+            ". ./common/filter",
+            *([". ./common/attr"] if "_require_attrs" in required else []),
+            *([". ./common/renameat2"] if any(one.startswith("_require_renameat2") for one in required) else []),
+            ". ./common/dmflakey" if is_flakey else ". ./common/dmlogwrites",
+            "",
+            *dict.fromkeys(required),
+            *_options(witness),
+            "",
+            *function("initial_tree", translated(setup)),
+            *function("operations", translated(performed)),
+            *looks(checks),
+            *body,
+            "diff $tmp.before $tmp.after",
+            "",
+            f'echo "{SILENCE}"',
+            "status=0",
+            "exit",
+            "",
+        ]
+    )
+
+
+def _header(witness: Witness, workload: Workload, remarks: Sequence[str]) -> Iterator[str]:
+    told = [
+        f"bob found it on {witness.configuration.name}, Linux {witness.kernel}: {witness.evidence}",
+        "",
+        *(f"{number}. {write_one(operation)}" for number, operation in enumerate(workload.operations, start=1)),
+        "",
+        *remarks,
+    ]
+    for line in told:
+        words = "".join(letter if letter.isprintable() else " " for letter in line)
+        for part in wrap(words, 76) or [""]:
+            yield f"# {part}".rstrip()
+
+
+def _options(witness: Witness) -> Iterator[str]:
+    made = witness.configuration
+    if made.mkfs_options or made.mount_options:
+        yield f'[ "$FSTYP" = {made.fs.name} ] || _notrun "its options are those of {made.fs.name}"'
+    if made.mkfs_options:
+        yield f'export MKFS_OPTIONS="$MKFS_OPTIONS "{shlex.quote(made.mkfs_options)}'
+    if made.mount_options:
+        yield f'export MOUNT_OPTIONS="$MOUNT_OPTIONS "{shlex.quote("-o " + made.mount_options)}'
+
+
+_REQUIRED = {
+    True: ("_require_scratch", "_require_dm_target flakey"),
+    False: ("_require_scratch", "_require_log_writes"),
+}
+_FLAKEY = (
+    "_scratch_mkfs >> $seqres.full 2>&1",
+    "_scratch_mount",
+    "initial_tree >> $seqres.full",
+    "_scratch_unmount",
+    "",
+    "_init_flakey",
+    "if type _mount_flakey > /dev/null 2>&1; then # which later xfstests do not have",
+    "\t_mount_flakey",
+    "else",
+    "\t_scratch_mount",
+    "fi",
+    "operations >> $seqres.full",
+    "_load_flakey_table $FLAKEY_DROP_WRITES",
+    "promised > $tmp.before 2>&1",
+    "_flakey_drop_and_remount",
+    "promised > $tmp.after 2>&1",
+)
+_LOGGED = (
+    f"_scratch_mkfs_sized $(({_MIB} * 1024 * 1024)) >> $seqres.full 2>&1",
+    "_scratch_mount",
+    "initial_tree >> $seqres.full",
+    "_scratch_unmount",
+    f"dd if=$SCRATCH_DEV of=$tmp.base bs=1M count={_MIB} conv=sparse >> $seqres.full 2>&1",
+    "",
+    "_log_writes_init $SCRATCH_DEV",
+    "_log_writes_mount",
+    "operations >> $seqres.full",
+    "_log_writes_mark crash",
+    "promised > $tmp.before 2>&1",
+    "_log_writes_unmount",
+    "_log_writes_remove",
+    "",
+    "# The disk as it was before the operations, then what was flushed before the mark.",
+    "dd if=$tmp.base of=$SCRATCH_DEV bs=1M conv=fsync >> $seqres.full 2>&1",
+    "_log_writes_replay_log crash $SCRATCH_DEV",
+    "_scratch_mount",
+    "promised > $tmp.after 2>&1",
+)
