@@ -41,6 +41,10 @@ Write = Callable[[Showing, Sequence[Name]], dict[str, Any]]
 """Makes the document of a witness, of what each write is, too."""
 
 
+_VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
+"""Kinds of change that do not tell causes apart: by what they are one of."""
+
+
 class Flushing(StrEnum):
     """Where the flush was that should have saved a write: by the return of the call that had promised it, or by the
     crash where nothing was promised by then."""
@@ -186,14 +190,14 @@ def cause_of(
     """The cause by which ``state``, the smallest loss, breaks ``prop``; ``kinds`` are the kinds of change that are not
     there, ``named`` says what each write is."""
     call = "" if prop.call is None else prop.call.value
-    lost = losses.of(state)
+    lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:
-        return Cause(prop.rule.value, call=call, kinds=kinds)
+        return Cause(prop.rule.value, call=call, kinds=apart)
     index = lost[-1]
     fate = Fate.TORN if any(torn == index for torn, _units in state.torn) else Fate.LOST
     block = named()[index].sort
     cause = Cause(prop.rule.value, block, fate.value, losses.flushing(index, state).value)
-    return replace(cause, call=call, kinds=kinds) if block == Kind.UNKNOWN else cause
+    return replace(cause, call=call, kinds=apart) if block == Kind.UNKNOWN else cause
 
 
 def _all_lost(case: Case, bench: Bench, prop: Property, judged: Judged) -> bool | None:

@@ -13,9 +13,12 @@ from bob.claim.property.bench import Bench
 from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import StoreError
+from bob.judge import findings
 from bob.judge.again import judge_again
-from bob.result import Verdict, from_json, to_json
+from bob.result import Result, Verdict, from_json, to_json
+from bob.search.spaces import search
 from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.store.search_directory import SearchDirectory
 from bob.witness.document import read
 from bob.workload.operations import Workload
 
@@ -163,3 +166,38 @@ def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path
     assert (unmountable.states, unmountable.witness) == (2, "witnesses/unmountable.json")
     witness = json.loads((run.path / "witnesses" / "unmountable.json").read_text())
     assert witness["crash"]["state"] == samples.LAST.to_json()
+
+
+# A search, whose lots are judged again by cause
+
+
+def test_a_cell_stands_where_bob_breaks_at_the_cause(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(findings, "cause_of", lambda *_arguments: 1 / 0)
+    result = searched(tmp_path)
+    [column] = result.configurations
+    assert [cell.verdict for cell in column.properties] == [Verdict.FAILS] and column.findings == ()
+    assert any("the cause by which it breaks overwrite-any is not known" in note for note in column.notes)
+    assert list(tmp_path.glob("search/run/judging-*.txt"))
+
+
+def searched(path: Path) -> Result:
+    """A search of one lot that is judged again."""
+    about = {"id": "x", "started": "then", "bob": "0.1", "search": search("small", "overwrite-any").to_json()}
+    directory = SearchDirectory.create(path / "search", about)
+    run = started(path / "search")
+    directory.note(lots=[["run", 2]])
+    for number, one in enumerate(WORKLOADS):
+        run.save_observed(keep(run, number, one), BAD)
+    return judge_again(path / "search")
+
+
+def test_a_search_that_is_judged_again_has_its_findings_and_a_probe_has_none(tmp_path: Path) -> None:
+    result = searched(tmp_path)
+    [finding] = result.configurations[0].findings
+    assert (finding.rows, finding.shown_by, finding.witness) == (
+        ("overwrite-any",),
+        2,
+        "run/witnesses/finding-1.json",
+    )
+    assert read(tmp_path / "search" / str(finding.witness)).evidence == finding.evidence
+    assert judge_again(tmp_path / "search" / "run").configurations[0].findings == ()

@@ -20,26 +20,20 @@ from bob.blocks.naming import Kind, Name
 from bob.catalogue.durability import properties
 from bob.claim.property.bench import Bench, Judged
 from bob.claim.property.rules import Property
-from bob.crash import case as casing
 from bob.crash.case import Case
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.judge import findings
-from bob.judge.again import judge_again
 from bob.judge.column import Column
 from bob.judge.findings import Findings, Flushing, Losses, cause_of, in_words
 from bob.observe.observed import Seen
 from bob.result import Cause, Finding, Verdict
-from bob.search.spaces import search
-from bob.store.search_directory import SearchDirectory
 from bob.trace.model import Flush, Mark, Trace
 from bob.witness.document import Showing, read
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
-
-from .test_again import BAD, WORKLOADS, keep, started
 
 NATURAL = Finish("natural", natural=True)
 PROMISES = {prop.name: prop for prop in properties()}
@@ -167,6 +161,19 @@ def test_other_lost_blocks_are_other_findings_though_the_row_is_the_same(blocks:
     assert [documents[f"finding-{number}"]["workload"] for number in (1, 2)] == [one.workload for one in several]
 
 
+def test_the_shortest_text_is_the_smallest_and_not_the_first(blocks: list[str]) -> None:
+    long, short = workload("append /f 40960; fsync /f"), workload("write /g 0 9; fsync /g")
+    assert long.name < short.name and len(long.name) > len(short.name)
+    [finding], _documents = found_in((long, "fsync-file.size", [(2,)]), (short, "fsync-file.data", [(2,)]))
+    assert finding.workload == short.name
+
+
+def test_of_those_that_must_all_be_lost_it_is_the_last(blocks: list[str]) -> None:
+    [finding], documents = found_in((APPEND, "fsync-file.size", [(0, 2)]))
+    assert finding.cause.block == "log record"
+    assert documents["finding-1"]["showing"].state.kept == (1,)
+
+
 def test_of_several_that_are_each_enough_it_is_the_last(blocks: list[str]) -> None:
     [finding], documents = found_in((APPEND, "fsync-file.size", [(0,), (1,), (2,)]))
     assert finding.cause.block == "log record"
@@ -192,6 +199,20 @@ def test_what_has_no_name_is_told_apart_by_what_is_not_there(blocks: list[str]) 
         "a block that bob has no name for was lost: no flush was sent after it; "
         "after fsync of a file append is not there as it should be"
     )
+
+
+def test_renames_over_a_name_are_renames_and_truncations_one(blocks: list[str]) -> None:
+    blocks[:] = ["unknown"] * 3
+    several, _documents = found_in(
+        (workload("rename /f /g; fsync /g"), "fsync-file.names", [(2,)]),
+        (workload("rename /f /n; fsync /n"), "fsync-file.names", [(2,)]),
+        (workload("truncate /f 99; fsync /f"), "fsync-file.size", [(2,)]),
+        (workload("truncate /f 9999; fsync /f"), "fsync-file.size", [(2,)]),
+    )
+    assert [(one.cause.kinds, one.missing) for one in several] == [
+        (("rename",), ("rename", "rename-over")),
+        (("truncate",), ("truncate-down", "truncate-up")),
+    ]
 
 
 def test_where_nothing_is_lost_calls_and_kinds_tell_causes_apart(blocks: list[str]) -> None:
@@ -337,9 +358,6 @@ def _inodes(case: Case) -> list[dict[str, int]]:
     return [{path: world.numbers[thing] for path, thing in steps[at].names.items()} for at in (0, -1)]
 
 
-# Of a column, and of a search that is judged again
-
-
 def test_a_column_has_findings_where_they_are_asked_for_and_each_has_a_witness(tmp_path: Path) -> None:
     for by_cause in (False, True):
         kept: dict[str, Any] = {}
@@ -371,39 +389,3 @@ def test_a_column_has_findings_where_they_are_asked_for_and_each_has_a_witness(t
     gone, there = samples.observed(found=[samples.NOTHING, samples.ALL]).findings.observations()
     assert broken(found, gone) == finding.evidence == found.evidence
     assert broken(found, there) is None
-
-
-def test_a_cell_stands_where_bob_breaks_at_the_cause(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(casing, "checked", lambda _recording, _base: samples.TRACE)
-    monkeypatch.setattr(findings, "cause_of", lambda *_arguments: 1 / 0)
-    result = searched(tmp_path)
-    [column] = result.configurations
-    assert [cell.verdict for cell in column.properties] == [Verdict.FAILS] and column.findings == ()
-    assert any("the cause by which it breaks overwrite-any is not known" in note for note in column.notes)
-    assert list(tmp_path.glob("search/run/judging-*.txt"))
-
-
-def searched(path: Path) -> Any:
-    """A search of one lot that is judged again."""
-    about = {"id": "x", "started": "then", "bob": "0.1", "search": search("small", "overwrite-any").to_json()}
-    directory = SearchDirectory.create(path / "search", about)
-    run = started(path / "search")
-    directory.note(lots=[["run", 2]])
-    for number, one in enumerate(WORKLOADS):
-        run.save_observed(keep(run, number, one), BAD)
-    return judge_again(path / "search")
-
-
-def test_a_search_that_is_judged_again_has_its_findings_and_a_probe_has_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(casing, "checked", lambda _recording, _base: samples.TRACE)
-    result = searched(tmp_path)
-    [finding] = result.configurations[0].findings
-    assert (finding.rows, finding.shown_by, finding.witness) == (
-        ("overwrite-any",),
-        2,
-        "run/witnesses/finding-1.json",
-    )
-    assert read(tmp_path / "search" / str(finding.witness)).evidence == finding.evidence
-    assert judge_again(tmp_path / "search" / "run").configurations[0].findings == ()
