@@ -244,10 +244,19 @@ def test_an_operation_without_words_is_refused_by_its_name(monkeypatch: pytest.M
         list(translated(simulate(Workload("w", (), parse("mkdir /n")))[2]))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_the_lines_do_is_what_the_workload_does(bench: Bench, seed: int) -> None:
+EVERY = parse(
+    "truncate /d/f 9000; append /d/f 4096 trunc; write /d/f 100 50 mmap;"
+    "fallocate /d/g 512 1024 punch; fallocate /d/g 4000 200 zero;"
+    "fallocate /d/g 4100 200 zero-keep; fallocate /d/g 5000 9 keep; fallocate /d/g 5000 9; truncate /d/g 6000;"
+    "create /x; rename /x /y noreplace; rename /y /d/g exchange; chmod /y 600; write /d/f 0 512 sync; msync /d/f"
+)
+
+
+@pytest.mark.parametrize(
+    "workload", [Workload("every", parse(SETUP), EVERY), *(random_workload(Random(seed), most=8) for seed in range(9))]
+)
+def test_what_the_lines_do_is_what_the_workload_does(bench: Bench, workload: Workload) -> None:
     """Names, kinds, sizes, links and holes; the data is told by its fill."""
-    workload = random_workload(Random(seed), most=8)
     history, setup, performed = simulate(workload)
     if any(
         one.operation.old in step.names and step.names[one.operation.old] == step.names.get(one.operation.new)
@@ -298,6 +307,7 @@ def case_of(tmp_path: Path, text: str, row: str, number: int, **more: Any) -> st
         ("append /d/f 9; rename /d/f /n; sync", "sync.size", 1, "mv n d/f", "truncate -s 8192 n"),
         ("fallocate /d/f 8000 500 punch; fsync /d/f", "collateral", 0, "chmod 600 $PWD", "truncate -s 9000 d/f"),
         ("append /d/f 9; fsync /d/f", "collateral", 0, "touch new", "rm d/g"),
+        ("append /d/f 9; fsync /d/f", "collateral", 0, "chmod 600 d", "chmod 600 d/g"),
     ],
 )
 def test_a_case_is_silent_where_all_that_was_promised_is_there_and_not_where_something_is_lost(
