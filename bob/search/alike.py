@@ -7,7 +7,7 @@ moved, these names are in one directory after the other: then a last part of a p
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, permutations, product
@@ -34,7 +34,7 @@ class Renamings:
         """Those that leave the initial tree as it is, and make of what is within the bounds what is within them. The
         one that changes nothing is among them."""
         bounds = self._bounds
-        every = _onto("", "", self._paths())
+        every = _onto("", "", self._paths(bounds.setup), frozenset(self._paths()))
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
         for others in (bounds.begin, bounds.calls, bounds.between):
             parts.append({(one,) for one in others})
@@ -57,15 +57,15 @@ class Renamings:
     @property
     def _moves_names(self) -> bool:
         """Whether an operation may move a directory with names in it."""
-        folders = {path.rpartition("/")[0] for path in self._paths()}
+        folders = {path.rpartition("/")[0] for path in self._paths(self._bounds.setup)}
         renames = (one for one in chain.from_iterable(self._bounds.operations) if isinstance(one, Rename))
         return any({one.old, one.new} & folders for one in renames)
 
-    def _paths(self) -> tuple[str, ...]:
-        """Every name there is, and every directory above it."""
+    def _paths(self, setup: Sequence[Operation] = ()) -> tuple[str, ...]:
+        """Every name that workloads speak of, and those of ``setup``, with every directory above."""
         bounds = self._bounds
         entries = chain.from_iterable(bounds.operations)
-        every = (*bounds.setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
+        every = (*setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
         named = [path for one in every for path in _paths_of(one)]
         found: dict[str, None] = {}
         for path in (*bounds.files, *bounds.directories, *named):
@@ -109,17 +109,29 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
     return tuple(map(normal, operations)), tuple(sorted(write_one(normal(one)) for one in setup))
 
 
-def _onto(above: str, other: str, paths: Sequence[str]) -> Iterator[Renaming]:
+def _onto(above: str, other: str, paths: Sequence[str], spoken: Set[str]) -> Iterator[Renaming]:
     """Every renaming of what is below the directory ``above`` to what is below ``other``, one to one, directories to
-    directories. There is none where there is not as much below one as below the other."""
+    directories. There is none where there is not as much below one as below the other. A name that is not ``spoken`` of
+    keeps its last part: there may be many of these, and nothing is alike by them."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
-    if (len(files), len(folders)) != (len(files_there), len(folders_there)):
-        return
-    for names, places in product(permutations(files_there), permutations(folders_there)):
+    for names, places in product(
+        _matched(files, files_there, other, spoken), _matched(folders, folders_there, other, spoken)
+    ):
         here = {**dict(zip(files, names, strict=True)), **dict(zip(folders, places, strict=True))}
-        for below in product(*(list(_onto(folder, here[folder], paths)) for folder in folders)):
+        for below in product(*(list(_onto(folder, here[folder], paths, spoken)) for folder in folders)):
             yield {**here, **{old: new for inner in below for old, new in inner.items()}}
+
+
+def _matched(names: Sequence[str], there: Sequence[str], other: str, spoken: Set[str]) -> Iterator[list[str]]:
+    """Each way in which ``names`` may become those ``there``, which are in the directory ``other``."""
+    kept = {name: f"{other}/{name.rpartition('/')[2]}" for name in names if name not in spoken}
+    free = [name for name in there if name in spoken]
+    if set(kept.values()) != set(there) - set(free) or len(names) != len(there):
+        return
+    for chosen in permutations(free):
+        left = iter(chosen)
+        yield [kept[name] if name in kept else next(left) for name in names]
 
 
 def _inside(above: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.rules import questions
-from bob.search.bounds import Bounds, load, read
+from bob.search.bounds import Bounds, load, read, shipped_bounds
 from bob.search.space import Part, is_asked, possible, probes
 from bob.search.within import Asking, Promising
 from bob.workload.language import parse, write_one
@@ -126,6 +126,13 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
         assert alike <= left, "another one that is alike was found, too"
         left -= alike
     assert not left
+
+
+@pytest.mark.parametrize(("name", "count"), [("small", 83), ("every", 339), ("odd", 130), ("shapes", 85)])
+def test_what_is_shipped_makes_workloads(name: str, count: int) -> None:
+    """A tree of many names that no workload speaks of, as in odd, costs nothing."""
+    assert set(shipped_bounds()) == {"small", "every", "odd", "shapes"}
+    assert len([*Promising(load(name)).every(1)]) == count
 
 
 def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None:
