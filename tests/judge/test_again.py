@@ -183,6 +183,7 @@ def test_a_cell_stands_where_bob_breaks_at_the_cause(monkeypatch: pytest.MonkeyP
 def searched(path: Path) -> Result:
     """A search of one lot that is judged again."""
     about = {"id": "x", "started": "then", "bob": "0.1", "search": search("small", ("overwrite-any",)).to_json()}
+    about["request"] = {"budget": 50}
     directory = SearchDirectory.create(path / "search", about)
     run = started(path / "search")
     directory.note(lots=[["run", 2]])
