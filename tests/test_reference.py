@@ -7,7 +7,6 @@ import statistics
 from pathlib import Path
 
 import pytest
-from claims import question_of
 
 from bob.catalogue.probe_files import probe_names
 from bob.cli.main import run
@@ -21,6 +20,7 @@ from bob.workload.language import write_one
 from bob.workload.operations import Write
 from bob.workload.pattern import CELL_BYTES, UNSHADED, place
 from bob.workload.simulation import simulate
+from claims import question_of
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 96 * 1024

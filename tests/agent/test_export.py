@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from strict_replay import replay
 
 from bob.catalogue.durability import properties
 from bob.claim.mounting import Mountable
@@ -23,6 +22,7 @@ from bob.trace.log_writer import write_log
 from bob.witness import document as witness
 from bob.witness.xfstests import to_case
 from bob.workload.operations import At
+from strict_replay import replay
 
 from .conftest import Inhabited
 from .workloads import FSYNC, Taken, take, workload

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import samples_of_runs as samples
-from claims import broken
 
+import samples_of_runs as samples
 from bob.apm.clauses import Durable, clause_of
 from bob.apm.derive import derive
 from bob.apm.evidence import Witnessed
@@ -28,6 +27,7 @@ from bob.witness.document import Witness
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
+from claims import broken
 
 MADE = samples.outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 """What is left where /n was made, and nothing else was done."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from claim.worlds import World
 
 from bob.catalogue import durability
 from bob.catalogue.sets import Rows, probes_of
@@ -14,6 +13,7 @@ from bob.claim.property.vocabulary import Call, What
 from bob.search.bounds import together
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
+from claim.worlds import World
 
 PROBES = probes_of(Rows.DURABILITY)
 PROPERTIES = {prop.name: prop for prop in durability.properties()}

@@ -7,7 +7,6 @@ from functools import cache
 from itertools import product
 
 import pytest
-from claim.worlds import World
 
 from bob.catalogue import pairs
 from bob.catalogue.sets import Rows, probes_of
@@ -16,6 +15,7 @@ from bob.claim.property.rules import Property, Question, Rule, is_broken, questi
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Workload
+from claim.worlds import World
 
 PROBES = probes_of(Rows.PAIRS)
 WORLDS = {(workload.setup, workload.operations): World.of(workload) for probe in PROBES for workload in probe.workloads}

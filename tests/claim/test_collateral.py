@@ -7,7 +7,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from workload.generators import random_workload
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import inodes_of_things
@@ -20,6 +19,7 @@ from bob.workload.history import Kind
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.pattern import STALE_CELL, contents
+from workload.generators import random_workload
 
 from .worlds import World
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from workload.generators import random_workload
 
 from bob.claim.property.presence import Presence, Reading
 from bob.observe.observation import Node, Observation
@@ -15,6 +14,7 @@ from bob.workload import operations as ops
 from bob.workload.language import parse, write_one
 from bob.workload.operations import How, Workload
 from bob.workload.pattern import describe
+from workload.generators import random_workload
 
 from .worlds import World
 

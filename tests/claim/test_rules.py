@@ -7,7 +7,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from workload.generators import random_workload
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.presence import Presence
@@ -16,6 +15,7 @@ from bob.observe.observation import Node, Observation
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
+from workload.generators import random_workload
 
 from .worlds import World
 

@@ -8,10 +8,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-import samples_of_runs as samples
-from report.samples import finer
-from witness.test_witness import stored
 
+import samples_of_runs as samples
 from bob.apm.clauses import every_clause
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.declaration import declaration
@@ -25,6 +23,8 @@ from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.result import to_json
 from bob.witness import document as witness
 from bob.workload.operations import At
+from report.samples import finer
+from witness.test_witness import stored
 
 CALLS = ["fsync-file", "fdatasync-file", "fsync-directory", "msync", "o-sync", "o-dsync", "syncfs", "sync", "returned"]
 WHATS = ["data", "size", "new-entry", "other-names", "parent-entry", "attribute", "everything"]

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
-from report.witnesses import documents
-from strict_replay import replay
 
+import samples_of_runs as samples
 from bob.catalogue.probe_files import load
 from bob.trace.replay_log import steps
+from report.witnesses import documents
+from strict_replay import replay
 
 from .stand_in import Bob, Work
 

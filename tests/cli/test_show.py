@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from report.test_programs_page import found as programs_found
-from report.witnesses import put as put_witnesses
 
 from bob.cli.show import ENDINGS
 from bob.report.columns import columns_of
@@ -19,6 +17,8 @@ from bob.report.programs_page import pages as programs_pages
 from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
+from report.test_programs_page import found as programs_found
+from report.witnesses import put as put_witnesses
 
 from .stand_in import Bob, Ended, Work, result
 

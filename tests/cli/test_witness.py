@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from report.witnesses import documents
 
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
 from bob.witness.document import read
+from report.witnesses import documents
 
 from .stand_in import Bob, Ended
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from planted_programs import LIBRARY, PLANTED
 
 from bob.errors import UsageError
 from bob.judge.program_result import ProgramResult, Safety
@@ -24,6 +23,7 @@ from bob.run.shrink import shrink, tell_results
 from bob.story.timeline import Asked
 from bob.subject import configuration
 from bob.witness import document as witness
+from planted_programs import LIBRARY, PLANTED
 
 pytestmark = pytest.mark.vm
 MADE = "touch f; mknod n c 1 3"

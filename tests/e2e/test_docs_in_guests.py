@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from own_probes import own
 
 import bob.subject.file_system
 from bob.progress import Silent
@@ -17,6 +16,7 @@ from bob.request import ProbeRequest
 from bob.result import Verdict
 from bob.run.prober import probe
 from bob.subject import configuration, file_systems
+from own_probes import own
 
 pytestmark = pytest.mark.vm
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from own_probes import own
 
 from bob.apm.clauses import clause_of
 from bob.apm.model import Status, load, save
@@ -16,6 +15,7 @@ from bob.request import ProbeRequest
 from bob.run.prober import probe
 from bob.run.replay import replay
 from bob.subject import configuration
+from own_probes import own
 
 pytestmark = pytest.mark.vm
 

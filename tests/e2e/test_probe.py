@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from own_probes import own
 
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
@@ -23,6 +22,7 @@ from bob.run.replay import replay
 from bob.story.timeline import Fate
 from bob.subject import configuration
 from bob.witness.document import read
+from own_probes import own
 
 pytestmark = pytest.mark.vm
 

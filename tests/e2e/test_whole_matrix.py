@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from own_probes import own
 
 from bob.progress import Silent
 from bob.request import Host, ProbeRequest
@@ -20,6 +19,7 @@ from bob.run.matrix import matrix, resume
 from bob.run.replay import replay
 from bob.store.matrix_directory import MatrixDirectory
 from bob.subject import ConfigurationSet, configuration
+from own_probes import own
 
 pytestmark = pytest.mark.vm
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.claim.property.bench import Bench
 from bob.crash import case
 from bob.crash.state import CrashState

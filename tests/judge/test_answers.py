@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.claim.expectation.language import parse
 from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from claim.worlds import World
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import Bench
@@ -17,6 +16,7 @@ from bob.observe.observed import Seen
 from bob.result import Verdict
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from claim.worlds import World
 
 ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
 WORKLOAD = Workload("w", parse("write /a 0 8K"), parse("write /a 0 8K; create /n"), Finish("natural", natural=True))

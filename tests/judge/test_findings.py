@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
-from claim.worlds import World
-from claims import broken
 from hypothesis import given
 from hypothesis import strategies as st
 
+import samples_of_runs as samples
 from bob.blocks.naming import Kind, Name
 from bob.catalogue.durability import properties
 from bob.claim.property.bench import Bench, Judged
@@ -34,6 +32,8 @@ from bob.trace.model import Flush, Mark, Trace
 from bob.witness.document import Showing, read
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from claim.worlds import World
+from claims import broken
 
 NATURAL = Finish("natural", natural=True)
 PROMISES = {prop.name: prop for prop in properties()}

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.judge.looked import Looked

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import samples_of_runs as samples
-from claims import broken
-
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.recovery import Idempotent
 from bob.crash.device import DeviceModel
@@ -19,6 +17,7 @@ from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.result import Verdict
 from bob.store.run_directory import RunDirectory
 from bob.witness import document as witness
+from claims import broken
 
 WORKLOAD = recovery_of(samples.WORKLOAD, samples.LAST)
 LOST = CrashState(1, (3,))

@@ -11,9 +11,8 @@ from pathlib import Path
 from shutil import copytree, rmtree
 
 import pytest
-import samples_of_runs as samples
-from report.witnesses import documents
 
+import samples_of_runs as samples
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.crash.coverage import States, total
 from bob.crash.device import DeviceModel
@@ -42,6 +41,7 @@ from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import FILE, read
 from bob.subject import configuration
 from bob.workload.operations import Workload
+from report.witnesses import documents
 
 CHECKOUT = Path(__file__).parents[2]
 NAME = "overwrite-any"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from claim.worlds import World
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
@@ -18,6 +17,7 @@ from bob.result import Verdict, WorkloadResult
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
+from claim.worlds import World
 
 ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
 ATOMIC = next(probe.property for probe in shipped_probes() if probe.property.name == "directory-op")

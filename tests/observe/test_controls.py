@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crash.traces import at, trace_of
-from samples_of_runs import packed
 
 from bob.crash.cubes import Cube
 from bob.crash.device import DeviceModel
@@ -31,6 +29,8 @@ from bob.observe.session import Mounted
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
 from bob.trace.model import Flush, Write
+from crash.traces import at, trace_of
+from samples_of_runs import packed
 
 SECTORS = 64
 A, B, C, D, LONG = 0, 2, 4, 6, range(16, 24)

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crash.brute import legal_units, legal_writes, units_of
-from crash.traces import Case, cases, journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +26,8 @@ from bob.observe.accesses import Access
 from bob.observe.courses import Courses
 from bob.observe.predict import Contents, Gap, Known, places_read
 from bob.observe.torn_courses import TornCourses
+from crash.brute import legal_units, legal_writes, units_of
+from crash.traces import Case, cases, journal
 
 
 def recover(program: int, sectors: list[int], contents: Contents, steps: int) -> tuple[int, list[Access]]:

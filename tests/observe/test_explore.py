@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash.coverage import States

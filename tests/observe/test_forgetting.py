@@ -10,8 +10,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from crash.brute import legal_writes
-from crash.traces import Case, at, cases, journal, trace_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +22,8 @@ from bob.observe.left_behind import LONGEST, Left, Stretches
 from bob.observe.predict import Contents, Contradiction, Gap, Known, Places, places_read
 from bob.observe.torn_courses import TornCourses
 from bob.trace.model import Write
+from crash.brute import legal_writes
+from crash.traces import Case, at, cases, journal, trace_of
 from observe.test_courses import Explorer
 
 BLOCKS = 6

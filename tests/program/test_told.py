@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from crash import brute
-from crash.traces import Case, at, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +12,8 @@ from bob.program.strace import SystemCall
 from bob.program.told import Output, outputs, windows
 from bob.trace.model import Moment
 from bob.trace.timeline import CallReturned, Timeline
+from crash import brute
+from crash.traces import Case, at, cases
 
 PIPE = 5
 

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
-from test_docs import between, code, text, words
 
 from bob.cli.show import ENDINGS
 from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS
 from bob.result import to_json
+from test_docs import between, code, text, words
 
 from .samples import sixteen
 

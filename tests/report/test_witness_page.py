@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from claims import question_of
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.expected import Expected
@@ -22,6 +21,7 @@ from bob.story.timeline import Fate, Timeline, Written
 from bob.witness.document import Witness
 from bob.workload.language import parse as operations
 from bob.workload.operations import Finish, Workload
+from claims import question_of
 
 from .html_pages import NASTY, Page, parse
 from .witnesses import witness

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import samples_of_runs as samples
-
 from bob.catalogue.probe_files import shipped_probes
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState

@@ -7,11 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import samples_of_runs as samples
-from claims import of_property
-from strict_replay import replay
-from witness.test_witness import stored
 
+import samples_of_runs as samples
 from bob.claim.checking import Checked
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
@@ -22,6 +19,9 @@ from bob.run.export import Exported, export, exported
 from bob.trace.log_writer import write_log
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.witness import document as witness
+from claims import of_property
+from strict_replay import replay
+from witness.test_witness import stored
 
 
 def made(tmp_path: Path, state: CrashState) -> witness.Witness:

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.claim.property.bench import Bench
 from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError

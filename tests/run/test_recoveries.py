@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash import case
 from bob.errors import RecordingError, StoreError

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli.stand_in import result
-from report.witnesses import documents, put
 
 from bob.errors import UsageError
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.result import to_json
 from bob.run.shrink import shrink, tell_results
+from cli.stand_in import result
+from report.witnesses import documents, put
 
 
 def test_results_are_told_anew(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
 
 import bob.run.trial
+import samples_of_runs as samples
 from bob.claim.expectation.language import parse as expectation
 from bob.crash import case
 from bob.crash.state import CrashState

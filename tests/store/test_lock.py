@@ -12,8 +12,8 @@ from pathlib import Path
 from select import select
 
 import pytest
-import samples_of_runs as samples
 
+import samples_of_runs as samples
 from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.progress import Silent

@@ -8,9 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import samples_of_runs as samples
-from workload.generators import random_workload
 
+import samples_of_runs as samples
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.observe.observed import Troubled
@@ -18,6 +17,7 @@ from bob.store.run_directory import RunDirectory, base_from_json, base_to_json, 
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from workload.generators import random_workload
 
 STATES = (
     (samples.FIRST, 0),

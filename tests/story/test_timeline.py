@@ -7,11 +7,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-import samples_of_runs as samples
-from crash.traces import Case, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import samples_of_runs as samples
 from bob.crash.cubes import Cube
 from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
@@ -31,6 +30,7 @@ from bob.story.timeline import (
 )
 from bob.trace.model import Mark, Write
 from bob.workload.pattern import contents
+from crash.traces import Case, cases
 
 NAMES = [("metadata", f"block {number}") for number in range(2000)]
 MARKS = (

@@ -7,7 +7,6 @@ import zlib
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from crash.traces import Case, cases, replay_all
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.check import disagreeing
 from bob.trace.model import SECTOR_BYTES
+from crash.traces import Case, cases, replay_all
 
 BLANK = 1 << 31
 LENGTH = 40 * SECTOR_BYTES

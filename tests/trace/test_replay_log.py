@@ -7,7 +7,6 @@ import io
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strict_replay import replay
 
 from bob.trace.join import Logged, join
 from bob.trace.log import LogReader
@@ -15,6 +14,7 @@ from bob.trace.log_format import Flags
 from bob.trace.log_writer import write_log
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.replay_log import Step, steps
+from strict_replay import replay
 
 from .dm_simulator import DEVICE, Simulator
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.witnesses import documents
 
 from bob.errors import MalformedError, StoreError
 from bob.witness import bundle
 from bob.witness.document import files_in, read
+from report.witnesses import documents
 
 
 @pytest.fixture

@@ -11,10 +11,8 @@ from random import Random
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
-from witness.test_witness import document, stored
-from workload.generators import random_workload
 
+import samples_of_runs as samples
 from bob.catalogue.durability import properties
 from bob.catalogue.probe_files import load, shipped_probes
 from bob.claim.mounting import Mountable
@@ -32,6 +30,8 @@ from bob.witness.xfstests import Loss, loss, to_case
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
+from witness.test_witness import document, stored
+from workload.generators import random_workload
 
 
 def test_the_image_is_the_crash_state(tmp_path: Path) -> None:

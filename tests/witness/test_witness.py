@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import samples_of_runs as samples
-from claims import broken, question_of
 
+import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import Rows, asked_probes
 from bob.claim.expectation.expected import Expected
@@ -32,6 +31,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import At
+from claims import broken, question_of
 
 LOST = CrashState(1, (3,))
 """The overwrite's data is durable here; the made-up outcomes below do not care."""
