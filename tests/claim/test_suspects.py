@@ -10,9 +10,12 @@ from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.presence import Presence
 from bob.claim.property.rules import Rule, is_broken, questions, quoted, violation
 from bob.observe.observation import Node, Observation
+from bob.workload.language import parse
+from bob.workload.operations import At, Workload
 from bob.workload.pattern import contents
 
-from .test_collateral import Tree, read, with_content, world_of
+from .test_collateral import SETUP, Tree, read, with_content, world_of
+from .worlds import World
 
 
 def suspects_of(operations: str, there: set[int], path: str, node: Node | None) -> set[frozenset[int]]:
@@ -130,3 +133,48 @@ def test_zeros_of_a_truncation_there_in_part_are_no_hole_that_tells_a_write_was_
 def test_a_directory_that_cannot_be_listed_accuses_what_set_its_attributes_as_well() -> None:
     broken = Node("directory", fault="cannot be listed: Input/output error")
     assert suspects_of("setxattr /e user.x 8; create /e/new", {1, 2}, "/e", broken) == {frozenset({1, 2})}
+
+
+def test_zeros_of_a_torn_append_are_no_punched_hole() -> None:
+    """Of a part of the append only the size is there, and nothing says that the punch is: not even a part of it."""
+    world = world_of("append /d/a 8192; fallocate /d/a 10000 4000 punch")
+    tree = dict(world.crash({1}).tree or {})
+    whole = tree["/d/a"].content
+    tree["/d/a"] = with_content(tree["/d/a"], whole[:10240] + bytes(1024) + whole[11264:])
+    reading = read(world, tree)
+    assert reading.of(2) is Presence.NONE
+
+
+@pytest.mark.parametrize("there", [(), (1,), (2,), (1, 2)])
+def test_a_hole_behind_a_range_that_moves_is_whole(there: tuple[int, ...]) -> None:
+    """A write beyond the end leaves a hole before it, and the hole has two places where it may be."""
+    world = world_of("write /d/a 30000 512; fallocate /d/a 4096 4096 collapse")
+    reading = read(world, dict(world.crash(there).tree or {}))
+    assert not reading.damage and not reading.collateral
+    for number in (1, 2):
+        assert reading.of(number) is (Presence.FULL if number in there else Presence.NONE)
+
+
+@pytest.mark.parametrize(
+    ("operations", "row"),
+    [
+        ("append /d/a 4096; fallocate /d/a 4096 4096 insert; fsync /d/a", "fsync-file.size"),
+        ("fallocate /d/a 4096 4096 insert; append /d/a 4096; sync", "sync.size"),
+        ("write /d/a 4096 4096; fallocate /d/a 4096 4096 insert; fsync /d/a", "fsync-file.data"),
+        ("fallocate /d/a 0 4096 insert; fsync /d/a", "fsync-file.size"),
+    ],
+)
+def test_what_is_torn_where_a_range_moves_was_not_made_durable(operations: str, row: str) -> None:
+    """Nobody can say whose tear it is, but all of it was to be there."""
+    world = World.of(Workload("w", parse(SETUP), parse(operations), at=At.END))
+    [prop] = [one.property for one in probes_of(Rows.DURABILITY) if one.property.name == row]
+    tree = dict(world.crash(world.all).tree or {})
+    asked = questions(prop, world.history)
+    assert asked and not any(is_broken(prop, one, world.history, read(world, tree)) for one in asked)
+    content = tree["/d/a"].content
+    tree["/d/a"] = with_content(tree["/d/a"], content[:8192] + b"\xa5" * 512 + content[8704:])
+    reading = read(world, tree)
+    assert all(is_broken(prop, one, world.history, reading) for one in asked)
+    seen = Observation(True, None, tree)
+    found = violation(prop, asked[0], world.history, world.oracle(), reading, seen)
+    assert found is not None and " had returned, but only a part of " in found.evidence

@@ -27,7 +27,7 @@ from bob.claim.property.vocabulary import Call
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
 from bob.workload.history import History
-from bob.workload.kinds import ChangeKind, Relation, relation, single_changes
+from bob.workload.kinds import ChangeKind, Relation, changes, relation, single_changes
 from bob.workload.language import write_one
 
 
@@ -174,7 +174,7 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
     (number,) = question.required
     if question.returned is not None:
         if reading.of(number) not in _LOST:
-            return False
+            return _is_torn_by_a_shift(prop, number, history, reading)
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
         # Where what it is about was never made, only its making is lost: unless that was to be durable, too.
         return not missing or (prop.several and missing <= _all_durable(prop, history))
@@ -219,6 +219,18 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
         return () if found is None else tuple(sorted(found.suspects))
     lost = tuple(number for number in question.required if reading.of(number) in _LOST)
     return lost or question.required
+
+
+def _is_torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> bool:
+    """Whether there is damage to a file in which a range moves, of which this operation is suspected: nobody can say
+    whose tear it is, but the call was to make all suspects durable."""
+    assert prop.call is not None
+    torn = [damage.suspects for damage in reading.damage if number in damage.suspects]
+    shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
+    if not any(suspects & shifts for suspects in torn):
+        return False
+    durable = frozenset(covered(prop.call, tuple(ChangeKind), prop.relations, history))
+    return any(suspects & shifts and suspects <= durable for suspects in torn)
 
 
 def _all_durable(prop: Property, history: History) -> frozenset[int]:
