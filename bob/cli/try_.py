@@ -201,9 +201,9 @@ def _asked(
 def _check_lacks(option: str, text: str, done: tuple[Operation, ...], fs: FileSystem) -> None:
     """Raise PointedError for an operation that the file system lacks."""
     for one, place in zip(done, places(text), strict=True):
-        for word in fs.lacks:
+        for word, said in fs.refusals:
             if LACKABLE[word](one):
-                hint = f"{fs.name} lacks {', '.join(fs.lacks)}"
+                hint = f"the kernel says: {said}; {fs.name} lacks {', '.join(fs.lacks)}"
                 with _naming(option):
                     raise PointedError(f"{fs.name} cannot do '{word}'", text, *place, hint=hint)
 

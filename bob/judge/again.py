@@ -108,7 +108,12 @@ def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Res
     about, first = directory.about(), lots[0][1]
     asked = Search.from_json(about["search"]).space().asked
     run = Run(about["id"], about["started"], about.get("finished", ""), about["bob"], first.run.seed, first.run.budget)
-    result = merged([(folder.name, result) for folder, result in lots], [*(one.name for one in asked), BESIDE], run)
+    result = merged(
+        [(folder.name, result) for folder, result in lots],
+        [*(one.name for one in asked), BESIDE],
+        run,
+        about.get("skipped", ()),
+    )
     directory.save_result(result)
     note(directory, lots)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from bob.result import PropertyResult, Result, Verdict, from_json
 from bob.run import prober
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
-from bob.search.space import Space, possible, probes
+from bob.search.space import Space, possible, probes, still_asking
 from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.run_directory import read_document, write_whole
@@ -89,28 +90,30 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 @dataclass(slots=True)
 class _Planned:
-    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn)."""
+    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn).
+    ``skipped`` counts those made so far that had operations that the file system lacks."""
 
     space: Space
     workloads: Iterator[Workload]
     together: int | None
+    skipped: Counter[str]
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> _Planned:
         """Raises UsageError where there is none."""
         progress.step(f"making the workloads {asked.origin}")
-        space = asked.space()
-        made = possible(asked.workloads(space), space, request.configuration.fs.lacks)
+        space, skipped = asked.space(), Counter[str]()
+        made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)
         if asked.seconds is not None:
             if (first := next(made, None)) is None:
                 raise _nothing(asked)
-            return cls(space, chain([first], made), None)
+            return cls(space, chain([first], made), None, skipped)
         every = list(made)
         for words in space.notes:
             progress.step(words)
         if not every:
             raise _nothing(asked)
-        return cls(space, iter(every), len(every))
+        return cls(space, iter(every), len(every), skipped)
 
 
 class _Searching:
@@ -136,8 +139,8 @@ class _Searching:
 
     def result(self) -> Result:
         """What was found when all is done."""
-        done = [(folder, result) for folder, result in self._earlier()]
-        while not (done and self._is_broken(done)) and (lot := self._next_lot()):
+        done = self._earlier()
+        while not (done and self._is_broken(done)) and (lot := self._next_lot(done)):
             folder = self._directory.begin(len(lot))
             began = self._clock()
             done.append((folder, self._probe(folder, lot)))
@@ -145,7 +148,7 @@ class _Searching:
             self._tried += len(lot)
             self._keep(done)
             self._tell(done)
-        self._directory.note(finished=now())
+        self._directory.note(finished=now(), skipped=self._skipped())
         result = told(self._directory, done)
         if self._asked.is_drawn:
             result = self._shrunk(result)
@@ -167,9 +170,13 @@ class _Searching:
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs."""
+        """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs.
+
+        Where properties are to be broken, only their witnesses are: all findings would take as long as the search."""
         [column] = result.configurations
-        named = [cell.witness for cell in column.properties] + [finding.witness for finding in column.findings]
+        named = [cell.witness for cell in column.properties]
+        if not self._asked.props:
+            named += [finding.witness for finding in column.findings]
         alike = _alike([self._directory.path / path for path in named if path])
         budget, connect = self._request.budget, self._request.host.connect
         for one in shrink([*alike], image=None, connect=connect, budget=budget, progress=self._progress):
@@ -179,11 +186,12 @@ class _Searching:
         tell_results(self._directory.path)
         return from_json(read_document(self._directory.path / "result.json"))
 
-    def _earlier(self) -> Iterator[tuple[Path, Result]]:
+    def _earlier(self) -> list[tuple[Path, Result]]:
         """The lots that were begun before, done to their ends."""
         finished = dict(self._directory.results())
+        done: list[tuple[Path, Result]] = []
         for folder, count in self._directory.lots():
-            lot = tuple(islice(self._planned.workloads, count))
+            lot = self._next(count, done)
             _check_kept(folder, lot)
             if folder in finished:
                 result = finished[folder]
@@ -192,27 +200,46 @@ class _Searching:
             else:
                 rmtree(folder, ignore_errors=True)  # it was killed while the folder was made
                 result = self._probe(folder, lot)
-            yield folder, result
+            done.append((folder, result))
+        return done
+
+    def _next(self, count: int, done: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
+        """The next ``count`` workloads, or fewer. Where properties are to be broken, only those that ask for one that
+        the lots ``done`` have not broken: so it is the same ones when the search is resumed."""
+        workloads = self._planned.workloads
+        if self._asked.seconds is not None and self._asked.props:
+            broken = _broken(done)
+            workloads = still_asking(workloads, [one for one in self._planned.space.asked if one.name not in broken])
+        return tuple(islice(workloads, count))
 
     def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
         wanted = replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
         result, _run = prober.probe(wanted, folder, _OfALot(self._progress))
         return result
 
-    def _next_lot(self) -> tuple[Workload, ...]:
-        """The next workloads to be tried; none when it is done."""
+    def _skipped(self) -> list[str]:
+        """One line on each answer of the kernel to operations that the file system lacks."""
+        skipped, fs = self._planned.skipped, self._request.configuration.fs
+        answers: dict[str, list[str]] = {}
+        for word, said in fs.refusals:
+            if skipped[word]:
+                answers.setdefault(said, []).append(f"{word} ({plural(skipped[word], 'workload')})")
+        return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
+
+    def _next_lot(self, done: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
+        """The next workloads to be tried after the lots ``done``; none when it is over."""
         if self._asked.seconds is None:
-            return tuple(islice(self._planned.workloads, LOT))
+            return self._next(LOT, done)
         spent = self._spent + self._clock() - self._began
         self._directory.note(seconds=spent)
         left = self._asked.seconds - spent
         if left <= 0:
             return ()
         if not self._tried:
-            return tuple(islice(self._planned.workloads, FIRST_LOT))
+            return self._next(FIRST_LOT, done)
         rate = self._tried / self._busy
         size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
-        return tuple(islice(self._planned.workloads, size)) if rate * left >= FEWEST else ()
+        return self._next(size, done) if rate * left >= FEWEST else ()
 
     def _tell(self, done: Sequence[tuple[Path, Result]]) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""

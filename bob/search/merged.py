@@ -22,16 +22,19 @@ from bob.result import (
 _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
-def merged(lots: Sequence[tuple[str, Result]], names: Sequence[str], run: Run) -> Result:
-    """The results of ``lots``, at least one, each with its folder, as that of ``run``. Properties stand in the order of
-    ``names``. A witness is that of the first lot that has one: the workloads of earlier lots are not longer."""
+def merged(lots: Sequence[tuple[str, Result]], names: Sequence[str], run: Run, notes: Sequence[str] = ()) -> Result:
+    """The results of ``lots``, at least one, each with its folder, as that of ``run``, with ``notes`` of its own.
+
+    Properties stand in the order of ``names``. A witness is that of the first lot that has one: the workloads of
+    earlier lots are not longer.
+    """
     first = lots[0][1]
     columns = [result.configurations[0].within(folder) for folder, result in lots]
     cells = [cell for column in columns for cell in column.properties]
     found = {name: [cell for cell in cells if cell.name == name] for name in dict.fromkeys(cell.name for cell in cells)}
     order = {name: place for place, name in enumerate(names)}
     properties = [_cell(found[name]) for name in sorted(found, key=lambda name: order.get(name, len(order)))]
-    return replace(first, run=run, configurations=(_column(columns, properties),))
+    return replace(first, run=run, configurations=(_column(columns, properties, notes),))
 
 
 def _cell(several: Sequence[PropertyResult]) -> PropertyResult:
@@ -47,14 +50,16 @@ def _cell(several: Sequence[PropertyResult]) -> PropertyResult:
     )
 
 
-def _column(columns: Sequence[ConfigurationResult], properties: Sequence[PropertyResult]) -> ConfigurationResult:
+def _column(
+    columns: Sequence[ConfigurationResult], properties: Sequence[PropertyResult], notes: Sequence[str]
+) -> ConfigurationResult:
     unmountable = [column.unmountable for column in columns]
     shown = next((one for one in unmountable if one.witness), Unmountable())
     return replace(
         columns[0],
         properties=tuple(properties),
         unmountable=replace(shown, states=sum(one.states for one in unmountable)),
-        notes=tuple(dict.fromkeys(note for column in columns for note in column.notes)),
+        notes=tuple(dict.fromkeys([*(note for column in columns for note in column.notes), *notes])),
         troubles=tuple(_troubles(trouble for column in columns for trouble in column.troubles)),
         examined=sum(column.examined for column in columns),
         examinable=sum(column.examinable for column in columns),

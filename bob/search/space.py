@@ -5,6 +5,7 @@ Spaces are made in :mod:`bob.search.within` (bounds of a file) and :mod:`bob.sea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -12,12 +13,15 @@ from typing import Protocol
 
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.property.rules import Property, questions
-from bob.workload.lacking import without
+from bob.workload.lacking import lacked, without
 from bob.workload.operations import Workload
 from bob.workload.simulation import RefusedError, simulate
 
 BESIDE = "collateral"
 """The property that is asked of every workload: what no operation was to change is as it was."""
+
+MOST_PASSED = 2_000
+"""After so many workloads in a row that do not ask for what is left, none is taken to."""
 
 
 class Space(Protocol):
@@ -66,18 +70,35 @@ class Part:
 ALL = Part()
 
 
-def possible(workloads: Iterable[Workload], space: Space, lacks: Sequence[str]) -> Iterator[Workload]:
+def possible(
+    workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
+) -> Iterator[Workload]:
     """``workloads``, each once, as they are where a file system ``lacks`` operations: those that still ask for
-    something in ``space``."""
+    something in ``space``. ``skipped`` counts for each of these operations how many workloads went without it, or were
+    left out."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
+        if skipped is not None:
+            # Where only its setup has such a thing, and it goes on without, that is not told of each workload.
+            skipped.update(lacked(workload.operations if made else (*workload.setup, *workload.operations), lacks))
         if made is None or (lacks and not is_asked(space.asked, made)):
             continue
         key = made.operations, made.finish.name
         if key not in seen:
             seen.add(key)
             yield made
+
+
+def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
+    """Those of ``workloads`` that ask for one of the properties ``asked``, until these have become rare."""
+    passed = 0
+    for workload in workloads:
+        passed = 0 if is_asked(asked, workload) else passed + 1
+        if not passed:
+            yield workload
+        elif passed == MOST_PASSED:
+            return
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:

@@ -19,6 +19,8 @@ from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 
 NATURAL = Finish("natural", natural=True)
+LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
+"""The kernel's periodic work falls at other moments then."""
 MOST_MISSES = 300
 """After so many draws in a row of which none is a new workload, there are taken to be no more."""
 MOST_TRIES = 30
@@ -47,7 +49,7 @@ class Within:
             misses += 1
             operations = self._draw(length, random)
             ends = list(self._new_ones(operations)) if operations else []
-            workload = random.choice(ends) if ends else None
+            workload = _chosen(ends, random)
             if workload is not None and workload.title not in seen:
                 seen.add(workload.title)
                 misses = 0
@@ -126,8 +128,17 @@ class Asking(Within):
         super().__init__(bounds, props)
 
     def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        for finish in (NATURAL, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
+        for finish in (NATURAL, *LATER, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
             yield workload_of(self.bounds, operations, finish)
+
+
+def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
+    """One of ``ends``, if there is one. The many calls that may end a workload are not to make those rare in which the
+    kernel writes when it wants to, so each sort is chosen as often."""
+    natural = [one for one in ends if one.finish.natural]
+    called = [one for one in ends if not one.finish.natural]
+    sorts = [sort for sort in (natural, called) if sort]
+    return random.choice(random.choice(sorts)) if sorts else None
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:

@@ -48,13 +48,6 @@ class Table:
             raise ValueError(f"{key} is not a table of texts")
         return dict(value)
 
-    def words(self, key: str, *known: str) -> tuple[str, ...]:
-        """The list of words under ``key``, each one of ``known``; empty if it is missing. Raises ValueError."""
-        value = self._take(key, ([],))
-        if not isinstance(value, list) or not all(one in known for one in value):
-            raise ValueError(f"{key} is not a list of words out of {', '.join(known)}")
-        return tuple(value)
-
     def names(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
         """The list of texts under ``key``. Raises ValueError for anything else."""
         value = self._take(key, (list(default),))

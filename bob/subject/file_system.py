@@ -39,9 +39,9 @@ class FileSystem:
     that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
     who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
     new ones (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there
-    is of no account (empty: all is; see :mod:`bob.observe.left_behind`). It ``lacks`` operations, so workloads go
-    without them (:mod:`bob.workload.lacking`). Where there are no ``lasting_inodes``, a file has another number at each
-    mount.
+    is of no account (empty: all is; see :mod:`bob.observe.left_behind`). ``refusals`` are the operations that it lacks,
+    each with what the kernel says of it; workloads go without them (:mod:`bob.workload.lacking`). Where there are no
+    ``lasting_inodes``, a file has another number at each mount.
 
     ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
     where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
@@ -64,11 +64,16 @@ class FileSystem:
     note: str = ""
     forgets: bool = False
     log: str = ""
-    lacks: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
     lasting_inodes: bool = True
     checker: tuple[str, ...] = ()
     clean: tuple[int, ...] = (0,)
     expected_messages: tuple[str, ...] = ()
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The operations that it does not have, as :data:`bob.workload.lacking.LACKABLE` calls them."""
+        return tuple(word for word, _said in self.refusals)
 
 
 @cache
@@ -95,12 +100,19 @@ def _file_system(table: Table) -> FileSystem:
         note=table.text("note", ""),
         forgets=table.truth("forgets", False),
         log=_log(table),
-        lacks=table.words("lacks", *LACKABLE),
+        refusals=_refusals(table),
         lasting_inodes=table.truth("lasting_inodes", True),
         checker=_command(table, "checker", ""),
         clean=table.codes("clean", (0,)),
         expected_messages=table.patterns("expected_messages"),
     )
+
+
+def _refusals(table: Table) -> tuple[tuple[str, str], ...]:
+    refusals = table.texts("lacks")
+    if unknown := [word for word in refusals if word not in LACKABLE]:
+        raise ValueError(f"lacks: {unknown[0]!r} is none of {', '.join(LACKABLE)}")
+    return tuple(refusals.items())
 
 
 def _log(table: Table) -> str:

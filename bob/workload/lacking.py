@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bob.workload import operations as ops
@@ -42,6 +42,11 @@ LACKABLE: dict[str, Kind] = {
 }
 """The operations that a file system may lack, as its declaration calls them; the last ones are flags of renameat2 and
 modes of fallocate."""
+
+
+def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
+    """Those that are among ``operations`` out of what the file system ``lacks``."""
+    return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:

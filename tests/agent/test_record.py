@@ -228,8 +228,9 @@ def test_what_it_lacks_is_what_the_kernel_refuses(recording: Inhabited, name: st
             workload = Workload("one", TWO_FILES, operations, Finish("sync", tuple(parse("sync"))))
             try:
                 taken = record(recording.agent, made, base, workload, virtual=True, completion=Completion.PROMPT)
-            except UsageError:
+            except UsageError as error:
                 is_refused = True
+                assert str(error).endswith(dict(made.fs.refusals).get(word, "")), f"{text}: {error}"
             else:
                 after = taken.status_after.get("/a")
                 # vfat takes a mode and an owner, and keeps neither.

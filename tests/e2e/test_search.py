@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import _thread
+import re
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -50,6 +52,11 @@ def search(
     result, _run = searching.search(asked_search(str(bounds), (), length, part), request, out, progress)
     [column] = result.configurations
     return cells_of(column)
+
+
+def workloads(out: Path) -> list[list[str]]:
+    """What each lot of the search in ``out`` tries."""
+    return [[one["name"] for one in run.about()["workloads"]] for run in SearchDirectory(out).runs()]
 
 
 def cells_of(column: ConfigurationResult) -> dict[str, PropertyResult]:
@@ -201,7 +208,8 @@ def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) 
     assert "finished" in SearchDirectory(tmp_path / "run").about()
 
 
-def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path) -> None:
+def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "FIRST_LOT", 2)
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), budget=30)
     asked = asked_search(None, ("append-any", "overwrite-any"), 2)
     result, _run = searching.search(asked, request, tmp_path / "run", Silent())
@@ -215,6 +223,20 @@ def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path) -> No
     before = directory.lots()
     searching.resume(tmp_path / "run", Host(), Silent())
     assert directory.lots() == before, "a search that is done has nothing left to do"
+    tried = workloads(tmp_path / "run")
+    rmtree(before[-1][0])  # as if it had been killed before its last lot was begun
+    searching.resume(tmp_path / "run", Host(), Silent())
+    assert workloads(tmp_path / "run") == tried, "what is still asked for depends on what is broken, not on luck"
+    assert len(tried) > 1
+
+
+def test_what_the_kernel_says_of_operations_that_a_file_system_lacks_is_told(tmp_path: Path) -> None:
+    bounds = tmp_path / "bounds.toml"
+    bounds.write_text(BOUNDS.replace('"append FILE 4096"', '"append FILE 4096", "reflink /f /n"'))
+    request = ProbeRequest(configuration("ext4"), budget=10)
+    result, _run = searching.search(asked_search(str(bounds)), request, tmp_path / "run", Silent())
+    [note] = [note for note in result.configurations[0].notes if note.startswith("skipped")]
+    assert re.fullmatch(r"skipped: reflink \(\d workloads\): the kernel says: Operation not supported", note)
 
 
 LOG = """
