@@ -57,6 +57,10 @@ class UsageError(BobError):
     exit_code = Exit.USAGE
 
 
+class OperationRefusedError(UsageError):
+    """The file system of a guest refused an operation, in the words of its kernel."""
+
+
 class PointedError(UsageError):
     """A mistake in a ``text`` that the user wrote: its characters ``start`` up to, not including, ``stop``, from 0.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bob.agent.inside.frames import PREFIX, encode
-from bob.errors import BobError, UsageError
+from bob.errors import BobError, OperationRefusedError, UsageError
 
 _PACKAGE = Path(__file__).with_name("inside")
 
@@ -84,7 +84,8 @@ class Agent:
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         """Have the agent ``do`` something; its answer's header and blob.
 
-        Raises UsageError with the machine's own words where it refused, AgentBroken where the agent failed, and
+        Raises UsageError with the machine's own words where it refused (OperationRefusedError where the file system
+        refused an operation), AgentBroken where the agent failed, and
         whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
         """
         with self._awake():
@@ -96,7 +97,7 @@ class Agent:
         if not header.pop("ok"):
             if header.get("broken"):
                 raise AgentBroken(f"the agent failed at {do}: {header['error']}")
-            raise UsageError(header["error"])
+            raise (OperationRefusedError if header.get("operation") else UsageError)(header["error"])
         return header, payload
 
     def close(self) -> None:

@@ -58,7 +58,9 @@ class DeviceModel:
         Raises KeyError, ValueError or UsageError for what is none.
         """
         completion = Completion(document.get("completion", Completion.PROMPT))
-        return cls(CACHES[document["write_cache"]], document["atomic_write_bytes"], completion)
+        if (name := document["write_cache"]) not in CACHES:
+            raise UsageError(f"this bob does not know the write cache {name!r}", hint=f"it knows {', '.join(CACHES)}")
+        return cls(CACHES[name], document["atomic_write_bytes"], completion)
 
     @property
     def words(self) -> str:

@@ -148,7 +148,8 @@ def looked_at(column: ConfigurationResult) -> States:
 def examined(column: ConfigurationResult) -> str:
     """How many outcomes had a closer look, in words."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
-    return f"{outcomes} have a tree that was examined: by the file system's checker, and by removing all of it"
+    how = "by removing all of it, and by the file system's checker where bob knows one"
+    return f"{outcomes} have a tree that was examined: {how}"
 
 
 def duration(seconds: float) -> str:

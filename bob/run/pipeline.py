@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.crash.case import Case
-from bob.errors import BobError, MalformedError, RecordingError, UsageError
+from bob.errors import BobError, MalformedError, OperationRefusedError, RecordingError, UsageError
 from bob.guest.capacity import recorders
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -294,7 +294,11 @@ class Pipeline:
 
     def _record(self, agent: Agent, work: Work, number: int) -> None:
         task, workload = work.task, work.left[number]
-        base = self._base(agent, work, workload)
+        try:
+            base = self._base(agent, work, workload)
+        except OperationRefusedError as refusal:
+            self._refuse(work, number, f"its initial tree cannot be made: {refusal}")
+            return
         try:
             made, completion = task.configuration, task.model.completion
             recording = record(agent, made, base, workload, virtual=True, completion=completion)

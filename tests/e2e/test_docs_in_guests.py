@@ -15,8 +15,8 @@ from bob.progress import Silent
 from bob.request import ProbeRequest
 from bob.result import Verdict
 from bob.run.prober import probe
+from bob.store.run_directory import read_document
 from bob.subject import configuration, file_systems
-from own_probes import own
 
 pytestmark = pytest.mark.vm
 
@@ -52,10 +52,13 @@ def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(bob.subject.file_system, "_FOLDER", folder)
     file_systems.cache_clear()
     try:
-        asked = ProbeRequest(configuration("minix"), budget=5, probes=own("single-sector-append"))
+        asked = ProbeRequest(configuration("minix"), properties=("directory-op",), budget=5)
         result, _run = probe(asked, tmp_path / "run", Silent())
     finally:
         file_systems.cache_clear()
     [column] = result.configurations
-    assert (column.fs, column.properties[0].verdict) == ("minix", Verdict.FAILS)
-    assert column.properties[0].witness is not None
+    cells = {cell.name: cell for cell in column.properties}
+    assert column.fs == "minix" and set(cells) == {"directory-op"}
+    assert all(cell.verdict is Verdict.FAILS and cell.witness for cell in cells.values())
+    refused = [read_document(path)["reason"] for path in tmp_path.glob("run/workloads/*/refused.json")]
+    assert any("of the initial tree" in words and words.endswith("File name too long") for words in refused)

@@ -19,7 +19,14 @@ from bob.agent.client import AgentBroken
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash import case
 from bob.crash.device import DeviceModel
-from bob.errors import BobError, MalformedError, RecordingError, StoreError, UsageError
+from bob.errors import (
+    BobError,
+    MalformedError,
+    OperationRefusedError,
+    RecordingError,
+    StoreError,
+    UsageError,
+)
 from bob.guest.spec import Clock
 from bob.observe.effort import Effort
 from bob.observe.observation import Findings
@@ -324,6 +331,18 @@ def test_a_failure_reaches_the_caller_and_leaves_no_thread(
         results(pipeline(tmp_path))
     assert not workers()
     assert len(world.guests) == len(world.ended)
+
+
+def test_a_tree_that_a_file_system_cannot_have_refuses_the_workloads_that_begin_with_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> Base:
+        raise OperationRefusedError("operation 3 of the initial tree (create /d/n) failed: File name too long")
+
+    monkeypatch.setattr(module, "make_base", refuse)
+    found = results(pipeline(tmp_path))
+    words = "its initial tree cannot be made: operation 3 of the initial tree (create /d/n) failed: File name too long"
+    assert [one.reason for one in found if isinstance(one, Refused)] == [words] * len(WORKLOADS)
 
 
 def test_a_configuration_that_is_refused_reaches_the_caller(

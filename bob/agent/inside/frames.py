@@ -5,7 +5,8 @@
     u32 header length | u32 blob length | header (JSON) | blob          big-endian
 
 A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``,
-with ``"broken": true`` where the agent itself failed rather than the machine refused.
+with ``"broken": true`` where the agent itself failed rather than the machine refused, and ``"operation": true`` where
+the file system refused an operation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ Handler = Callable[..., Reply]
 
 class Refused(Exception):
     """The machine said no: the message is what the user is told."""
+
+
+class OperationRefused(Refused):
+    """The file system said no to an operation of a workload, or of its initial tree."""
 
 
 def encode(header: Mapping[str, Any], blob: bytes = b"") -> bytes:
@@ -52,6 +57,8 @@ def serve(requests: BinaryIO, replies: BinaryIO, handlers: Mapping[str, Handler]
             answer = {"ok": True, **answer}
         except Refused as refusal:
             answer, payload = {"ok": False, "error": str(refusal)}, b""
+            if isinstance(refusal, OperationRefused):
+                answer["operation"] = True
         except Exception as failure:
             answer, payload = {"ok": False, "error": f"{type(failure).__name__}: {failure}", "broken": True}, b""
         replies.write(encode(answer, payload))

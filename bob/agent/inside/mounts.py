@@ -94,7 +94,7 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
     finally:
         log.close()
     if number == errno.ENODEV:
-        reason = f"the kernel {os.uname().release} has no file system {fs!r}"
+        reason = f"the kernel {os.uname().release} has no file system {fs!r}, or the image lacks a module that it needs"
     if number:
         raise Refused(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
 

@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
+
+FIRST_OF_SETUP = 10_000
+"""From this number on, operations make the initial tree (bob/workload/shades.py, which no guest has)."""
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
@@ -237,5 +240,7 @@ def perform_all(performer: Operations, operations: list[list[Any]], blob: bytes,
             performer.perform(verb, *arguments, data=blob[start : start + length])
         except OSError as error:
             words = " ".join(map(str, [verb, *arguments]))
-            raise Refused(f"operation {number} ({words}) failed: {error.strerror}") from None
+            is_setup = number >= FIRST_OF_SETUP
+            which = f"{number - FIRST_OF_SETUP + 1} of the initial tree" if is_setup else f"{number}"
+            raise OperationRefused(f"operation {which} ({words}) failed: {error.strerror}") from None
         mark(f"op {number} end")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from bob import fields
-from bob.claim.property.rules import Later, Property, Rule
+from bob.claim.property.rules import ONLY_FOR, Later, Property, Rule
 from bob.claim.property.subjects import Effect, Span
 from bob.claim.property.vocabulary import Call
 from bob.workload.kinds import ChangeKind, Relation
@@ -55,12 +56,13 @@ def declared(document: Mapping[str, Any]) -> Property:
         raise ValueError("the rule 'prefix' is about appends only")
     if not isinstance(prop.then_renamed, bool):
         raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
-    if not isinstance(prop.several, bool) or (prop.several and prop.rule is not Rule.DURABLE):
-        raise ValueError(f"several: {prop.several!r}; it is true or false, and for the rule 'durable' only")
-    if prop.rule is not Rule.ORDERED and (prop.then_renamed or prop.later is not Later.ANY or prop.later_kinds):
-        raise ValueError("'then_renamed', 'later' and 'later_kinds' are for the rule 'ordered' only")
-    if prop.relations and prop.rule not in (Rule.ORDERED, Rule.DURABLE):
-        raise ValueError("'relations' are for the rules 'ordered' and 'durable' only")
+    if not isinstance(prop.several, bool):
+        raise ValueError(f"several: {prop.several!r} is neither true nor false")
+    unset = {field.name: field.default for field in dataclasses.fields(Property)}
+    for key, rules in ONLY_FOR.items():
+        if getattr(prop, key) != unset[key] and prop.rule not in rules:
+            names = " and ".join(f"'{rule.value}'" for rule in rules)
+            raise ValueError(f"'{key}' is for the {'rules' if len(rules) > 1 else 'rule'} {names} only")
     if (prop.rule is Rule.DURABLE) != (prop.call is not None):
         raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
     if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):

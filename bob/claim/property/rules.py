@@ -41,6 +41,16 @@ class Rule(StrEnum):
     COLLATERAL = "collateral"
 
 
+ONLY_FOR: dict[str, tuple[Rule, ...]] = {
+    "then_renamed": (Rule.ORDERED,),
+    "later": (Rule.ORDERED,),
+    "later_kinds": (Rule.ORDERED,),
+    "relations": (Rule.ORDERED, Rule.DURABLE),
+    "several": (Rule.DURABLE,),
+}
+"""Fields of a property, as in a probe file, that only these rules take."""
+
+
 class Later(StrEnum):
     """Which later operations an ordering property speaks of."""
 
