@@ -36,8 +36,9 @@ def request(fs: str = "ext4", options: str = "") -> ProbeRequest:
 
 
 def ask(program: Program, out: Path, asked: ProbeRequest | None = None) -> ProgramResult:
-    [result], path = try_program(program, [asked or request()], out, Silent())
+    answers, path = try_program(program, [asked or request()], out, Silent())
     assert path == out
+    [result] = answers.results
     return result
 
 
