@@ -76,7 +76,7 @@ def _program_options(command: Any) -> Any:
     "model_names",
     metavar="MODEL",
     multiple=True,
-    help="A model: built-in (ext4-o), shipped (ext4-ordered) or a file; may be repeated. Without --fs, models only.",
+    help="A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. May be repeated; no --fs: models only.",
 )
 @trying_options
 def run(
@@ -122,11 +122,11 @@ def run(
         asked["fs_names"] = (RECORDED_ON,)
     requests = _requests(found, asked, quiet=quiet)
 
-    from bob.cli.models import named_model  # models take a while to load
+    from bob.cli.models import named_models  # models take a while to load
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.programs import try_program
 
-    models = [named_model(name) for name in dict.fromkeys(model_names)]
+    models = named_models(model_names)
     check_out(out, RUNS)
     with watching(quiet=quiet) as progress:
         answers, folder = try_program(found, requests, out, progress, models, explores=explores)

@@ -29,6 +29,9 @@ SHIPPED_MODELS = "osdi14-linux-6.1"
 """Those derived of the paper's configurations, with the kernel of the default image."""
 
 
+EVERY = "all"
+
+
 def named_model(name: str) -> Model:
     """The built-in model of this name, the one in a file, or a derived one that bob ships."""
     from bob.apm.builtin import builtin, names
@@ -38,11 +41,31 @@ def named_model(name: str) -> Model:
         return builtin(name)
     if Path(name).is_file():
         return load(Path(name))
-    derived = {path.stem: path for path in sorted((shipped("reports/models") / SHIPPED_MODELS).glob("*.json"))}
+    derived = _shipped_models()
     if name in derived:
         return load(derived[name])
-    known = [*names(), *derived]
+    known = list(dict.fromkeys([*names(), *derived]))
     raise UsageError(f"there is no model {name!r}", hint=meant(name, known, "a file of `bob apm derive`, or"))
+
+
+def named_models(wanted: Sequence[str]) -> list[Model]:
+    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships."""
+    from bob.apm.builtin import builtin, names
+    from bob.apm.model import load
+
+    found: list[Model] = []
+    for name in dict.fromkeys(wanted):
+        if name == EVERY:
+            found += [*map(builtin, names()), *map(load, _shipped_models().values())]
+        else:
+            found.append(named_model(name))
+    return found
+
+
+def _shipped_models() -> dict[str, Path]:
+    """The derived models that bob ships, by their names."""
+    folder = shipped("reports/models") / SHIPPED_MODELS
+    return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:

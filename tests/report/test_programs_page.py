@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from bob.judge.program_result import Programs, Safety
+from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
+from bob.program.answer import Consequence
 from bob.report.programs_document import page
 from bob.report.programs_page import pages, to_html
 from bob.report.saved import programs
@@ -91,6 +92,20 @@ def test_text_of_programs_is_text(tmp_path: Path) -> None:
     page = parse(to_html(Programs(NASTY, NASTY, (nasty,), NASTY), tmp_path))
     assert text_of(page).count('alert("1")') > 5
     assert not page.all("script") and not page.all("img")
+
+
+def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path) -> None:
+    answers = found(tmp_path)
+    relied_on = (replace(answers.results[0].vulnerabilities[0].relied_on[0], kind="ordering: safe rename"),)
+    harm = Predicted(Consequence.LOST, NASTY, 3, b"", "prefix", relied_on, {"ext4": Cross.NOT_REACHABLE})
+    model = ModelResult("ext4-o", NASTY, Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (harm,), notes=("so be it",))
+    page = parse(to_html(replace(answers, models=(model,)), tmp_path))
+    text = text_of(page)
+    assert [one.text for one in page.all("a", href="#model-1")] == ["model ext4-o", "× vulnerable"]
+    assert "14, all that it allows" in text and "On ext4: not reachable." in text and "So be it." in text
+    assert f"{relied_on[0].sentence} (ordering: safe rename)" in text
+    assert not page.all("script") and not page.all("img")
+    assert not parse(to_html(answers, tmp_path)).all("a", href="#model-1")
 
 
 ROOT = Path(__file__).resolve().parents[2]
