@@ -75,15 +75,19 @@ def hold_against(
     try:
         before, after = _ends(hypervisor, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
-        asked = graph(again.workload, workings(again.history))
-        if len(asked.workings.operations) > MOST_MICRO_OPERATIONS:
-            raise CannotBeModelled(f"too large for models: {len(asked.workings.operations)} micro-operations")
+        apart = workings(again.history)
+        if len(apart.operations) > MOST_MICRO_OPERATIONS:
+            raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
+        asked = graph(again.workload, apart)
         root = before.get("/", Node("directory"))
         work = _Work(hypervisor, image, taken, again, asked, root, jobs, progress)
         _trust(hypervisor, image, taken, (before, after), progress)
         return [work.look(model, notes) for model in models]
-    except CannotBeModelled as reason:
-        return [Modelled(unknown(model.name, model.about, str(reason)), None) for model in models]
+    except CannotBeModelled as found:
+        reason = str(found)
+    except (GuestLost, AgentBroken) as loss:
+        reason = what_happened(loss, " before anything was built")
+    return [Modelled(unknown(model.name, model.about, reason), None) for model in models]
 
 
 def protocol_of(
@@ -104,7 +108,7 @@ def protocol_of(
     if again.told[-1] != taken.told:
         raise CannotBeModelled("its calls do not explain what it told")
     if len(again.calls) > MOST_CHANGES:
-        raise CannotBeModelled(f"too large for models: {len(again.calls)} calls that change or sync something")
+        raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
     left = [f"not in these states: {_named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
     return again, tuple(left)
 

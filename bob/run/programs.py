@@ -75,10 +75,11 @@ def try_program(
         modelled = hold_against(hypervisor, image, every[0], models, jobs, progress) if models else []
         answers = [one.result for one in modelled]
         explored = every if explores else []
-        progress.planned(
-            sum(len(taken.windows) for taken in explored),
-            sum(len(taken.windows) * taken.request.budget for taken in explored),
-        )
+        if explored:
+            progress.planned(
+                sum(len(taken.windows) for taken in explored),
+                sum(len(taken.windows) * taken.request.budget for taken in explored),
+            )
 
         def save() -> None:
             document = to_json(program, results, {"id": identity, "started": started, "finished": now()}, answers)

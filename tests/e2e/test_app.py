@@ -260,7 +260,7 @@ def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> N
 
 
 def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:
-    store = "import mmap; m = mmap.mmap(open('g', 'r+b').fileno(), 0); m[0] = 65; m.flush()"
+    store = "import mmap; g = open('g', 'r+b'); m = mmap.mmap(g.fileno(), 0); m[0] = 65; m.flush()"
     program = scripts(f'python3 -c "{store}"', setup="touch f; echo text > g")
     [found] = by_models(program, tmp_path, POSIX).models
     assert (found.safety, found.reason) == (Safety.UNKNOWN, "not traced: mmap of /g")
