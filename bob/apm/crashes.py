@@ -22,8 +22,8 @@ from bob.workload.history import Kind
 DIGEST_BYTES = 16
 
 
-class Step(StrEnum):
-    """Which step of the work comes to a state."""
+class Stage(StrEnum):
+    """Which stage of the work comes to a state."""
 
     PREFIX = "prefix"
     SPLIT = "split"
@@ -38,7 +38,7 @@ class Crash:
 
     there: int
     returned: int
-    step: Step
+    stage: Stage
 
 
 class Lattice:
@@ -91,21 +91,21 @@ def bits(mask: int) -> Iterator[int]:
 def crashes(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
     """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
 
-    Some come twice: two steps of the work may lead to one state. When the iteration ends, there is no other one.
+    Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
     """
     last = len(lattice.of) - 1
     for returned in range(last + 1):
-        yield Crash(lattice.upto[returned], returned, Step.PREFIX)
+        yield Crash(lattice.upto[returned], returned, Stage.PREFIX)
     for returned in range(last):
         for there in _splits(lattice, returned):
-            yield Crash(there, returned, Step.SPLIT)
+            yield Crash(there, returned, Stage.SPLIT)
     for returned in range(last + 1):
         for earlier in range(returned, 0, -1):
             lost = 0
             for at in bits(lattice.of[earlier]):
                 lost |= lattice.needed_by[at]
             if lost and not lost & lattice.forced[returned]:
-                yield Crash(lattice.upto[returned] & ~lost, returned, Step.WITHOUT)
+                yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
     yield from _further(lattice, told)
 
 
@@ -142,7 +142,7 @@ def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
                 is_any = True
                 there = base & ~lost
                 if not must or there & must:
-                    yield Crash(there, returned, Step.FURTHER)
+                    yield Crash(there, returned, Stage.FURTHER)
             if is_any:
                 left.append((returned, must, atoms))
         places, size = left, size + 1

@@ -50,7 +50,7 @@ class ReliedOn:
     kind: str = ""
 
 
-class Window(Protocol):
+class Answered(Protocol):
     """Trees after which one and the same had been told, by the number of their outcome."""
 
     @property
@@ -67,7 +67,7 @@ class Reliances:
     Without its ``effects`` there is nothing to explain by.
     """
 
-    def __init__(self, windows: Sequence[Window], calls: Sequence[SystemCall], effects: Effects | None) -> None:
+    def __init__(self, windows: Sequence[Answered], calls: Sequence[SystemCall], effects: Effects | None) -> None:
         self._windows, self._calls, self._effects = windows, calls, effects
         self._accepted: dict[int, list[Presence]] = {}
 

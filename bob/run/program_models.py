@@ -208,7 +208,7 @@ class _Work:
                 queue.stop()
                 raise
         told = [state for state in queue.states if state.digest in self._answers]
-        states = [BuiltState(one.told, one.crash.step.value, self._answers.get(one.digest)) for one in queue.states]
+        states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
         looked = ModelLooked(
             model=model.name,
             about=model.about,

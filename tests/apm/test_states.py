@@ -10,7 +10,7 @@ from hypothesis.strategies import integers
 
 from bob.apm.allowed import Implications, at_time
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
-from bob.apm.crashes import Lattice, Step, Tries, bits, crashes
+from bob.apm.crashes import Lattice, Stage, Tries, bits, crashes
 from bob.apm.dependencies import Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.readings import Reading
@@ -188,7 +188,7 @@ def test_the_crash_states_of_a_model_are_all_closed_sets_at_each_time(seed: int)
     lattice = Lattice(asked, promised)
     made = list(crashes(lattice, told))
     assert {(told[one.returned], one.there) for one in made} == brute_force(asked, promised, told)
-    further = [(one.returned, one.there) for one in made if one.step is Step.FURTHER]
+    further = [(one.returned, one.there) for one in made if one.stage is Stage.FURTHER]
     assert len({(told[returned], there) for returned, there in further}) == len(further), "one came twice"
 
 
@@ -214,15 +214,15 @@ def test_the_work_begins_as_alice_does() -> None:
     """Prefixes; the next call split; a prefix without one earlier call."""
     asked = graph_of("create /a; create /b")
     made = list(crashes(Lattice(asked, NOTHING), [b""] * 3))
-    first = [(one.step, one.returned, one.there) for one in made if one.step is not Step.FURTHER]
-    assert first[:3] == [(Step.PREFIX, 0, 0b00), (Step.PREFIX, 1, 0b01), (Step.PREFIX, 2, 0b11)]
-    assert (Step.WITHOUT, 2, 0b10) in first
+    first = [(one.stage, one.returned, one.there) for one in made if one.stage is not Stage.FURTHER]
+    assert first[:3] == [(Stage.PREFIX, 0, 0b00), (Stage.PREFIX, 1, 0b01), (Stage.PREFIX, 2, 0b11)]
+    assert (Stage.WITHOUT, 2, 0b10) in first
     assert {one.there for one in made} == {0b00, 0b01, 0b10, 0b11}
 
 
 def test_a_split_begins_with_the_first_parts_of_a_call() -> None:
     asked = graph_of("write /a 0 1536", "write /a 0 1536")
-    splits = [one.there for one in crashes(Lattice(asked, NOTHING), [b""] * 2) if one.step is Step.SPLIT]
+    splits = [one.there for one in crashes(Lattice(asked, NOTHING), [b""] * 2) if one.stage is Stage.SPLIT]
     assert splits[:3] == [0b001, 0b011, 0b111]
     assert set(splits) == set(range(1, 8))
 
