@@ -39,11 +39,12 @@ def main() -> None:
     name, fs = [*sys.argv[1:], *("sqlite-rollback", "ext4")[len(sys.argv) - 1 :]]
     program, request = load(shipped_programs()[name]), ProbeRequest(configuration(fs), host=Host(None, 1))
     with tempfile.TemporaryDirectory() as folder:
-        _results, warm = try_program(program, [request], Path(folder) / "warm", Silent())  # images, saved guests
+        _answers, warm = try_program(program, [request], Path(folder) / "warm", Silent())  # images, saved guests
         naive = [_naive(program, request, warm)]
         began = time.monotonic()
-        [result], _path = try_program(program, [request], Path(folder) / "run", Silent())
+        answers, _path = try_program(program, [request], Path(folder) / "run", Silent())
         seconds = time.monotonic() - began
+        [result] = answers.results
         naive.append(_naive(program, request, warm))
     states, per_state = result.states, sum(naive) / len(naive)
     whole = states.explored_writes or 0

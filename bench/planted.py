@@ -39,9 +39,9 @@ def main() -> int:
             requests = [ProbeRequest(configuration(fs), host=Host(None, asked.jobs)) for fs in asked.file_systems]
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
-                results, _path = try_program(planted.program(mended=mended), requests, Path(folder) / "run", Silent())
+                answers, _path = try_program(planted.program(mended=mended), requests, Path(folder) / "run", Silent())
             seconds = time.monotonic() - began
-            for fs, result in zip(asked.file_systems, results, strict=True):
+            for fs, result in zip(asked.file_systems, answers.results, strict=True):
                 expected = Safety.VULNERABLE if not mended and fs in planted.matters else Safety.SAFE
                 is_right = result.safety is expected or (not mended and fs not in planted.matters)
                 wrong += not is_right

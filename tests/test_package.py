@@ -25,7 +25,8 @@ from bob.catalogue.probe_files import probe_names
 from bob.errors import Exit
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = {"bob": "bob", **{name: f"bob/_data/{name}" for name in ("probes", "guest-images", "reports/published")}}
+DATA = ("probes", "guest-images", "reports/published", "reports/models/osdi14-linux-6.1")
+SHIPPED = {"bob": "bob", **{name: f"bob/_data/{name}" for name in DATA}}
 """Folders of the working tree, and where a wheel has them."""
 
 

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bob.apm.clauses import Clause, Fill, Never
 from bob.apm.holes import kind_of_hole, sizes_over, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.claim.property.sightings import ROOT, Place
-from bob.observe.observation import Observation
+from bob.observe.observation import Node, Observation
 from bob.workload.history import MODE, OWNER, TIME, Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What bears a name. ``content`` is a file's, all of its size; ``same`` the first name of the same file."""
+    """What bears a name. ``content`` is a file's, all of its size; ``same`` the first name of the same file.
+
+    In what a model allows, ``thing`` is its identity in the history, ``mode`` the permission bits, and ``owner`` user
+    and group. None of these makes two entries differ: an observation has others, or none.
+    """
 
     kind: str
     content: bytes = b""
     target: str = ""
     xattrs: tuple[tuple[str, bytes], ...] = ()
     same: str = ""
+    thing: int = field(default=0, compare=False)
+    mode: int = field(default=0, compare=False)
+    owner: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 Tree = tuple[tuple[str, Entry], ...]
@@ -33,6 +41,27 @@ def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[T
     shown = {taken.operations[at].cell: at for at in sorted(there)}
     found = {_Leaving(taken, promised, there, shown, fill).tree(): None for fill in Fill}
     yield from found
+
+
+def nodes(tree: Tree) -> Mapping[str, Node]:
+    """A tree that a model allows, as if it had been found: two names of one thing have the same number of an inode,
+    which is the thing's identity, plus one. The root is not in it."""
+    names = Counter(entry.thing for _path, entry in tree)
+    return {
+        path: Node(
+            entry.kind,
+            entry.thing + 1,
+            names[entry.thing],
+            len(entry.content),
+            entry.content,
+            entry.target,
+            dict(entry.xattrs),
+            mode=entry.mode,
+            uid=entry.owner[0],
+            gid=entry.owner[1],
+        )
+        for path, entry in tree
+    }
 
 
 def observed_tree(observation: Observation) -> Tree:
@@ -66,6 +95,9 @@ class _Leaving:
         self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], fill: Fill
     ) -> None:
         self._taken, self._promised, self._there, self._shown, self._fill = taken, promised, there, shown, fill
+        self._inside: dict[int, list[Place]] = {}
+        for place in taken.places.bearers:
+            self._inside.setdefault(place[0], []).append(place)
 
     def tree(self) -> Tree:
         """All of it."""
@@ -77,8 +109,8 @@ class _Leaving:
         return tuple((path, self._entry(thing, first[thing])) for path, thing in sorted(found.items()))
 
     def _list(self, directory: int, path: str, found: dict[str, int], above: frozenset[int]) -> None:
-        for place in self._taken.places.bearers:
-            if place[0] != directory or (thing := self._bearer(place)) is None:
+        for place in self._inside.get(directory, ()):
+            if (thing := self._bearer(place)) is None:
                 continue
             found[f"{path}/{place[1]}"] = thing
             if self._taken.history.things[thing].kind is Kind.DIRECTORY and thing not in above:
@@ -97,8 +129,9 @@ class _Leaving:
         names -= {MODE, OWNER, TIME}  # a tree does not tell of these
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
+        mode, owner = self._status(identity)
         if thing.kind is not Kind.FILE:
-            return Entry(thing.kind.value, target=thing.target, xattrs=xattrs)
+            return Entry(thing.kind.value, b"", thing.target, xattrs, thing=identity, mode=mode, owner=owner)
         initial = b"" if inode is None else inode.content
         size = self._value(SizeCell(identity), len(initial))
         assert isinstance(size, int)
@@ -106,7 +139,18 @@ class _Leaving:
         for cell in self._taken.pieces.get(identity, ()):
             if cell.start < size:
                 content[cell.start : cell.stop] = self._piece(cell, initial)
-        return Entry(thing.kind.value, bytes(content[:size]), xattrs=xattrs, same=first)
+        left = bytes(content[:size])
+        return Entry(thing.kind.value, left, xattrs=xattrs, same=first, thing=identity, mode=mode, owner=owner)
+
+    def _status(self, identity: int) -> tuple[int, tuple[int, int]]:
+        """The permission bits and the owner of a thing: as it was made, where no change of them is there."""
+        made = max(self._taken.history.things[identity].born, 0)
+        attributes = self._taken.history.steps[made].inodes[identity].attributes
+        mode = self._value(AttributeCell(identity, MODE), attributes[MODE])
+        owner = self._value(AttributeCell(identity, OWNER), attributes[OWNER])
+        assert isinstance(mode, bytes) and isinstance(owner, bytes)
+        uid, gid = map(int, owner.split(b":"))
+        return int(mode, 8), (uid, gid)
 
     def _piece(self, cell: DataCell, initial: bytes) -> bytes:
         if cell in self._shown:

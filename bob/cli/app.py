@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError, meant
-from bob.judge.program_result import ProgramResult, Programs, Safety, to_json
+from bob.judge.program_result import Programs, Safety, to_json
 from bob.program.folder import load, of_commands
 from bob.program.program import Program
 from bob.report.counts import plural
@@ -24,6 +23,8 @@ from bob.resources import shipped
 from bob.subject import configuration, file_systems
 
 DEFAULT = "run"
+RECORDED_ON = "ext4"
+"""Where only models are asked, a program is recorded on this file system."""
 TEMPLATE = Path(__file__).with_name("new-app")
 
 
@@ -51,7 +52,7 @@ def shipped_programs() -> dict[str, Path]:
 _PROGRAM = (
     click.argument("program", metavar="[PROGRAM]", required=False),
     click.option(
-        "--fs", "fs_names", type=Known("file system", file_systems), multiple=True, required=True,
+        "--fs", "fs_names", type=Known("file system", file_systems), multiple=True,
         help="File system, e.g. ext4; may be repeated.",
     ),
     configuration_options,
@@ -70,9 +71,17 @@ def _program_options(command: Any) -> Any:
 
 @app.command()
 @_program_options
+@click.option(
+    "--model",
+    "model_names",
+    metavar="MODEL",
+    multiple=True,
+    help="A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. May be repeated; no --fs: models only.",
+)
 @trying_options
 def run(
     program: str | None,
+    model_names: tuple[str, ...],
     workload: str | None,
     check: str | None,
     setup: str | None,
@@ -89,36 +98,45 @@ def run(
     the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
     corrupt, 12 that it cannot be opened; any other one is a violation, too.
 
+    With --model, the program's system calls are held against a model of a file system, too: each state that the model
+    allows is built, and the checker is asked, up to --budget trees for each model.
+
     \b
     Examples:
       bob app sqlite-rollback --fs ext4
+      bob app replace-rename --fs ext4 --model ext4-ordered
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
 
     \b
     Exit codes:
-      0   safe on all file systems, as far as explored
+      0   safe on all file systems, and by all models, as far as explored
       1   vulnerable on one of them
       2   the program cannot be run, or its checker cannot be trusted; nothing was explored
-      3   not known on one of them: a guest was lost, or the checker contradicts itself
+      3   not known on one of them: a guest was lost, the checker contradicts itself, or a call is not traced
       4+  something is missing or went wrong, see `bob --help`
     """
     found = _program(program, workload, check, setup)
+    explores = bool(asked["fs_names"])
+    if model_names and not explores:
+        asked["fs_names"] = (RECORDED_ON,)
     requests = _requests(found, asked, quiet=quiet)
 
+    from bob.cli.models import named_models  # models take a while to load
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.programs import try_program
 
+    models = named_models(model_names)
     check_out(out, RUNS)
     with watching(quiet=quiet) as progress:
-        results, folder = try_program(found, requests, out, progress)
+        answers, folder = try_program(found, requests, out, progress, models, explores=explores)
     if json_file is not None:
-        write_json(json_file, to_json(found, results, {}))
+        write_json(json_file, to_json(found, answers.results, {}, answers.models))
     if not is_stdout(json_file):
         from bob.report.programs import print_programs
 
-        print_programs(console(), Programs(found.name, found.about, tuple(results)), folder)
-    return programs_exit(results)
+        print_programs(console(), answers, folder)
+    return programs_exit(answers)
 
 
 @app.command("check")
@@ -215,14 +233,16 @@ def _program(name: str | None, workload: str | None, check: str | None, setup: s
 
 def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
     names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
+    if not names:
+        raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     device = asked.pop("device") or program.device
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
     return [request(configuration(name, mkfs, mount, device), asked) for name in dict.fromkeys(names)]
 
 
-def programs_exit(results: Sequence[ProgramResult]) -> Exit:
-    """1 where a program is vulnerable, else 3 where something is not known, else 0."""
-    found = {result.safety for result in results}
+def programs_exit(answers: Programs) -> Exit:
+    """1 where a program is vulnerable, by a model, too; else 3 where something is not known, else 0."""
+    found = answers.safeties
     if Safety.VULNERABLE in found:
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if Safety.UNKNOWN in found else Exit.DONE

@@ -16,6 +16,7 @@ from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
 from bob.report.counts import plural
 from bob.report.trimmed import Trimmed
+from bob.resources import shipped
 
 if TYPE_CHECKING:
     from bob.apm.check import Check
@@ -24,16 +25,47 @@ if TYPE_CHECKING:
     from bob.apm.model import Model
 
 
+SHIPPED_MODELS = "osdi14-linux-6.1"
+"""Those derived of the paper's configurations, with the kernel of the default image."""
+
+
+EVERY = "all"
+
+
 def named_model(name: str) -> Model:
-    """The model in a file, or the built-in one of this name."""
+    """The built-in model of this name, the one in a file, or a derived one that bob ships."""
     from bob.apm.builtin import builtin, names
     from bob.apm.model import load
 
     if name in names():
         return builtin(name)
-    if not Path(name).is_file():
-        raise UsageError(f"there is no model {name!r}", hint=meant(name, names(), "a file of `bob apm derive`, or"))
-    return load(Path(name))
+    if Path(name).is_file():
+        return load(Path(name))
+    derived = _shipped_models()
+    if name in derived:
+        return load(derived[name])
+    known = list(dict.fromkeys([*names(), *derived]))
+    raise UsageError(f"there is no model {name!r}", hint=meant(name, known, "a file of `bob apm derive`, or"))
+
+
+def named_models(wanted: Sequence[str]) -> list[Model]:
+    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships."""
+    from bob.apm.builtin import builtin, names
+    from bob.apm.model import load
+
+    found: list[Model] = []
+    for name in dict.fromkeys(wanted):
+        if name == EVERY:
+            found += [*map(builtin, names()), *map(load, _shipped_models().values())]
+        else:
+            found.append(named_model(name))
+    return found
+
+
+def _shipped_models() -> dict[str, Path]:
+    """The derived models that bob ships, by their names."""
+    folder = shipped("reports/models") / SHIPPED_MODELS
+    return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:

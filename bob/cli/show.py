@@ -168,7 +168,7 @@ def _show_programs(
             from bob.report.programs_page import pages
 
             write_pages(shown, pages(found, folder), "--output")
-    return programs_exit(found.results)
+    return programs_exit(found)
 
 
 def _check(wanted: str, output: Destination | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bob.crash.case import Case
+from bob.observe.observation import Node
 from bob.observe.observed import Observed
 from bob.program.answer import CheckerAnswer
 
@@ -27,3 +28,16 @@ class Looked:
     def accepted(self) -> tuple[int, ...]:
         """The outcomes that the checker accepts."""
         return tuple(outcome for outcome, answer in self.answers.items() if answer.consequence is None)
+
+    def tree(self, outcome: int) -> Mapping[str, Node]:
+        """What was found of an outcome."""
+        return self.observed.findings.observation(outcome).tree or {}
+
+    def control(self, which: int) -> Mapping[str, Node] | None:
+        """The tree of the first control, or of the last (-1); None where it was not seen, or does not mount."""
+        state = self.case.plan.controls[which]
+        for seen in self.observed.states:
+            if seen.state == state and seen.outcome is not None:
+                observation = self.observed.findings.observation(seen.outcome)
+                return observation.tree if observation.mounted else None
+        return None

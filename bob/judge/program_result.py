@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -73,18 +73,78 @@ class ProgramResult:
     notes: tuple[str, ...] = ()
 
 
+class Cross(StrEnum):
+    """What the crash states of a real file system say of a vulnerability that a model predicts; or of one of theirs
+    that it does not (``MISSED``: the model, or bob, is wrong)."""
+
+    CONFIRMED = "confirmed"
+    NOT_REACHABLE = "not reachable"
+    OPEN = "open"
+    MISSED = "missed by the model"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A way in which crashes that a model allows harm the program; as a :class:`Vulnerability`, without a disk.
+    ``step`` says which step of the work came to it first. ``crossed`` has, by configuration, what the real file system
+    says of it."""
+
+    consequence: Consequence
+    evidence: str
+    trees: int
+    told: bytes
+    step: str
+    relied_on: tuple[ReliedOn, ...] = ()
+    crossed: Mapping[str, Cross] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResult:
+    """The answer of one model.
+
+    ``tried`` crash states (a closed set of micro-operations, with what had been told) were made, of
+    ``operations`` operations and ``micro_operations``; ``is_all`` says that the model allows no other one. They left so
+    many different ``trees``, and the checker was run so often for this model (``checks``): of what another model has
+    left, too, the answer was known.
+    """
+
+    model: str
+    about: str
+    safety: Safety
+    operations: int
+    micro_operations: int
+    tried: int
+    is_all: bool
+    trees: int
+    checks: int
+    vulnerabilities: tuple[Predicted, ...] = ()
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Programs:
     """The answers for a ``program``, of which a document says what it is ``about``; the ``kernel`` is empty where a
-    document does not tell."""
+    document does not tell. ``models`` are the answers of models."""
 
     program: str
     about: str
     results: tuple[ProgramResult, ...]
     kernel: str = ""
+    models: tuple[ModelResult, ...] = ()
+
+    @property
+    def safeties(self) -> frozenset[Safety]:
+        """What the answers say, those of models included."""
+        return frozenset({*(one.safety for one in self.results), *(one.safety for one in self.models)})
 
 
-def to_json(program: Program, results: Sequence[ProgramResult], about: Mapping[str, Any]) -> dict[str, Any]:
+def to_json(
+    program: Program,
+    results: Sequence[ProgramResult],
+    about: Mapping[str, Any],
+    models: Sequence[ModelResult] = (),
+) -> dict[str, Any]:
     """The result document (docs/formats.md)."""
     return {
         "schema": SCHEMA,
@@ -92,6 +152,35 @@ def to_json(program: Program, results: Sequence[ProgramResult], about: Mapping[s
         "program": {"name": program.name, "about": program.about, "digest": program.digest},
         "refuses": list(program.must_fail),
         "configurations": [_result_to_json(result) for result in results],
+        **({"models": [_model_to_json(model) for model in models]} if models else {}),
+    }
+
+
+def _model_to_json(model: ModelResult) -> dict[str, Any]:
+    return {
+        "model": model.model,
+        "about": model.about,
+        "safety": model.safety.value,
+        "reason": model.reason,
+        "operations": model.operations,
+        "micro_operations": model.micro_operations,
+        "tried": model.tried,
+        "all": model.is_all,
+        "trees": model.trees,
+        "checks": model.checks,
+        "vulnerabilities": [
+            {
+                "consequence": one.consequence.value,
+                "evidence": one.evidence,
+                "trees": one.trees,
+                "told": one.told.decode("latin-1"),
+                "step": one.step,
+                "relied_on": [_relied_on_to_json(relied) for relied in one.relied_on],
+                "crossed": {name: cross.value for name, cross in one.crossed.items()},
+            }
+            for one in model.vulnerabilities
+        ],
+        "notes": list(model.notes),
     }
 
 
@@ -138,6 +227,7 @@ def _relied_on_to_json(relied: ReliedOn) -> dict[str, Any]:
         "there": list(explanation.there),
         "calls": [{"number": one.number, "words": one.words, "stack": list(one.stack)} for one in relied.calls],
         "trees": relied.trees,
+        "kind": relied.kind,
     }
 
 
@@ -148,7 +238,8 @@ def from_json(document: Mapping[str, Any]) -> Programs:
             raise ValueError(f"its schema is {document['schema']!r}")
         results = tuple(_result_from_json(one) for one in document["configurations"])
         kernel = document.get("environment", {}).get("kernel", "")
-        return Programs(document["program"]["name"], document["program"]["about"], results, kernel)
+        models = tuple(_model_from_json(one) for one in document.get("models", ()))
+        return Programs(document["program"]["name"], document["program"]["about"], results, kernel, models)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"this is no result of bob app: {error}", hint="was it truncated?") from error
 
@@ -186,4 +277,33 @@ def _relied_on_from_json(document: Mapping[str, Any]) -> ReliedOn:
         document["sentence"],
         tuple(CallWords(one["number"], one["words"], tuple(one["stack"])) for one in document["calls"]),
         document["trees"],
+        document.get("kind", ""),
+    )
+
+
+def _model_from_json(document: Mapping[str, Any]) -> ModelResult:
+    return ModelResult(
+        model=document["model"],
+        about=document["about"],
+        safety=Safety(document["safety"]),
+        operations=document["operations"],
+        micro_operations=document["micro_operations"],
+        tried=document["tried"],
+        is_all=bool(document["all"]),
+        trees=document["trees"],
+        checks=document["checks"],
+        vulnerabilities=tuple(
+            Predicted(
+                consequence=Consequence(one["consequence"]),
+                evidence=one["evidence"],
+                trees=one["trees"],
+                told=one["told"].encode("latin-1"),
+                step=one["step"],
+                relied_on=tuple(_relied_on_from_json(relied) for relied in one["relied_on"]),
+                crossed={name: Cross(cross) for name, cross in one["crossed"].items()},
+            )
+            for one in document["vulnerabilities"]
+        ),
+        reason=document["reason"],
+        notes=tuple(document["notes"]),
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
 from bob.judge.looked import Looked
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Presence, explain
 from bob.protocol.effects import Effects
+from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
 from bob.story.timeline import Asked
@@ -39,25 +41,41 @@ class CallWords:
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
     """Something that a program relies on, and that so many of the refused ``trees`` do not have. ``calls`` are those
-    that the ``explanation`` names."""
+    that the ``explanation`` names; ``kind`` is what ALICE calls it (:mod:`bob.protocol.kinds`; empty: not known)."""
 
     explanation: Explanation
     sentence: str
     calls: tuple[CallWords, ...]
     trees: int
+    kind: str = ""
+
+
+class Answered(Protocol):
+    """Trees after which one and the same had been told, by the number of their outcome."""
+
+    @property
+    def accepted(self) -> Sequence[int]:
+        """The outcomes that the checker accepts."""
+
+    def tree(self, outcome: int) -> Mapping[str, Node]:
+        """The tree of an outcome."""
 
 
 class Reliances:
-    """Explains refused trees by the system ``calls`` of the program, whose windows were ``looked`` at.
+    """Explains refused trees by the system ``calls`` of the program, whose ``windows`` were looked at.
 
-    What the program found, and what it left at a clean end, are the first and the last control. Where one of them was
-    not seen, there is nothing to explain by.
+    Without its ``effects`` there is nothing to explain by.
     """
 
-    def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> None:
-        self._looked, self._calls = looked, calls
-        self._effects = effects_of(calls, root, _control(looked[0], 0), _control(looked[-1], -1))
+    def __init__(self, windows: Sequence[Answered], calls: Sequence[SystemCall], effects: Effects | None) -> None:
+        self._windows, self._calls, self._effects = windows, calls, effects
         self._accepted: dict[int, list[Presence]] = {}
+
+    @classmethod
+    def of_looked(cls, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Reliances:
+        """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
+        the first and the last control."""
+        return cls(looked, calls, effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)))
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of
@@ -80,8 +98,7 @@ class Reliances:
 
     def _those_accepted(self, place: int) -> Sequence[Presence]:
         if place not in self._accepted and self._effects is not None:
-            window = self._looked[place]
-            some = window.accepted[: 2 * MOST_TREES]
+            some = self._windows[place].accepted[: 2 * MOST_TREES]
             self._accepted[place] = [self._presence(self._effects, place, outcome) for outcome in some]
         return self._accepted[place]
 
@@ -89,12 +106,13 @@ class Reliances:
         return presence(effects, self._tree(place, outcome))
 
     def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
-        return self._looked[place].observed.findings.observation(outcome).tree or {}
+        return self._windows[place].tree(outcome)
 
     def _told(self, effects: Effects, explanation: Explanation, trees: int) -> ReliedOn:
         numbers = sorted({*explanation.missing, *explanation.there})
         calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
-        return ReliedOn(explanation, explanation.sentence(effects.words), calls, trees)
+        sentence = explanation.sentence(effects.words)
+        return ReliedOn(explanation, sentence, calls, trees, kind_of(explanation, effects))
 
 
 def calls_with_effects(
@@ -120,13 +138,3 @@ def effects_of(
         return protocol(calls, root, before, after)
     except (ValueError, IndexError):
         return None
-
-
-def _control(window: Looked, which: int) -> Mapping[str, Node] | None:
-    """The tree of the first control of a window, or of its last."""
-    state = window.case.plan.controls[which]
-    for seen in window.observed.states:
-        if seen.state == state and seen.outcome is not None:
-            observation = window.observed.findings.observation(seen.outcome)
-            return observation.tree if observation.mounted else None
-    return None

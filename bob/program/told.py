@@ -60,6 +60,13 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
     return tuple(found)
 
 
+def tellings(calls: Sequence[SystemCall], pipe: int) -> dict[int, bytes]:
+    """What each call told through the pipe with the inode ``pipe``, by the place of the call among all. Raises
+    RecordingError where strace has not written all of it down."""
+    name = f"pipe:[{pipe}]"
+    return {place: call.written for place, call in enumerate(calls) if _tells(call, name)}
+
+
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
     """What is to be added to the clock of strace (seconds) to get that of the timeline; None where no call is in both.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bob.program.strace import SystemCall
+from bob.workload.operations import How
 
 FORKS = ("clone", "clone3", "fork", "vfork")
 DUPLICATES = ("dup", "dup2", "dup3")
@@ -12,11 +13,13 @@ DUPLICATES = ("dup", "dup2", "dup3")
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open file (the kernel's ``struct file``): processes that inherit it share its ``position`` (bytes)."""
+    """An open file (the kernel's ``struct file``): processes that inherit it share its ``position`` (bytes). ``how``
+    says whether it was opened with O_SYNC or O_DSYNC."""
 
     file: int
     appends: bool = False
     position: int = 0
+    how: How = How.PLAIN
 
 
 class Descriptors:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from bob.workload.operations import Operation
+
 AT_FIRST = -1
 """In place of the number of a call: so it was before the first one."""
 V = TypeVar("V")
@@ -36,6 +38,22 @@ class Stored(NamedTuple):
     data: bytes | None
 
 
+class Deed(NamedTuple):
+    """Call number ``call`` as an operation of bob's own language, on ``file``: the one that is written to, made, named
+    or synced. ``data`` is what it writes; ``mode`` are the permission bits that a file is made with."""
+
+    call: int
+    operation: Operation
+    file: int
+    data: bytes = b""
+    mode: int = 0o644
+
+
+def handle(file: int) -> str:
+    """The word by which operations name a file that has no name."""
+    return f"#{file}"
+
+
 @dataclass(slots=True)
 class File:
     """A file, directory or link that was there at some time. ``inode`` is 0 where it is not known; ``content`` what was
@@ -58,11 +76,19 @@ class File:
 @dataclass(frozen=True, slots=True)
 class Effects:
     """The histories of all units. ``files`` are numbered; number 0 is the root. An entry leads to the number of a file,
-    or to None. ``words`` say of each call that changes something, or makes it durable, what it does."""
+    or to None. ``words`` say of each call
+    that changes something, or makes it durable, what it does.
+
+    ``deeds`` are the same calls as operations, in order. What changes a file and is none of them is ``untold``; what
+    changes times or extended attributes only is ``left_out``: phrases for people.
+    """
 
     files: list[File]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
     words: dict[int, str]
+    deeds: list[Deed] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def changing(self) -> tuple[int, ...]:

@@ -13,23 +13,35 @@ from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
 from bob.program.stack import caller
-from bob.program.strace import SystemCall, unescaped
+from bob.program.strace import SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
+from bob.protocol.arguments import (
+    EXTENDED,
+    INTO,
+    LINKS,
+    MAKES,
+    MODES,
+    OPEN_FILE,
+    OPENS,
+    OWNERS,
+    REMOVES,
+    SPECIAL,
+    SYMLINKS,
+    SYNCS,
+    TIMES,
+    WRITES,
+    allocation,
+    how_of,
+    identity,
+    mode_of,
+    text,
+)
 from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, OpenFile
-from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects, File, Stored, Version
+from bob.protocol.effects import AT_FIRST, Deed, DirectoryEntry, Effects, File, Stored, Version, handle
+from bob.workload import operations as ops
+from bob.workload.operations import How, Operation, Replacing
 
 ROOT_FILE = 0
-OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
-"""Where in its arguments a call has the name."""
-LINKS = {"link": (0, 1), "linkat": (1, 3)}
-MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
-SYMLINKS = {"symlink": 1, "symlinkat": 2}
-REMOVES = {"unlink": 0, "unlinkat": 1, "rmdir": 0}
-WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
-MODES = {"chmod": 0, "fchmodat": 1}
-SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
-INTO = {"sendfile": 0, "copy_file_range": 2, "splice": 2, "ioctl": 0, "mmap": 4}
-"""Which descriptor leads to the file that a call may change without telling how."""
 
 
 def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> Effects:
@@ -78,7 +90,7 @@ class _Follower:
         self._number = number
         name = call.name
         if name == "execve":
-            self._programs[call.pid] = posixpath.basename(_text(call.arguments[0])) if call.arguments else ""
+            self._programs[call.pid] = posixpath.basename(text(call.arguments[0])) if call.arguments else ""
         if call.result is None:
             return
         if name in FORKS:
@@ -95,11 +107,23 @@ class _Follower:
         elif name in WRITES:
             self._write(call)
         elif name in SYNCS:
-            path = self._paths.below(call.path(0)) if call.arguments else ""
-            if path or name in ("sync", "syncfs") or self._is_root(call):
-                self._say(call, f"{name} {path or '/'}" if name != "sync" else "sync")
+            self._sync(call)
         else:
             self._change_names(call)
+
+    def _sync(self, call: SystemCall) -> None:
+        name = call.name
+        path = self._paths.below(call.path(0)) if call.arguments else ""
+        if not (path or name in ("sync", "syncfs") or self._is_root(call)):
+            return
+        self._say(call, f"{name} {path or '/'}" if name != "sync" else "sync")
+        if name == "sync" or (name == "syncfs" and (path or self._is_root(call))):
+            self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
+        elif name in ("fsync", "fdatasync"):
+            open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
+            file = open_file.file if open_file else self._file_at(path)
+            if file is not None:
+                self._do(ops.Fsync(self._name(file, path or "/"), name == "fdatasync"), file)
 
     def _change_names(self, call: SystemCall) -> None:
         name = call.name
@@ -115,16 +139,27 @@ class _Follower:
             path = self._paths.at(call, {**MAKES, **SYMLINKS}[name])
             kind = "symlink" if name in SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
-                self._lead(self._entry(path), self._new(kind))
+                file = self._new(kind)
+                self._lead(self._entry(path), file)
                 self._say(call, f"{name} {path}")
+                self._made(call, kind, path, file)
         elif name in REMOVES:
             path = self._paths.at(call, REMOVES[name])
             if path:
-                self._removed[path] = self._leads(path) or ROOT_FILE
+                is_folder = name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
+                self._removed[path] = removed = self._leads(path) or ROOT_FILE
                 self._lead(self._entry(path), None)
-                self._say(call, f"{'rmdir' if 'AT_REMOVEDIR' in call.arguments[-1] else name} {path}")
+                self._say(call, f"{'rmdir' if is_folder else name} {path}")
+                self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
         elif name in MODES or name == "fchmod":
             self._mode(call)
+        elif name in OWNERS or name == "fchown":
+            self._owner(call)
+        elif name in TIMES or name in EXTENDED:
+            place = TIMES.get(name, 0)
+            is_named = call.arguments[place].startswith('"')
+            if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
+                self.effects.left_out.append(f"{name} of {path}")
         elif name in INTO:
             self._lose_sight(call)
 
@@ -132,9 +167,12 @@ class _Follower:
         assert call.result is not None
         flags = " ".join(call.arguments[OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
         path = self._paths.below(call.opened) or self._paths.at(call, OPENS[call.name])
+        how = How.DSYNC if "O_DSYNC" in flags else How.SYNC if "O_SYNC" in flags else How.PLAIN
         if not path or "O_TMPFILE" in flags:
             file = self._new("file") if path and "O_TMPFILE" in flags else None
-            self._descriptors.opened(call.pid, call.result, None if file is None else OpenFile(file))
+            if file is not None:
+                self._do(ops.Unnamed(path, handle(file)), file, mode=mode_of(call))
+            self._descriptors.opened(call.pid, call.result, None if file is None else OpenFile(file, how=how))
             return
         file = self._leads(path)
         if file is None:
@@ -145,10 +183,12 @@ class _Follower:
             self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
             self._lead(self._entry(path), file)
             self._say(call, f"create {path}")
+            self._do(ops.Create(path), file, mode=mode_of(call))
         elif "O_TRUNC" in flags and self.effects.files[file].size:
             self._cut(file, 0)
             self._say(call, f"open {path} with O_TRUNC")
-        self._descriptors.opened(call.pid, call.result, OpenFile(file, "O_APPEND" in flags))
+            self._do(ops.Truncate(path, 0), file)
+        self._descriptors.opened(call.pid, call.result, OpenFile(file, "O_APPEND" in flags, how=how))
 
     def _write(self, call: SystemCall) -> None:
         path = self._paths.below(call.path(0))
@@ -156,7 +196,7 @@ class _Follower:
             return
         open_file = self._descriptors.at(call, 0)
         if open_file is None:
-            self._unfollowed(self._file_at(path))
+            self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
         file = self.effects.files[open_file.file]
         if call.name in ("write", "writev"):
@@ -167,7 +207,7 @@ class _Follower:
         try:
             data = call.written
         except RecordingError:  # strace has not written all of it down
-            self._unfollowed(open_file.file)
+            self._unfollowed(open_file.file, f"{call.name} of much to {path}")
             return
         end = start + len(data)
         is_append = end > file.size
@@ -175,6 +215,8 @@ class _Follower:
         if is_append:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"{'append' if is_append else 'overwrite'} {len(data)} bytes at {start} of {path}")
+        how = how_of(call) or open_file.how
+        self._do(ops.Write(self._name(open_file.file, path), start, len(data), how), open_file.file, data)
 
     def _truncate(self, call: SystemCall) -> None:
         size = int(call.arguments[1], 0)
@@ -186,10 +228,11 @@ class _Follower:
             open_file = self._descriptors.at(call, 0)
             file = open_file.file if open_file else None
         if path and file is None:
-            self._unfollowed(self._file_at(path))
+            self._unfollowed(self._file_at(path), f"{call.name} of {path}")
         elif path and file is not None and size != self.effects.files[file].size:
             self._cut(file, size)
             self._say(call, f"truncate {path} to {size} bytes")
+            self._do(ops.Truncate(self._name(file, path), size), file)
 
     def _fallocate(self, call: SystemCall) -> None:
         path, open_file = self._paths.below(call.path(0)), self._descriptors.at(call, 0)
@@ -197,7 +240,7 @@ class _Follower:
             return
         mode, start, length = call.arguments[1], int(call.arguments[2], 0), int(call.arguments[3], 0)
         if open_file is None or any(word in mode for word in ("COLLAPSE", "INSERT", "UNSHARE")):
-            self._unfollowed(self._file_at(path))
+            self._unfollowed(self._file_at(path), f"fallocate ({mode}) of {path}")
             return
         file, end = self.effects.files[open_file.file], start + length
         if "PUNCH_HOLE" in mode or "ZERO_RANGE" in mode:
@@ -205,31 +248,58 @@ class _Follower:
         if "KEEP_SIZE" not in mode and end > file.size:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"fallocate {length} bytes at {start} of {path}")
+        self._do(ops.Fallocate(self._name(open_file.file, path), start, length, allocation(mode)), open_file.file)
 
     def _rename(self, call: SystemCall, old: str, new: str) -> None:
         if not old or not new:
-            for path in (old, new):
-                self._unfollowed(self._leads(path) if path else None)
+            for path in filter(None, (old, new)):
+                self._unfollowed(self._leads(path), f"{call.name} of {path}")
             return
         moved, replaced = self._leads(old), self._leads(new)
         if moved is not None and moved == replaced:
             return  # two names of one file: rename(2) does nothing
+        replacing = Replacing.REPLACE
         if any("RENAME_EXCHANGE" in argument for argument in call.arguments):
             self._lead(self._entry(old), replaced)
+            replacing = Replacing.EXCHANGE
         else:
             self._lead(self._entry(old), None)
             if replaced is not None:
                 self._removed[new] = replaced
         self._lead(self._entry(new), moved)
         self._say(call, f"rename {old} to {new}")
+        if moved is None:
+            self.effects.untold.append(f"{call.name} of {old}")
+        else:
+            self._do(ops.Rename(old, new, replacing), moved)
 
     def _link(self, call: SystemCall, old: str, new: str) -> None:
-        file = self._leads(old) if old else None
+        file = self._leads(old) if old else self._unnamed(call)
         if new:
             self._lead(self._entry(new), self._new("file") if file is None else file)
-            if file is None:  # a file without a name, by way of /proc
-                self._unfollowed(self._leads(new))
+            if file is None:  # one that bob has not seen opened
+                self._unfollowed(self._leads(new), f"{call.name} of {new}")
+            else:
+                self._do(ops.Link(old or handle(file), new), file)
             self._say(call, f"link {old or 'a file without a name'} as {new}")
+
+    def _unnamed(self, call: SystemCall) -> int | None:
+        """The file without a name that a link is given by way of /proc (open(2), O_TMPFILE)."""
+        found = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
+        open_file = self._descriptors.table(call.pid).get(int(found[1])) if found else None
+        return open_file.file if open_file else None
+
+    def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
+        """A directory, a link, or a special file of a kind that bob's language has."""
+        special = next((one for word, one in SPECIAL.items() if word in call.arguments[-1]), None)
+        if kind == "symlink":
+            self._do(ops.Symlink(text(call.arguments[0]), path), file)
+        elif kind == "directory":
+            self._do(ops.Mkdir(path), file, mode=mode_of(call))
+        elif special is not None:
+            self._do(ops.Mknod(path, special), file, mode=mode_of(call))
+        else:
+            self.effects.untold.append(f"{call.name} of {path}")
 
     def _mode(self, call: SystemCall) -> None:
         if call.name == "fchmod":
@@ -241,10 +311,24 @@ class _Follower:
             path, mode = self._paths.at(call, place), call.arguments[place + 1]
             file = self._leads(path) if path else None
         if path and file is not None:
+            self._do(ops.Chmod(self._name(file, path), int(mode, 8)), file)
             modes = self.effects.files[file].modes
             if modes and modes[-1].value != int(mode, 8):
                 modes.append(Version(self._number, int(mode, 8)))
                 self._say(call, f"chmod {path} to {mode}")
+
+    def _owner(self, call: SystemCall) -> None:
+        if call.name == "fchown":
+            path, place = self._paths.below(call.path(0)), 0
+            open_file = self._descriptors.at(call, 0)
+            file = open_file.file if open_file else None
+        else:
+            place = OWNERS[call.name]
+            path = self._paths.at(call, place)
+            file = self._leads(path) if path else None
+        if path and file is not None:
+            uid, gid = (identity(argument) for argument in call.arguments[place + 1 : place + 3])
+            self._do(ops.Chown(self._name(file, path), uid, gid), file)
 
     def _lose_sight(self, call: SystemCall) -> None:
         """A call changes a file in a way that it does not tell."""
@@ -253,7 +337,8 @@ class _Follower:
         if call.name == "mmap" and not ("PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]):
             return
         if path := self._paths.below(call.path(INTO[call.name])):
-            self._unfollowed(self._file_at(path))
+            words = "mmap" if call.name == "mmap" else call.name
+            self._unfollowed(self._file_at(path), f"{words} of {path}")
 
     def _forked(self, call: SystemCall) -> None:
         if call.result:
@@ -304,10 +389,15 @@ class _Follower:
         """The file with this path, or the one that had it last."""
         return self._leads(path) or self._removed.get(path)
 
-    def _unfollowed(self, file: int | None) -> None:
+    def _unfollowed(self, file: int | None, words: str) -> None:
+        """A call, in ``words``, changes ``file`` in a way that it does not tell."""
+        self.effects.untold.append(words)
         if file is not None:
             self.effects.files[file].followed = False
 
+    def _do(self, operation: Operation, file: int, data: bytes = b"", mode: int = 0o644) -> None:
+        self.effects.deeds.append(Deed(self._number, operation, file, data, mode))
 
-def _text(argument: str) -> str:
-    return unescaped(argument.strip('"')).decode(errors="replace")
+    def _name(self, file: int, path: str) -> str:
+        """By which an operation names a file: its ``path``, or a handle where it has lost that."""
+        return path if self._leads(path) == file else handle(file)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.report.broken import broken
 from bob.report.counts import explored, plural
 from bob.report.nearby import nearby, witness_command
@@ -26,8 +26,11 @@ def print_programs(console: Console, answers: Programs, run: Path) -> None:
     for result in answers.results:
         console.print()
         _print_result(console, result, run)
+    for model in answers.models:
+        console.print()
+        _print_model(console, model)
     console.print()
-    if any(result.safety is Safety.SAFE for result in answers.results):
+    if Safety.SAFE in answers.safeties:
         _print(console, Text(SAFE_MEANS, "bob.dim"), 0)
     console.print(Text(f"run {nearby(run)}", "bob.dim"), soft_wrap=True)
 
@@ -35,15 +38,7 @@ def print_programs(console: Console, answers: Programs, run: Path) -> None:
 def _print_result(console: Console, result: ProgramResult, run: Path) -> None:
     title = Text.assemble((result.configuration, "bob.title"), (f"   mounted {result.mount}", "bob.dim"))
     console.print(Trimmed(broken(title, console.width)))
-    match result.safety:
-        case Safety.SAFE:
-            said = "safe as far as explored"
-        case Safety.VULNERABLE:
-            count = len(result.vulnerabilities)
-            said = "× 1 vulnerability" if count == 1 else f"× {count} vulnerabilities"
-        case Safety.UNKNOWN:
-            said = f"? {result.reason}"
-    _print(console, Text(said, _STYLES[result.safety]), 2)
+    _print_safety(console, result)
     for one in result.vulnerabilities:
         _print_vulnerability(console, one, run)
     seen = f"{plural(result.trees, 'outcome')}, {plural(result.checks, 'check')}"
@@ -53,20 +48,57 @@ def _print_result(console: Console, result: ProgramResult, run: Path) -> None:
         _print(console, Text(f"note: {note}", "bob.dim"), 2)
 
 
+def _print_safety(console: Console, result: ProgramResult | ModelResult) -> None:
+    match result.safety:
+        case Safety.SAFE:
+            said = "safe as far as explored"
+        case Safety.VULNERABLE:
+            count = len(result.vulnerabilities)
+            said = "× 1 vulnerability" if count == 1 else f"× {count} vulnerabilities"
+        case Safety.UNKNOWN:
+            said = f"? {result.reason}"
+    _print(console, Text(said, _STYLES[result.safety]), 2)
+
+
+def _print_model(console: Console, model: ModelResult) -> None:
+    title = Text.assemble(("model ", "bob.dim"), (model.model, "bob.title"), (f"   {model.about}", "bob.dim"))
+    console.print(Trimmed(broken(title, console.width)))
+    _print_safety(console, model)
+    for one in model.vulnerabilities:
+        _print(console, Text.assemble(one.evidence, (f"   in {plural(one.trees, 'tree')}", "bob.dim")), 4)
+        _print_why(console, one)
+        if one.crossed:
+            said = ", ".join(f"{cross.value} on {name}" for name, cross in one.crossed.items())
+            _print(console, Text(said, "bob.dim"), 6)
+    if model.tried:
+        share = "all" if model.is_all else "not all"
+        tried = f"{plural(model.tried, 'crash state')} of the model tried ({share} that it allows)"
+        _print(console, Text(f"{tried}, {plural(model.trees, 'tree')}, {plural(model.checks, 'check')}", "bob.dim"), 2)
+        of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
+        _print(console, Text(f"the program's calls are {of}", "bob.dim"), 2)
+    for note in model.notes:
+        _print(console, Text(f"note: {note}", "bob.dim"), 2)
+
+
 def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> None:
     where = f"   in {plural(one.states, 'crash state')}, {plural(one.trees, 'outcome')}"
     _print(console, Text.assemble(one.evidence, (where, "bob.dim")), 4)
+    _print_why(console, one)
+    if one.witness:
+        console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
+
+
+def _print_why(console: Console, one: Vulnerability | Predicted) -> None:
     told = one.told.decode(errors="replace").split("\n")
     lines = [line for line in told if line.strip()]
     said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
     _print(console, Text(said, "bob.dim"), 6)
     for relied in one.relied_on[:MOST_RELIED_ON]:
-        _print(console, Text(relied.sentence), 6)
+        kind = f"   {relied.kind}" if relied.kind else ""
+        _print(console, Text.assemble(relied.sentence, (kind, "bob.dim")), 6)
     more = len(one.relied_on) - MOST_RELIED_ON
     if more > 0:
         _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
-    if one.witness:
-        console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
 
 
 def _print(console: Console, text: Text, indent: int) -> None:

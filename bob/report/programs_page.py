@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bob import __version__
-from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import ModelResult, ProgramResult, Programs, Safety, Vulnerability
 from bob.report.nearby import nearby, witness_command
 from bob.report.page import Story
 from bob.report.site import INDEX, WITNESSES
@@ -42,27 +42,28 @@ class ShownVulnerability:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """The answer on one configuration with its place on the page."""
+class _Shown:
+    """An answer with its place on the page: the class of its colours, what stands in the table, and in words."""
 
     anchor: str
+    tone: str
+    mark: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer(_Shown):
+    """The answer on one configuration."""
+
     result: ProgramResult
     vulnerabilities: tuple[ShownVulnerability, ...]
 
-    @property
-    def tone(self) -> str:
-        """The class of its colours."""
-        return _TONES[self.result.safety]
 
-    @property
-    def mark(self) -> str:
-        """What stands in the table."""
-        return _MARKS[self.result.safety]
+@dataclass(frozen=True, slots=True)
+class ShownModel(_Shown):
+    """The answer of one model."""
 
-    @property
-    def says(self) -> str:
-        """The answer in words."""
-        return _SAYS[self.result.safety]
+    found: ModelResult
 
 
 def to_html(found: Programs, run: Path) -> str:
@@ -100,9 +101,17 @@ def _laid_out_answer(number: int, result: ProgramResult, run: Path) -> ShownAnsw
         story = Story(read(path), path, "") if path is not None and bundle.is_there(path) else None
         command = "" if one.witness is None else witness_command(run, one.witness)
         shown.append(ShownVulnerability(f"answer-{number}-{place}", one, story, command))
-    return ShownAnswer(f"answer-{number}", result, tuple(shown))
+    return ShownAnswer(f"answer-{number}", *_said(result.safety), result, tuple(shown))
+
+
+def _said(safety: Safety) -> tuple[str, str, str]:
+    return _TONES[safety], _MARKS[safety], _SAYS[safety]
 
 
 def _render(found: Programs, answers: list[ShownAnswer]) -> str:
     kernels = f" on Linux {found.kernel}" if found.kernel else ""
-    return html().get_template("programs.html.j2").render(bob=__version__, found=found, where=kernels, answers=answers)
+    models = [
+        ShownModel(f"model-{number}", *_said(one.safety), one) for number, one in enumerate(found.models, start=1)
+    ]
+    page = html().get_template("programs.html.j2")
+    return page.render(bob=__version__, found=found, where=kernels, answers=answers, models=models)

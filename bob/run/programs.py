@@ -15,12 +15,14 @@ from typing import Any
 
 import bob
 from bob.agent.inside.mounts import ROOT
+from bob.apm.model import Model
 from bob.crash.case import Case
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.looked import Looked
-from bob.judge.program_result import Easiest, ProgramResult, to_json
+from bob.judge.modelled import crossed
+from bob.judge.program_result import Easiest, ProgramResult, Programs, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.program import Program
@@ -29,6 +31,7 @@ from bob.progress import Progress
 from bob.request import ProbeRequest
 from bob.result import Environment
 from bob.run.prober import RUNS, environment_of, new_identity, now
+from bob.run.program_models import hold_against, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -39,9 +42,17 @@ from bob.witness.document import Showing
 
 
 def try_program(
-    program: Program, requests: Sequence[ProbeRequest], out: Path | None, progress: Progress
-) -> tuple[list[ProgramResult], Path]:
-    """The answer for ``program`` on each requested configuration, and the run directory with everything behind them.
+    program: Program,
+    requests: Sequence[ProbeRequest],
+    out: Path | None,
+    progress: Progress,
+    models: Sequence[Model] = (),
+    *,
+    explores: bool = True,
+) -> tuple[Programs, Path]:
+    """The answers for ``program`` on each requested configuration, and by each of ``models``; and the run directory
+    with everything behind them. Models are held against the calls that were recorded on the first configuration. Where
+    bob does not explore (``explores``), only they have an answer.
 
     Raises UsageError where the program cannot be run, or its checker cannot be trusted: with its own words, and before
     anything is explored.
@@ -61,20 +72,34 @@ def try_program(
             taken = take(hypervisor, image, program, request, progress, run, number)
             trust(hypervisor, image, taken, progress)
             every.append(taken)
-        progress.planned(
-            sum(len(taken.windows) for taken in every),
-            sum(len(taken.windows) * taken.request.budget for taken in every),
-        )
-        for number, taken in enumerate(every):
+        modelled = hold_against(hypervisor, image, every[0], models, jobs, progress) if models else []
+        answers = [one.result for one in modelled]
+        explored = every if explores else []
+        if explored:
+            progress.planned(
+                sum(len(taken.windows) for taken in explored),
+                sum(len(taken.windows) * taken.request.budget for taken in explored),
+            )
+
+        def save() -> None:
+            document = to_json(program, results, {"id": identity, "started": started, "finished": now()}, answers)
+            run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
+
+        if answers:
+            save()
+        for number, taken in enumerate(explored):
             looked = look(hypervisor, image, taken, jobs, progress)
             name, mount = taken.request.configuration.name, taken.case.recording.effective_options
-            reliances = Reliances(looked, taken.calls, ROOT)
+            reliances = Reliances.of_looked(looked, taken.calls, ROOT)
             result = judge(name, mount, looked, _notes(taken), reliances)
             results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
-            document = to_json(program, results, {"id": identity, "started": started, "finished": now()})
-            run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
+            answers = [
+                crossed(answer, result, unforeseen(one, looked) if number == 0 else frozenset())
+                for answer, one in zip(answers, modelled, strict=True)
+            ]
+            save()
         run.note(finished=now())
-    return results, run.path
+    return Programs(program.name, program.about, tuple(results), models=tuple(answers)), run.path
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bob.apm.clauses import Clause, Ordered, every_clause
+from bob.apm.clauses import DIRECTORY_KINDS, WHATS, Clause, Durable, Intact, Ordered, Part, Whole, every_clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model, Status
+from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
 EVERYTHING = frozenset(every_clause())
 NOTHING: frozenset[Clause] = frozenset()
+
+
+LETTER_OF_POSIX: frozenset[Clause] = frozenset(
+    {
+        *(Intact(part) for part in Part),
+        *(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
+        *(Durable(call, what) for call in (Call.FSYNC_FILE, Call.FDATASYNC_FILE) for what in (What.DATA, What.SIZE)),
+        *(Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY)),
+        *(Durable(call, what) for call in (Call.SYNC, Call.SYNCFS) for what in WHATS),
+    }
+)
+"""Names come whole, and what is synced is there: nothing else. A file's fsync does not keep its name."""
 
 
 def workload(operations: str, setup: str = "") -> Workload:

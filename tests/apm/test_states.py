@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
+from bob.apm.allowed import Implications, at_time
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
+from bob.apm.crashes import Lattice, Stage, Tries, bits, crashes
+from bob.apm.dependencies import Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
+from bob.apm.readings import Reading
 from bob.apm.states import allowed_trees, dependencies
-from bob.apm.trees import Tree
+from bob.apm.trees import Tree, nodes
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
@@ -148,3 +152,109 @@ def test_a_mode_and_an_owner_are_attributes() -> None:
         (AttributeCell(1, "owner"), b"1:2"),
     ]
     assert not any(isinstance(one.cell, DataCell | SizeCell) for one in taken.operations)
+
+
+def told_at_random(asked: Graph, rng: Random) -> list[bytes]:
+    """What had been told when each operation had returned: more and more."""
+    told = [b""]
+    for _ in asked.returns[1:]:
+        told.append(told[-1] + (b"x" if rng.random() < 0.3 else b""))
+    return told
+
+
+def brute_force(asked: Graph, promised: frozenset[Clause], told: list[bytes]) -> set[tuple[bytes, int]]:
+    """Every set of micro-operations, tried one by one, at each time."""
+    implications, count = Implications(asked, promised), len(asked.workings.operations)
+    found = set()
+    for returned, said in enumerate(told):
+        for there in range(1 << count):
+            inside = frozenset(bits(there))
+            reading = Reading(inside, frozenset(range(count)) - inside)
+            known: dict[int, bool] = {}
+            if implications.force(known, at_time(asked, returned)) and implications.force(known, reading):
+                found.add((said, there))
+    return found
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=120, deadline=None)
+def test_the_crash_states_of_a_model_are_all_closed_sets_at_each_time(seed: int) -> None:
+    rng = Random(seed)
+    asked = graph_of_workload(random_workload(rng, most=4, shifting=False))
+    if len(asked.workings.operations) > 9:
+        return
+    promised = frozenset(clause for clause in every_clause() if rng.random() < rng.choice((0.05, 0.5, 0.95)))
+    told = told_at_random(asked, rng)
+    lattice = Lattice(asked, promised)
+    made = list(crashes(lattice, told))
+    assert {(told[one.returned], one.there) for one in made} == brute_force(asked, promised, told)
+    further = [(one.returned, one.there) for one in made if one.stage is Stage.FURTHER]
+    assert len({(told[returned], there) for returned, there in further}) == len(further), "one came twice"
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(seed: int) -> None:
+    rng = Random(seed)
+    asked = graph_of_workload(random_workload(rng, most=4, shifting=False))
+    promised = frozenset(clause for clause in every_clause() if rng.random() < rng.choice((0.3, 0.95)))
+    allowed = allowed_trees(asked, promised, 400)
+    if not allowed.complete:
+        return
+    tries = Tries(asked, promised, [b""] * len(asked.returns), 10_000)
+    made = list(tries)
+    assert tries.is_all
+    assert {tree for _state, tree in made} == set(allowed.trees)
+    assert len({state.digest for state, _tree in made}) == len(made)
+    for state, tree in made[:20]:
+        assert tries.nodes(state) == nodes(tree)
+
+
+def test_the_work_begins_as_alice_does() -> None:
+    """Prefixes; the next call split; a prefix without one earlier call."""
+    asked = graph_of("create /a; create /b")
+    made = list(crashes(Lattice(asked, NOTHING), [b""] * 3))
+    first = [(one.stage, one.returned, one.there) for one in made if one.stage is not Stage.FURTHER]
+    assert first[:3] == [(Stage.PREFIX, 0, 0b00), (Stage.PREFIX, 1, 0b01), (Stage.PREFIX, 2, 0b11)]
+    assert (Stage.WITHOUT, 2, 0b10) in first
+    assert {one.there for one in made} == {0b00, 0b01, 0b10, 0b11}
+
+
+def test_a_split_begins_with_the_first_parts_of_a_call() -> None:
+    asked = graph_of("write /a 0 1536", "write /a 0 1536")
+    splits = [one.there for one in crashes(Lattice(asked, NOTHING), [b""] * 2) if one.stage is Stage.SPLIT]
+    assert splits[:3] == [0b001, 0b011, 0b111]
+    assert set(splits) == set(range(1, 8))
+
+
+def test_a_budget_ends_the_work_and_is_said() -> None:
+    asked = graph_of("write /a 0 8192", "write /a 0 8192")
+    tries = Tries(asked, NOTHING, [b""] * 2, 50)
+    assert len(list(tries)) == tries.tried == 50
+    assert not tries.is_all
+
+
+def test_a_workload_with_countless_states_is_begun_at_once() -> None:
+    """2**400 sets: what is tried is bounded by what is asked for."""
+    asked = graph_of("write /a 0 204800", "write /a 0 204800")
+    tries = Tries(asked, NOTHING, [b""] * 2, 500)
+    assert len({state.digest for state, _tree in tries}) == 500
+
+
+def test_what_was_told_makes_two_states_of_one_tree() -> None:
+    asked = graph_of("create /a; fsync /a; create /b")
+    promised = frozenset({Durable(Call.FSYNC_FILE, What.ENTRY)})
+    told = [b"", b"", b"synced", b"synced"]
+    found = {(state.told, *names(tree)) for state, tree in Tries(asked, promised, told, 100)}
+    assert found == {
+        (b"",), (b"", "/a"), (b"synced", "/a"), (b"synced", "/a", "/b"),
+    }  # fmt: skip
+
+
+def test_a_tree_has_modes_and_owners_and_which_names_are_of_one_file() -> None:
+    asked = graph_of("chmod /a 600; chown /a 1:2", "write /a 0 10; link /a /b")
+    trees = [nodes(tree) for _state, tree in Tries(asked, EVERYTHING, [b""] * 3, 100)]
+    assert {(tree["/a"].mode, tree["/a"].uid, tree["/a"].gid) for tree in trees} == {
+        (0o644, 0, 0), (0o600, 0, 0), (0o600, 1, 2),
+    }  # fmt: skip
+    assert all(tree["/a"].inode == tree["/b"].inode and tree["/a"].links == 2 for tree in trees)

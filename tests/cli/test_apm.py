@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bob.apm.builtin import names
+from bob.apm.model import to_json
 from bob.cli.main import run as bob
+from bob.cli.models import named_model, named_models
+from bob.errors import UsageError
 from bob.store.run_directory import RunDirectory
 
 
@@ -69,3 +73,22 @@ def test_mistakes_are_one_line_and_a_hint(
     assert says in said
     assert "hint:" in said
     assert "Traceback" not in said
+
+
+def test_a_model_is_named_as_built_in_as_a_file_or_as_one_that_is_shipped(tmp_path: Path) -> None:
+    assert named_model("btrfs").source == {"builtin": "btrfs"}
+    shipped = named_model("ext4-ordered")
+    assert shipped.promised and "builtin" not in shipped.source
+    (tmp_path / "mine.json").write_text(json.dumps({**to_json(shipped), "name": "mine"}))
+    assert named_model(str(tmp_path / "mine.json")).promised == shipped.promised
+    with pytest.raises(UsageError, match="there is no model 'ext4-order'") as refused:
+        named_model("ext4-order")
+    assert "ext4-ordered" in (refused.value.hint or "")
+
+
+def test_all_models_are_each_built_in_one_and_each_shipped_one_once() -> None:
+    found = named_models(["all"])
+    built = [one for one in found if "builtin" in one.source]
+    assert [one.name for one in built] == list(names())
+    assert len(found) - len(built) == 16
+    assert named_models(["ext4-o", "ext4-o"]) == [named_model("ext4-o")]

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bob.apm.builtin import builtin
+from bob.apm.clauses import every_clause
+from bob.apm.model import Model
 from bob.errors import UsageError
-from bob.judge.program_result import ProgramResult, Safety
+from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
@@ -24,6 +27,7 @@ from bob.story.timeline import Asked
 from bob.subject import configuration
 from bob.witness import document as witness
 from planted_programs import LIBRARY, PLANTED
+from tests.apm.cases import LETTER_OF_POSIX, model
 
 pytestmark = pytest.mark.vm
 MADE = "touch f; mknod n c 1 3"
@@ -36,8 +40,9 @@ def request(fs: str = "ext4", options: str = "") -> ProbeRequest:
 
 
 def ask(program: Program, out: Path, asked: ProbeRequest | None = None) -> ProgramResult:
-    [result], path = try_program(program, [asked or request()], out, Silent())
+    answers, path = try_program(program, [asked or request()], out, Silent())
     assert path == out
+    [result] = answers.results
     return result
 
 
@@ -205,3 +210,77 @@ def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> No
 def test_a_package_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="has no package 'no-such-package-as-this'"):
         preflight(replace(scripts("true"), packages=("no-such-package-as-this",)), [request()], Silent())
+
+
+POSIX = model(LETTER_OF_POSIX, "letter-of-posix")
+
+
+def by_models(program: Program, out: Path, *models: Model, explores: bool = False) -> Programs:
+    answers, _path = try_program(program, [request()], out, Silent(), models, explores=explores)
+    assert [one.model for one in answers.models] == [one.name for one in models]
+    return answers
+
+
+def kinds(found: ModelResult) -> set[str]:
+    return {relied.kind for one in found.vulnerabilities for relied in one.relied_on}
+
+
+def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is_safe(tmp_path: Path) -> None:
+    """A rename before the fsync: POSIX allows that the name is there without the data; a model with safe rename not."""
+    planted = BY_NAME["rename-before-fsync"]
+    weak, safe_rename = by_models(planted.program(mended=False), tmp_path / "1", POSIX, builtin("ext4-o")).models
+    assert (weak.safety, safe_rename.safety) == (Safety.VULNERABLE, Safety.SAFE)
+    assert "ordering: safe rename" in kinds(weak)
+    [one] = [one for one in weak.vulnerabilities if "f is there, and is not new" in one.evidence and not one.told]
+    assert any("workload: append 4 bytes at 0 of /tmp" in relied.sentence for relied in one.relied_on)
+    assert weak.is_all and safe_rename.is_all and weak.trees > safe_rename.trees > 3
+    assert safe_rename.checks < safe_rename.trees, "what the checker said of a tree is known to the next model"
+    for found in by_models(planted.program(mended=True), tmp_path / "2", POSIX, builtin("ext4-o")).models:
+        assert (found.safety, found.is_all, found.vulnerabilities) == (Safety.SAFE, True, ())
+
+
+def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path: Path) -> None:
+    program = BY_NAME["acknowledged-before-fsync"].program(mended=False)
+    answers = by_models(program, tmp_path, POSIX, explores=True)
+    [real], [found] = answers.results, answers.models
+    [lost] = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
+    assert lost.crossed == {real.configuration: Cross.CONFIRMED}
+    assert lost.told == b"saved\n" and found.is_all
+    assert not [note for note in found.notes if note.startswith("missed by the model")]
+    assert json.loads((tmp_path / "result.json").read_text())["models"][0]["vulnerabilities"]
+
+
+def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> None:
+    """It says that each call is durable when it has returned: ext4 leaves trees that it does not allow."""
+    program = BY_NAME["no-fsync"].program(mended=False)
+    answers = by_models(program, tmp_path, model(every_clause(), "too-strong"), explores=True)
+    [real], [found] = answers.results, answers.models
+    assert (real.safety, found.safety) == (Safety.VULNERABLE, Safety.SAFE)
+    assert [note for note in found.notes if note.startswith("missed by the model: lost acknowledged data")]
+
+
+def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:
+    store = "import mmap; g = open('g', 'r+b'); m = mmap.mmap(g.fileno(), 0); m[0] = 65; m.flush()"
+    program = scripts(f'python3 -c "{store}"', setup="touch f; echo text > g")
+    [found] = by_models(program, tmp_path, POSIX).models
+    assert (found.safety, found.reason) == (Safety.UNKNOWN, "not traced: mmap of /g")
+
+
+def test_a_built_tree_has_all_that_a_checker_can_see(tmp_path: Path) -> None:
+    """Links of both kinds, a fifo, modes, owners; and the checker of one state sees nothing of another one."""
+    check = (
+        LIBRARY
+        + """
+[ "$(stat -c '%a %u' .)" = "750 7" ] || corrupt "the root is $(stat -c '%a %u' .)"
+[ "$(stat -c '%a %u %g %h' a)" = "640 1 2 2" ] || corrupt "a is $(stat -c '%a %u %g %h' a)"
+[ a -ef d/b ] && [ "$(readlink l)" = a ] && [ -p p ] || corrupt "a link or the fifo is not there"
+[ ! -e seen ] || corrupt "another checker was here"
+touch seen
+told done && [ ! -e f ] && lost "f is not there"
+exit 0
+"""
+    )
+    setup = "echo text > a; chmod 640 a; chown 1:2 a; mkdir d; ln a d/b; ln -s a l; mkfifo p; chmod 750 .; chown 7 ."
+    [found] = by_models(scripts("touch f; sync .; echo done", check, setup), tmp_path, POSIX).models
+    assert (found.safety, found.reason, found.is_all) == (Safety.SAFE, None, True)
+    assert found.checks > found.trees > 1

@@ -11,7 +11,8 @@ import samples_of_runs as samples
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.judge.looked import Looked
-from bob.judge.program_result import Easiest, ProgramResult, Safety, from_json, to_json
+from bob.judge.modelled import BuiltState, ModelLooked, crossed, judge_model, refused_trees, unknown
+from bob.judge.program_result import Cross, Easiest, ModelResult, ProgramResult, Safety, from_json, to_json
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, ReliedOn
 from bob.observe.observed import Observed, Seen, Troubled
@@ -177,3 +178,77 @@ def test_a_damaged_document_is_refused(damage: dict[str, Any]) -> None:
     document = to_json(Program("p", "about", ()), [asked(looked({0: FINE, 1: FINE, 2: FINE}))], {})
     with pytest.raises(MalformedError):
         from_json({**document, **damage})
+
+
+def built(*answers: CheckerAnswer | None, told: bytes = b"", **more: Any) -> ModelLooked:
+    states = [BuiltState(told, "prefix", answer) for answer in answers]
+    found = ModelLooked("weak", "a model", 2, 5, 9, True, states, lambda _place: {}, len(answers))
+    return replace(found, **more)
+
+
+def by_model(looked: ModelLooked) -> ModelResult:
+    return judge_model(looked, (), None, ("a note",))
+
+
+def test_a_model_is_safe_where_the_checker_accepts_all_that_was_built() -> None:
+    found = by_model(built(FINE, FINE))
+    assert (found.safety, found.vulnerabilities, found.reason) == (Safety.SAFE, (), None)
+    assert (found.tried, found.is_all, found.trees, found.notes) == (9, True, 2, ("a note",))
+
+
+def test_by_a_model_too_sentences_that_differ_in_numbers_are_one() -> None:
+    other = CheckerAnswer(10, "1 of 3 are there")
+    found = by_model(built(FINE, LOST, other, STRANGE, HANG, told=b"a"))
+    assert found.safety is Safety.VULNERABLE
+    assert {one.consequence: one.trees for one in found.vulnerabilities} == {
+        Consequence.LOST: 2, Consequence.OTHER: 1, Consequence.HANG: 1,
+    }  # fmt: skip
+    assert {one.told for one in found.vulnerabilities} == {b"a"}
+
+
+@pytest.mark.parametrize(
+    "looked_at",
+    [
+        built(FINE, None),
+        built(),
+        built(FINE, HANG),
+        built(FINE, lost="the guest was lost"),
+        built(FINE, LOST, disagreed="the checker contradicts itself"),
+    ],
+    ids=["not checked", "nothing", "a hang", "a lost guest", "a contradiction"],
+)
+def test_what_is_not_known_of_a_model_is_neither_safe_nor_vulnerable(looked_at: ModelLooked) -> None:
+    found = by_model(looked_at)
+    assert found.safety is Safety.UNKNOWN and found.reason
+
+
+def test_what_a_model_predicts_is_looked_for_on_the_real_file_system() -> None:
+    predicted = by_model(built(FINE, LOST, STRANGE))
+    whole = asked(looked({0: FINE, 1: FINE, 2: LOST}))
+    some = replace(whole, states=replace(whole.states, exhaustive=None))
+    every = replace(whole, states=replace(whole.states, exhaustive="writes"))
+    for real, other in ((some, Cross.OPEN), (every, Cross.NOT_REACHABLE)):
+        both = {one.consequence: one.crossed["ext4"] for one in crossed(predicted, real, ()).vulnerabilities}
+        assert both == {Consequence.LOST: Cross.CONFIRMED, Consequence.OTHER: other}
+    two = crossed(crossed(predicted, some, ()), replace(every, configuration="xfs"), ())
+    assert all(set(one.crossed) == {"ext4", "xfs"} for one in two.vulnerabilities)
+
+
+def test_what_the_file_system_leaves_and_the_model_does_not_allow_is_told() -> None:
+    window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
+    [(key, told, tree)] = refused_trees([window])
+    assert told == b"a" and tree == window.tree(2)
+    found = crossed(by_model(built(FINE)), asked(window), {key})
+    assert [note for note in found.notes if note.startswith("missed by the model: lost acknowledged data")]
+    assert crossed(by_model(built(FINE)), asked(window), ()).notes == ("a note",)
+
+
+def test_a_document_with_models_is_read_back() -> None:
+    real = asked(looked({0: FINE, 1: LOST, 2: FINE}))
+    vulnerable = crossed(by_model(built(FINE, LOST)), real, ())
+    explained = tuple(
+        replace(one, relied_on=(replace(RELIED_ON, kind="ordering"),)) for one in vulnerable.vulnerabilities
+    )
+    models = (replace(vulnerable, vulnerabilities=explained), unknown("m", "", "not traced: mmap of /a", ("n",)))
+    again = from_json(to_json(Program("p", "about", ()), [], {}, models))
+    assert again.models == models

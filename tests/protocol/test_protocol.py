@@ -15,10 +15,15 @@ from hypothesis import strategies as st
 
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
+from bob.program.told import tellings
 from bob.protocol.contrast import Explanation, Reliance, explain
-from bob.protocol.effects import Effects
+from bob.protocol.effects import Deed, Effects
+from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
+from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.workload import operations as ops
+from bob.workload.history import Kind, Step
 
 NAMES = ("/a", "/b", "/d/a", "/d/c")
 
@@ -236,3 +241,172 @@ def test_a_sentence_names_the_calls() -> None:
     said = Explanation(Reliance.ORDER, (0,), (1,)).sentence(words)
     assert said == "must be there first: ‘append 4 bytes at 0 of /f’; then ‘rename /f to /g’"
     assert "2 more" in Explanation(Reliance.DURABLE, (0, 1, 2, 3, 4)).sentence(words)
+
+
+def again(done: Performed, tellings: dict[int, bytes] | None = None) -> Replayed:
+    return replayed("p", made(done), done.trees[0], tellings or {})
+
+
+def shown(replay: Replayed, step: Step) -> dict[str, tuple[str, bytes, int, int]]:
+    """What a step of a history says, in the form of :func:`asked_of`."""
+    things = replay.history.things
+    return {
+        path: (things[thing].kind.value, step.inodes[thing].content, step.inodes[thing].mode, step.inodes[thing].links)
+        for path, thing in step.names.items()
+        if path != "/"
+    }
+
+
+def asked_of(tree: dict[str, Node]) -> dict[str, tuple[str, bytes, int, int]]:
+    """What the kernel says: kind, content, mode, and of a file how many names it has."""
+    return {
+        path: (node.kind, node.content, node.mode or 0, node.links if node.kind == Kind.FILE else 1)
+        for path, node in tree.items()
+        if path != "/"
+    }
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(steps, max_size=12))
+def test_the_history_of_a_program_is_what_the_kernel_shows_after_each_of_its_calls(
+    script: list[tuple[object, ...]],
+) -> None:
+    old = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            done = perform(Path(folder), script)
+    finally:
+        os.umask(old)
+    replay = again(done)
+    assert not replay.effects.untold
+    assert shown(replay, replay.history.steps[0]) == asked_of(done.trees[0])
+    for number, call in enumerate(replay.calls, start=1):
+        assert shown(replay, replay.history.steps[number]) == asked_of(done.trees[call + 1]), done.calls[call]
+    assert shown(replay, replay.history.steps[-1]) == asked_of(done.trees[-1])
+    assert unlike(replay.history, done.trees[-1]) == ()
+
+
+def test_what_was_told_is_a_point_in_order(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    for told in (b"a", b"b"):
+        done.call("write", (described(1, "pipe:[7]"), escaped(told), "1"), 1)
+        done.truncate("/a", 3 if told == b"a" else 2)
+    replay = again(done, tellings(done.calls, 7))
+    first, second = ops.Acknowledge("a"), ops.Acknowledge("b")
+    assert replay.workload.operations == (first, ops.Truncate("/a", 3), second, ops.Truncate("/a", 2))
+    assert replay.told == (b"", b"a", b"a", b"ab", b"ab")
+    assert replay.calls == (0, 1, 2, 3)
+
+
+def opened(done: Performed, path: str, flags: str, number: int) -> None:
+    name = escaped(done.at(path).encode())
+    done.call("openat", ("AT_FDCWD", name, flags, "0600"), number, done.at(path))
+
+
+def test_a_file_that_has_lost_its_name_is_written_to_and_synced_by_a_handle(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/a", "O_RDWR|O_DSYNC", 3)
+    os.unlink(done.at("/a"))
+    done.call("unlink", (escaped(done.at("/a").encode()),))
+    gone = f"3<{escaped(done.at('/a').encode())[1:-1]}>(deleted)"
+    done.call("pwrite64", (gone, escaped(b"xy"), "2", "1"), 2)
+    done.call("fdatasync", (gone,))
+    replay = again(done)
+    unlink, write, sync = replay.workload.operations
+    assert unlink == ops.Unlink("/a")
+    assert isinstance(write, ops.Write) and write.how is ops.How.DSYNC
+    assert isinstance(sync, ops.Fsync) and sync.data_only and sync.path == write.path
+    last = replay.history.steps[-1]
+    assert last.inodes[last.thing(write.path)].content[:3] == b"fxy" and not last.inodes[last.thing(write.path)].links
+
+
+def test_a_file_without_a_name_gets_one(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/d", "O_RDWR|O_TMPFILE", 3)
+    done.call("write", ("3<" + escaped(f"{tmp_path}/d/#12".encode())[1:-1] + ">(deleted)", escaped(b"xy"), "2"), 2)
+    (tmp_path / "d" / "new").write_bytes(b"xy")
+    link = (
+        "AT_FDCWD",
+        escaped(b"/proc/self/fd/3"),
+        "AT_FDCWD",
+        escaped(done.at("/d/new").encode()),
+        "AT_SYMLINK_FOLLOW",
+    )
+    done.call("linkat", link)
+    replay = again(done)
+    assert not replay.effects.untold
+    assert [type(one) for one in replay.workload.operations] == [ops.Unnamed, ops.Write, ops.Link]
+    assert unlike(replay.history, done.trees[-1]) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("mmap", ("NULL", "10", "PROT_READ|PROT_WRITE", "MAP_SHARED", "FD", "0"), "mmap of /a"),
+        ("copy_file_range", ("4<>", "NULL", "FD", "NULL", "10", "0"), "copy_file_range of /a"),
+        ("ioctl", ("FD", "BTRFS_IOC_CLONE or FICLONE", "4"), "ioctl of /a"),
+        ("fallocate", ("FD", "FALLOC_FL_COLLAPSE_RANGE", "0", "4096"), "fallocate (FALLOC_FL_COLLAPSE_RANGE) of /a"),
+        ("write", ("FD", '"\\x78"...', "100"), "write of much to /a"),
+    ],
+)
+def test_a_call_that_cannot_be_translated_is_named(
+    tmp_path: Path, name: str, arguments: tuple[str, ...], said: str
+) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/a", "O_RDWR", 3)
+    place = described(3, done.at("/a"))
+    done.call(name, tuple(place if one == "FD" else one for one in arguments), 100)
+    assert made(done).untold == [said]
+
+
+def test_what_no_call_tells_is_seen_at_the_clean_end(tmp_path: Path) -> None:
+    done = perform(tmp_path, [("write", "/b", b"bb", "O_TRUNC", 0)])
+    after = {
+        **done.trees[-1],
+        "/b": replace(done.trees[-1]["/b"], content=b"bx"),
+        "/n": Node("other", target="10000 0"),
+    }
+    assert unlike(again(done).history, after) == ("/b", "/n")
+
+
+def test_owners_are_followed_and_times_are_named(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/a", "O_RDWR", 3)
+    done.call("fchown", (described(3, done.at("/a")), "12", "-1"))
+    done.call("utimensat", (described(3, done.at("/a")), "NULL", "NULL", "0"))
+    done.call("setxattr", (escaped(done.at("/a").encode()), escaped(b"user.a"), escaped(b"x"), "1", "0"))
+    replay = again(done)
+    step = replay.history.steps[-1]
+    assert step.inodes[step.names["/a"]].owner == (12, 0)
+    assert replay.effects.left_out == ["utimensat of /a", "setxattr of /a"]
+    assert not replay.effects.untold
+
+
+@pytest.mark.parametrize(
+    ("explanation", "kind"),
+    [
+        (Explanation(Reliance.ORDER, (1,), (3,)), "ordering: safe rename"),
+        (Explanation(Reliance.ORDER, (0,), (5,)), "ordering: safe file flush"),
+        (Explanation(Reliance.ORDER, (3,), (5,)), "ordering: other"),
+        (Explanation(Reliance.WHOLE, (1,), (1,)), "atomicity of an append"),
+        (Explanation(Reliance.WHOLE, (4,), (4,)), "atomicity of an overwrite"),
+        (Explanation(Reliance.WHOLE, (3,), (3,)), "atomicity of a rename or unlink"),
+        (Explanation(Reliance.TOGETHER, (3,), (1,)), "atomicity across calls"),
+        (Explanation(Reliance.DURABLE, (0,)), "durability: safe file flush"),
+        (Explanation(Reliance.DURABLE, (3,)), "durability: other"),
+        (Explanation(Reliance.UNCLEAR), ""),
+    ],
+)
+def test_what_alice_calls_it(tmp_path: Path, explanation: Explanation, kind: str) -> None:
+    """create /b, append to it, fsync it, rename it over /a; overwrite that, and append once more."""
+    done = perform(tmp_path, [])
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    (tmp_path / "b").write_bytes(b"xy")
+    done.call("write", (described(3, done.at("/b")), escaped(b"xy"), "2"), 2)
+    done.call("fsync", (described(3, done.at("/b")),))
+    done.names("rename", os.rename, "/b", "/a")
+    for data, offset in ((b"z", 0), (b"zz", 5)):
+        done.call("pwrite64", (described(3, done.at("/a")), escaped(data), str(len(data)), str(offset)), len(data))
+    effects = protocol(done.calls, str(tmp_path), done.trees[0], done.trees[-1])
+    assert [deed.call for deed in effects.deeds if isinstance(deed, Deed)] == [0, 1, 2, 3, 4, 5]
+    assert kind_of(explanation, effects) == kind

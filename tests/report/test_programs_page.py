@@ -1,4 +1,7 @@
-"""The page of a program, parsed: answers and witnesses are there, links resolve, and text of others is text."""
+"""The page of a program, parsed: answers and witnesses are there, links resolve, and text of others is text.
+
+The table of programs × file systems.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bob.judge.program_result import Programs, Safety
+from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
+from bob.program.answer import Consequence
+from bob.report.programs_document import page
 from bob.report.programs_page import pages, to_html
 from bob.report.saved import programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
-from .test_programs_document import KEPT, kept
 from .test_site import leads
 
 
@@ -87,3 +92,50 @@ def test_text_of_programs_is_text(tmp_path: Path) -> None:
     page = parse(to_html(Programs(NASTY, NASTY, (nasty,), NASTY), tmp_path))
     assert text_of(page).count('alert("1")') > 5
     assert not page.all("script") and not page.all("img")
+
+
+def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path) -> None:
+    answers = found(tmp_path)
+    relied_on = (replace(answers.results[0].vulnerabilities[0].relied_on[0], kind="ordering: safe rename"),)
+    harm = Predicted(Consequence.LOST, NASTY, 3, b"", "prefix", relied_on, {"ext4": Cross.NOT_REACHABLE})
+    model = ModelResult("ext4-o", NASTY, Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (harm,), notes=("so be it",))
+    page = parse(to_html(replace(answers, models=(model,)), tmp_path))
+    text = text_of(page)
+    assert [one.text for one in page.all("a", href="#model-1")] == ["model ext4-o", "× vulnerable"]
+    assert "14, all that it allows" in text and "On ext4: not reachable." in text and "So be it." in text
+    assert f"{relied_on[0].sentence} (ordering: safe rename)" in text
+    assert not page.all("script") and not page.all("img")
+    assert not parse(to_html(answers, tmp_path)).all("a", href="#model-1")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "reports" / "reference" / "apps-linux-6.1"
+COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
+
+
+def kept() -> list[dict[str, Any]]:
+    programs: list[dict[str, Any]] = json.loads((KEPT / "apps.json").read_text())["programs"]
+    return programs
+
+
+def test_the_page_is_what_is_made_of_the_results() -> None:
+    assert (KEPT / "README.md").read_text() == page(kept(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
+
+
+def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
+    named = {
+        KEPT / one["witness"]
+        for program in kept()
+        for answer in program["configurations"]
+        for one in answer["vulnerabilities"]
+    }
+    assert named == set(bundle.within(KEPT))
+
+
+def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
+    [program] = kept()[:1]
+    unknown = {**program["configurations"][0], "safety": "unknown", "reason": "a guest was lost", "vulnerabilities": []}
+    made = page([{**program, "configurations": [unknown]}], COLUMNS, "x")
+    row = next(line for line in made.splitlines() if line.startswith("| ["))
+    assert row.endswith("| ? | – | – | – | – | – |")
+    assert "?: a guest was lost" in made

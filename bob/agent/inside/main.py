@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from bob.agent.inside import medium, observer, program_recorder, recorder
+from bob.agent.inside import built, medium, observer, program_recorder, recorder
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
@@ -109,6 +109,8 @@ HANDLERS: dict[str, Handler] = {
     "observe": at_work(observer.observe, observes=True),
     "examine": at_work(observer.examine, observes=True),
     "check_program": at_work(observer.check_program, observes=True),
+    "check_built": at_work(built.check_built),
+    "forget_chunks": built.forget_chunks,
     "put_program": put_program,
     "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, Optional, TypeVar
 
 from bob.agent.inside import medium
+from bob.agent.inside.built import spoil_and_check
 from bob.agent.inside.complaints import (
     CHECKER,
     KERNEL_MESSAGE,
@@ -38,14 +39,10 @@ from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.images import SECTOR, Runs, differing, merged, outside, pack
 from bob.agent.inside.look import Look, Tree, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
-from bob.agent.inside.programs import run_check, run_spoiler
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 """As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
-
-EMPTIED = "emptied"
-"""In place of the name of a script that spoils a tree: all that is in it is removed."""
 
 T = TypeVar("T")
 Outcome = tuple[Optional[str], bool, Optional[Tree]]
@@ -246,22 +243,15 @@ class Session:
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
         """Recover the state that is on the scratch device, and have the checker of the program that was put here look
         at it, after a crash before which ``told`` was told: its exit code (None: it did not end within so many
-        ``seconds``) and what it printed. Before that, a script of the program, or bob (:data:`EMPTIED`), spoils the
-        tree where there is a ``spoiler``."""
+        ``seconds``) and what it printed. The ``spoiler`` is as in :func:`spoil_and_check`."""
         if self.check:
             run_anyhow(self.check, self.scratch.assembly.path)
         if number := self.mount():
             raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
         try:
-            if spoiler == EMPTIED:
-                if fault := remove_all(ROOT):
-                    raise Refused(f"the tree cannot be emptied: {fault}")
-            elif spoiler:
-                run_spoiler(spoiler, seconds)
-            ended = run_check(told, seconds)
+            return spoil_and_check(told, spoiler, seconds)
         finally:
             unmount()
-        return ended.code, ended.said.decode(errors="replace")
 
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""

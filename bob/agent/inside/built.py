@@ -1,0 +1,111 @@
+"""Builds trees that no disk was read for: states that a model allows, in memory, for the checker of a program to see.
+
+A tree is a list of entries, parents before what is in them. The contents of files are chunks, by number; the guest
+keeps those that it was sent, since the states of one program have nearly all of their contents in common.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional
+
+from bob.agent.inside.complaints import remove_all
+from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.mounts import ROOT, mount_or_refuse, unmount
+from bob.agent.inside.programs import run_check, run_spoiler
+
+EMPTIED = "emptied"
+"""In place of the name of a script that spoils a tree: all that is in it is removed."""
+TMPFS = "mode=755,size=100%"
+
+chunks: list[bytes] = []
+"""What was sent, by number."""
+Answer = tuple[Optional[int], str]
+"""The exit code of a checker (None: it did not end in time), and what it printed."""
+
+
+def forget_chunks(blob: bytes) -> Reply:
+    """Forget what was sent: another program comes, or there is too much of it."""
+    del blob, chunks[:]
+    return {}, b""
+
+
+def check_built(
+    trees: list[list[list[Any]]],
+    root: list[int],
+    told: list[str],
+    spoilers: list[str],
+    seconds: float,
+    lengths: list[int],
+    blob: bytes,
+) -> Reply:
+    """What the checker of the program says of each of ``trees``, with what was ``told`` before (a byte a character):
+    ``answers`` has pairs of exit code and what was printed.
+
+    An entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, extended attributes as pairs of name
+    and chunk number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers``
+    are as in :func:`bob.agent.inside.observer.check_program`. ``without`` in the reply has the extended attributes that
+    the guest's file system in memory does not take.
+    """
+    position = 0
+    for length in lengths:
+        chunks.append(blob[position : position + length])
+        position += length
+    without: set[str] = set()
+    answers = []
+    for entries, text, spoiler in zip(trees, told, spoilers):
+        mount_or_refuse("bob", "tmpfs", TMPFS)
+        try:
+            _build(entries, root, without)
+            answers.append(spoil_and_check(text.encode("latin-1"), spoiler, seconds))
+        finally:
+            unmount()
+    return {"answers": answers, "without": sorted(without)}, b""
+
+
+def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> Answer:
+    """Have the checker look at what is mounted, after a crash before which ``told`` was told. Before that, a script of
+    the program, or bob (:data:`EMPTIED`), spoils the tree where there is a ``spoiler``."""
+    if spoiler == EMPTIED:
+        if fault := remove_all(ROOT):
+            raise Refused(f"the tree cannot be emptied: {fault}")
+    elif spoiler:
+        run_spoiler(spoiler, seconds)
+    ended = run_check(told, seconds)
+    return ended.code, ended.said.decode(errors="replace")
+
+
+def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None:
+    first: dict[int, str] = {}
+    for path, kind, inode, mode, uid, gid, size, target, numbers, xattrs in entries:
+        place = ROOT + path
+        if kind == "file" and inode in first:
+            os.link(first[inode], place)
+            continue
+        if kind == "directory":
+            os.mkdir(place)
+        elif kind == "symlink":
+            os.symlink(target, place)
+        elif kind == "file":
+            first[inode] = place
+            with open(place, "wb") as file:
+                for number in numbers:
+                    file.write(chunks[number])
+                file.truncate(size)
+        else:
+            kind_of, device = target.split()
+            os.mknod(place, int(kind_of, 8) | 0o600, int(device))
+        for name, number in xattrs:
+            try:
+                os.setxattr(place, name, chunks[number], follow_symlinks=False)
+            except OSError:
+                without.add(name)
+        _status(place, kind, mode, uid, gid)
+    mode, uid, gid = root
+    _status(ROOT, "directory", mode, uid, gid)
+
+
+def _status(place: str, kind: str, mode: int, uid: int, gid: int) -> None:
+    os.chown(place, uid, gid, follow_symlinks=False)
+    if kind != "symlink":
+        os.chmod(place, mode)

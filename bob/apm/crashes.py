@@ -1,0 +1,291 @@
+"""The crash states that a model allows, one after the other: the order in which ALICE tries them, then all others.
+
+A crash state is a dependency-closed set of micro-operations, and how many operations had returned. ALICE (OSDI'14,
+section 4.3) tries each prefix of the calls, each prefix with the next call split, and each prefix without one earlier
+call. That order is kept here, and is no limit: what comes after it are all other sets, those that lack least first, so
+that the whole of them is every state that the model allows. Sets are bit masks: bit i is micro-operation i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+
+from bob.apm.clauses import Clause
+from bob.apm.dependencies import Graph
+from bob.apm.trees import Tree, nodes, trees
+from bob.observe.observation import Node
+from bob.workload.history import Kind
+
+DIGEST_BYTES = 16
+
+
+class Stage(StrEnum):
+    """Which stage of the work comes to a state."""
+
+    PREFIX = "prefix"
+    SPLIT = "split"
+    WITHOUT = "without"
+    FURTHER = "further"
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The micro-operations that are ``there`` (a bit mask) in a crash after operation ``returned`` (0: none) had
+    returned, and before the next one had."""
+
+    there: int
+    returned: int
+    stage: Stage
+
+
+class Lattice:
+    """The closed sets of a workload under a model that promises ``promised``."""
+
+    def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
+        operations = graph.workings.operations
+        count = len(operations)
+        needs = graph.needs(promised)
+        needed_by: list[list[int]] = [[] for _ in needs]
+        for node, others in enumerate(needs):
+            for other in others:
+                needed_by[other].append(node)
+        reached = _reach(needs, count)
+        self.needs = reached[:count]
+        """By micro-operation all that it needs, itself included."""
+        self.needed_by = _reach(needed_by, count)[:count]
+        """By micro-operation all that need it, itself included."""
+        self.forced = [reached[node] for node in graph.returns]
+        """By operation, what is there when it has returned."""
+        self.of = [0] * len(graph.returns)
+        """By operation, its own micro-operations."""
+        for at, operation in enumerate(operations):
+            self.of[operation.number] |= 1 << at
+        self.upto = [0] * len(graph.returns)
+        """By operation, those of it and of all before it."""
+        so_far = 0
+        for number, own in enumerate(self.of):
+            so_far |= own
+            self.upto[number] = so_far
+
+    def atoms(self, mask: int) -> list[int]:
+        """One micro-operation for each group in ``mask`` that need each other: they are there together."""
+        found = []
+        for at in bits(mask):
+            together = self.needs[at] & self.needed_by[at]
+            if together & -together == 1 << at:
+                found.append(at)
+        return found
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The places of the ones in a mask, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def crashes(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
+    """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
+
+    Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
+    """
+    last = len(lattice.of) - 1
+    for returned in range(last + 1):
+        yield Crash(lattice.upto[returned], returned, Stage.PREFIX)
+    for returned in range(last):
+        for there in _splits(lattice, returned):
+            yield Crash(there, returned, Stage.SPLIT)
+    for returned in range(last + 1):
+        for earlier in range(returned, 0, -1):
+            lost = 0
+            for at in bits(lattice.of[earlier]):
+                lost |= lattice.needed_by[at]
+            if lost and not lost & lattice.forced[returned]:
+                yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
+    yield from _further(lattice, told)
+
+
+def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
+    """All before the next operation, and parts of that: its first ones, all but one, one alone."""
+    before, own = lattice.upto[returned], lattice.of[returned + 1]
+    parts = lattice.atoms(own)
+    first = before
+    for at in parts:
+        first |= lattice.needs[at]
+        yield first
+    for at in parts:
+        yield (before | own) & ~lattice.needed_by[at]
+        yield before | lattice.needs[at]
+
+
+def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
+    """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
+    last = len(lattice.of) - 1
+    places: list[tuple[int, int, list[int]]] = []
+    for returned in range(last + 1):
+        is_new = returned == 0 or told[returned] != told[returned - 1]
+        base = lattice.upto[min(returned + 1, last)]
+        if is_new or base != lattice.upto[returned]:
+            # Any other set was a set of the operation before: that forces less, and the output is the same.
+            must = 0 if is_new else lattice.of[returned + 1]
+            places.append((returned, must, lattice.atoms(base & ~lattice.forced[returned])))
+    size = 0
+    while places:
+        left = []
+        for returned, must, atoms in places:
+            base, is_any = lattice.upto[min(returned + 1, last)], False
+            for lost in _antichains(lattice, atoms, size):
+                is_any = True
+                there = base & ~lost
+                if not must or there & must:
+                    yield Crash(there, returned, Stage.FURTHER)
+            if is_any:
+                left.append((returned, must, atoms))
+        places, size = left, size + 1
+
+
+def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
+    """All that is lost with each choice of ``size`` of ``atoms`` of which none needs another one."""
+
+    def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
+        if not left:
+            yield lost
+            return
+        for place in range(start, len(atoms) - left + 1):
+            at = atoms[place]
+            if not lost >> at & 1 and not lattice.needed_by[at] & chosen:
+                yield from choose(place + 1, left - 1, chosen | 1 << at, lost | lattice.needed_by[at])
+
+    yield from choose(0, size, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """A distinct state: the first ``crash`` that came to it, what had been ``told`` before, which of the trees that
+    the crash may leave it is (``variant``), and a ``digest`` of tree and output."""
+
+    crash: Crash
+    told: bytes
+    variant: int
+    digest: bytes
+
+
+class Tries:
+    """The distinct states of a workload under a model, made one after the other.
+
+    ``tried`` counts the crash states that were made (a closed set with an output each), ``is_all`` says that there is
+    no other one. At most ``most`` are made. What is kept in memory is a digest of each.
+    """
+
+    def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int) -> None:
+        self.tried, self.is_all = 0, False
+        self._graph, self._promised, self._told, self._most = graph, promised, told, most
+        self._sets: set[bytes] = set()
+        self._digests: set[bytes] = set()
+        self.shapes: set[bytes] = set()
+        """That of each tree, with what had been told (:func:`shape_of`)."""
+
+    def __iter__(self) -> Iterator[tuple[ModelState, Tree]]:
+        for crash in crashes(Lattice(self._graph, self._promised), self._told):
+            told = self._told[crash.returned]
+            key = _digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
+            if key in self._sets:
+                continue
+            if self.tried >= self._most:
+                return
+            self._sets.add(key)
+            self.tried += 1
+            for variant, tree in enumerate(self._trees(crash)):
+                digest = digest_of(told, tree)
+                if digest not in self._digests:
+                    self._digests.add(digest)
+                    self.shapes.add(shape_of(told, tree))
+                    yield ModelState(crash, told, variant, digest), tree
+        self.is_all = True
+
+    def nodes(self, state: ModelState) -> Mapping[str, Node]:
+        """The tree of a state, made again."""
+        for variant, tree in enumerate(self._trees(state.crash)):
+            if variant == state.variant:
+                return nodes(tree)
+        raise ValueError("no such state")
+
+    def _trees(self, crash: Crash) -> Iterator[Tree]:
+        return trees(self._graph.workings, self._promised, frozenset(bits(crash.there)))
+
+
+def digest_of(told: bytes, tree: Tree) -> bytes:
+    """Of what a checker can see: the tree with its contents, modes and owners, and what was told."""
+    more = repr([(entry.xattrs, entry.mode, entry.owner) for _path, entry in tree]).encode()
+    return _digest(shape_of(told, tree), more)
+
+
+def shape_of(told: bytes, tree: Tree) -> bytes:
+    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. What is found
+    after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
+    seen = blake2b(_digest(told), digest_size=DIGEST_BYTES)
+    for path, entry in tree:
+        target = "" if entry.kind == Kind.DIRECTORY else entry.target  # there it is the order of its names
+        more = repr((entry.kind, target, entry.same)).encode()
+        seen.update(_digest(path.encode(errors="surrogateescape"), more, entry.content))
+    return seen.digest()
+
+
+def _digest(*parts: bytes) -> bytes:
+    """No two sequences of parts have the same."""
+    made = blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "little"))
+        made.update(part)
+    return made.digest()
+
+
+def _reach(needs: Sequence[Sequence[int]], micro: int) -> list[int]:
+    """By node, which of the first ``micro`` nodes can be reached along ``needs``, itself included: by strongly
+    connected components (Tarjan, 1972), which come out with those that they need before them."""
+    reached = [0] * len(needs)
+    number: list[int] = [-1] * len(needs)
+    low = [0] * len(needs)
+    is_open = [False] * len(needs)
+    path: list[int] = []
+    count = 0
+    for start in range(len(needs)):
+        if number[start] >= 0:
+            continue
+        work = [(start, iter(needs[start]))]
+        number[start] = low[start] = count
+        count += 1
+        path.append(start)
+        is_open[start] = True
+        while work:
+            node, others = work[-1]
+            for other in others:
+                if number[other] < 0:
+                    number[other] = low[other] = count
+                    count += 1
+                    path.append(other)
+                    is_open[other] = True
+                    work.append((other, iter(needs[other])))
+                    break
+                if is_open[other]:
+                    low[node] = min(low[node], number[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    group, mask = [path.pop()], 0
+                    while group[-1] != node:
+                        group.append(path.pop())
+                    for one in group:
+                        is_open[one] = False
+                        mask |= 1 << one if one < micro else 0
+                        for other in needs[one]:
+                            mask |= reached[other]
+                    for one in group:
+                        reached[one] = mask
+    return reached

@@ -1,0 +1,158 @@
+"""From what a checker says of the states that a model allows to an answer; and that beside a real file system's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bob.claim.checking import evidence
+from bob.judge.looked import Looked
+from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Safety
+from bob.judge.reliance import Reliances
+from bob.observe.observation import Node
+from bob.observe.observed import without_numbers
+from bob.program.answer import CheckerAnswer, Consequence
+from bob.program.strace import SystemCall
+from bob.protocol.effects import Effects
+
+INODES_FROM = 1
+"""The number of an inode in a model's tree is the number of the file in the effects, plus this."""
+Key = tuple[Consequence, str]
+"""What makes two refusals one vulnerability: the consequence, and the sentence but for numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltState:
+    """A state that a model allows: what had been ``told``, which ``step`` of the work came to it, and what the checker
+    said (None: it was not asked)."""
+
+    told: bytes
+    step: str
+    answer: CheckerAnswer | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLooked:
+    """What was tried of a model: counts as in :class:`ModelResult`, and the distinct ``states``, in the order of work.
+    ``tree`` makes the tree of one again, by its place. ``lost`` and ``disagreed`` are as for a real file system."""
+
+    model: str
+    about: str
+    operations: int
+    micro_operations: int
+    tried: int
+    is_all: bool
+    states: Sequence[BuiltState]
+    tree: Callable[[int], Mapping[str, Node]]
+    checks: int
+    lost: str | None = None
+    disagreed: str | None = None
+
+
+class _Told:
+    """The states after one and the same had been told."""
+
+    def __init__(self, looked: ModelLooked, told: bytes) -> None:
+        self._looked = looked
+        self.accepted = tuple(
+            place
+            for place, state in enumerate(looked.states)
+            if state.told == told and state.answer is not None and state.answer.consequence is None
+        )
+
+    def tree(self, outcome: int) -> Mapping[str, Node]:
+        return self._looked.tree(outcome)
+
+
+def judge_model(
+    looked: ModelLooked, calls: Sequence[SystemCall], effects: Effects | None, notes: Sequence[str]
+) -> ModelResult:
+    """The answer of a model. As for a real file system, a checker that contradicts itself is not believed, and one that
+    does not end is no violation by itself."""
+    reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
+    if any(state.answer is None for state in looked.states):
+        reasons.append("the checker was not run on all that was built")
+    if not looked.states:
+        reasons.append("nothing was built")
+    told = list(dict.fromkeys(state.told for state in looked.states))
+    reliances = Reliances([_Told(looked, one) for one in told], calls, None if effects is None else numbered(effects))
+    refused: dict[Key, list[int]] = {}
+    for place, state in enumerate(looked.states):
+        if state.answer is not None and state.answer.consequence is not None:
+            refused.setdefault(_key(state.answer.consequence, evidence(state.answer)), []).append(place)
+    found = []
+    for (consequence, _sentence), places in refused.items():
+        first = looked.states[places[0]]  # the work begins with what is easiest to explain
+        assert first.answer is not None
+        is_hang = consequence is Consequence.HANG
+        asked = [] if is_hang else [(told.index(looked.states[place].told), place) for place in places]
+        relied_on = reliances.relied_on(asked)
+        found.append(Predicted(consequence, evidence(first.answer), len(places), first.told, first.step, relied_on))
+    harm = any(one.consequence is not Consequence.HANG for one in found)
+    if found and not harm:
+        reasons.append(f"{Consequence.HANG.words} on some states")
+    safety = Safety.UNKNOWN if reasons else Safety.SAFE
+    if harm and not looked.disagreed:
+        safety = Safety.VULNERABLE
+    return ModelResult(
+        model=looked.model,
+        about=looked.about,
+        safety=safety,
+        operations=looked.operations,
+        micro_operations=looked.micro_operations,
+        tried=looked.tried,
+        is_all=looked.is_all,
+        trees=len(looked.states),
+        checks=looked.checks,
+        vulnerabilities=tuple(sorted(found, key=lambda one: (-one.trees, one.evidence))),
+        reason=reasons[0] if safety is Safety.UNKNOWN else None,
+        notes=(*notes, *reasons) if safety is Safety.VULNERABLE else tuple(notes),
+    )
+
+
+def unknown(model: str, about: str, reason: str, notes: Sequence[str] = ()) -> ModelResult:
+    """The answer of a model of which nothing was tried."""
+    return ModelResult(model, about, Safety.UNKNOWN, 0, 0, 0, False, 0, 0, reason=reason, notes=tuple(notes))
+
+
+def numbered(effects: Effects) -> Effects:
+    """The effects with the numbers that files have in a model's trees, where each has one of its own."""
+    files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
+    return replace(effects, files=files)
+
+
+def crossed(model: ModelResult, result: ProgramResult, unforeseen: Collection[Key]) -> ModelResult:
+    """The answer of a model beside that of a real file system of the same run.
+
+    ``unforeseen`` are the vulnerabilities of the file system with a tree that the model does not allow, though all that
+    it allows is known.
+    """
+    real = {_key(one.consequence, one.evidence) for one in result.vulnerabilities}
+    is_whole = result.states.exhaustive is not None and result.reason is None
+    predicted = []
+    for one in model.vulnerabilities:
+        cross = Cross.NOT_REACHABLE if is_whole else Cross.OPEN
+        if _key(one.consequence, one.evidence) in real:
+            cross = Cross.CONFIRMED
+        predicted.append(replace(one, crossed={**one.crossed, result.configuration: cross}))
+    missed = [
+        f"{Cross.MISSED.value}: {one.evidence} ({result.configuration} leaves a tree that the model does not allow)"
+        for one in result.vulnerabilities
+        if _key(one.consequence, one.evidence) in unforeseen
+    ]
+    return replace(model, vulnerabilities=tuple(predicted), notes=(*model.notes, *missed))
+
+
+def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
+    """Each tree of a real file system that the checker refuses: by which vulnerability, and what had been told."""
+    found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
+    for window in looked:
+        for outcome, answer in window.answers.items():
+            if answer.consequence is not None and answer.consequence is not Consequence.HANG:
+                key = _key(answer.consequence, evidence(answer))
+                found.append((key, window.told, window.tree(outcome)))
+    return found
+
+
+def _key(consequence: Consequence, said: str) -> Key:
+    return consequence, without_numbers(said)

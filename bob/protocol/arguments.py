@@ -1,0 +1,61 @@
+"""Where system calls have what in their arguments, as strace writes them, and what these say."""
+
+from __future__ import annotations
+
+import re
+
+from bob.program.strace import SystemCall, unescaped
+from bob.workload.operations import Allocation, How, Special
+
+OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
+"""Where in its arguments a call has the name."""
+LINKS = {"link": (0, 1), "linkat": (1, 3)}
+MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
+SYMLINKS = {"symlink": 1, "symlinkat": 2}
+REMOVES = {"unlink": 0, "unlinkat": 1, "rmdir": 0}
+WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
+MODES = {"chmod": 0, "fchmodat": 1}
+OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
+SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
+INTO = {"sendfile": 0, "copy_file_range": 2, "splice": 2, "ioctl": 0, "mmap": 4}
+"""Which descriptor leads to the file that a call may change without telling how."""
+TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
+EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
+OPEN_FILE = re.compile(r"/proc/(?:self|\d+)/fd/(\d+)")
+_MODE = re.compile(r"\b0[0-7]{3,4}\b")
+UMASK = 0o022
+"""What is taken from the mode with which a program makes a file: umask(2) is not traced, and this is the usual one."""
+SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
+
+
+def how_of(call: SystemCall) -> How | None:
+    """What the flags of one pwritev2 say, as if the file were opened so (RWF_SYNC, RWF_DSYNC)."""
+    if call.name != "pwritev2":
+        return None
+    return How.DSYNC if "RWF_DSYNC" in call.arguments[-1] else How.SYNC if "RWF_SYNC" in call.arguments[-1] else None
+
+
+def allocation(mode: str) -> Allocation:
+    """What the flags of fallocate(2) ask for; those that move ranges are not among them."""
+    if "PUNCH_HOLE" in mode:
+        return Allocation.PUNCH
+    if "ZERO_RANGE" in mode:
+        return Allocation.ZERO_KEEP if "KEEP_SIZE" in mode else Allocation.ZERO
+    return Allocation.KEEP if "KEEP_SIZE" in mode else Allocation.GROW
+
+
+def mode_of(call: SystemCall) -> int:
+    """The permission bits that a call makes a file with."""
+    found = _MODE.findall(", ".join(call.arguments))
+    return (int(found[-1], 8) if found else 0o644) & ~UMASK
+
+
+def identity(argument: str) -> int:
+    """A user or group; -1 leaves it as it is."""
+    number = int(argument, 0)
+    return -1 if number == 2**32 - 1 else number
+
+
+def text(argument: str) -> str:
+    """A string, as people read it."""
+    return unescaped(argument.strip('"')).decode(errors="replace")

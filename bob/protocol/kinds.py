@@ -1,0 +1,63 @@
+"""What ALICE calls a vulnerability (OSDI'14, Table 3a), by the calls that explain it.
+
+Its words: *atomicity* across calls, of appends and truncates, of overwrites, of renames and unlinks; *ordering* and
+*durability*, each of safe file flush (an fsync of a file keeps the name that it was made with), of safe renames (an
+append is there before a later rename of the file), and of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.effects import Deed, Effects
+from bob.workload import operations as ops
+
+_NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, ops.Create)
+_MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
+
+
+def kind_of(explanation: Explanation, effects: Effects) -> str:
+    """ALICE's word for what the program relies on; empty where it has none, or the calls are not known."""
+    by_call = {deed.call: deed for deed in effects.deeds}
+    missing = [by_call[call] for call in explanation.missing if call in by_call]
+    there = [by_call[call] for call in explanation.there if call in by_call]
+    match explanation.reliance:
+        case Reliance.TOGETHER:
+            return "atomicity across calls"
+        case Reliance.WHOLE if missing or there:
+            several = {deed.call for deed in (*missing, *there)}
+            return "atomicity across calls" if len(several) > 1 else _whole((*missing, *there)[0], effects)
+        case Reliance.ORDER if missing and there:
+            if _is_safe_rename(missing, there):
+                return "ordering: safe rename"
+            last = max(deed.call for deed in there)
+            return "ordering: safe file flush" if _is_flushed(missing, last, effects.deeds) else "ordering: other"
+        case Reliance.DURABLE if missing:
+            end = max(deed.call for deed in effects.deeds) + 1
+            return "durability: safe file flush" if _is_flushed(missing, end, effects.deeds) else "durability: other"
+    return ""
+
+
+def _whole(deed: Deed, effects: Effects) -> str:
+    if isinstance(deed.operation, ops.Write):
+        is_append = any(size.call == deed.call for size in effects.files[deed.file].sizes)
+        return "atomicity of an append" if is_append else "atomicity of an overwrite"
+    if isinstance(deed.operation, (ops.Truncate, ops.Fallocate)):
+        return "atomicity of a truncate"
+    return "atomicity of a rename or unlink" if isinstance(deed.operation, _NAMES) else ""
+
+
+def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed]) -> bool:
+    """Whether data is missing of a file of which a rename is there."""
+    renamed = {deed.file for deed in there if isinstance(deed.operation, ops.Rename)}
+    return any(isinstance(deed.operation, ops.Write) and deed.file in renamed for deed in missing)
+
+
+def _is_flushed(missing: Iterable[Deed], before: int, deeds: Iterable[Deed]) -> bool:
+    """Whether a name is missing of a file that was synced after that, and before call number ``before``."""
+    made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
+    return any(
+        isinstance(deed.operation, ops.Fsync) and deed.file in made and made[deed.file] < deed.call < before
+        for deed in deeds
+    )

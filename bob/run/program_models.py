@@ -1,0 +1,345 @@
+"""A recorded program held against models: the states that each of them allows are built in guests, side by side, and
+the program's checker looks at each."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import Random
+
+from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.inside.mounts import ROOT
+from bob.agent.loss import GuestLost
+from bob.apm.crashes import ModelState, Tries, shape_of
+from bob.apm.dependencies import Graph, graph
+from bob.apm.micro import workings
+from bob.apm.model import Model
+from bob.apm.trees import nodes, observed_tree
+from bob.errors import BobError, UsageError
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image
+from bob.judge.looked import Looked
+from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
+from bob.judge.program_result import ModelResult
+from bob.observe.built import Builder, BuiltChecking
+from bob.observe.observation import Node, Observation
+from bob.program.answer import CheckerAnswer
+from bob.program.program import EMPTIED
+from bob.program.told import tellings
+from bob.program.unsynced import ASYNCHRONOUS
+from bob.progress import Progress
+from bob.protocol.protocol import protocol
+from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.record.recorder import put_program
+from bob.run.agents import agent_in
+from bob.run.program_recording import TakenProgram, session_of
+from bob.run.second_chances import SecondChances, each_in_a_guest
+
+BATCH = 20
+"""So many states are built in one request."""
+MOST_TRIED = 50
+"""So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
+MOST_MICRO_OPERATIONS, MOST_CHANGES = 20_000, 2_000
+"""A larger workload is not held against models: the orders of its changes, in pairs, would not fit."""
+SAMPLED = 3
+"""So many trees of each guest are checked once more at the end: a checker may contradict itself."""
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """The answer of a model; ``shapes`` of all trees that it allows (None: not all are known)."""
+
+    result: ModelResult
+    shapes: frozenset[bytes] | None
+
+
+class CannotBeModelled(Exception):
+    """Why nothing can be said by any model; the words are for the user."""
+
+
+def hold_against(
+    hypervisor: Hypervisor,
+    image: Image,
+    taken: TakenProgram,
+    models: Sequence[Model],
+    jobs: int,
+    progress: Progress,
+) -> list[Modelled]:
+    """The answer of each of ``models`` for the program that was ``taken``; at most its budget of distinct trees is
+    checked for each."""
+    try:
+        before, after = _ends(hypervisor, image, taken, progress)
+        again, notes = protocol_of(taken, before, after)
+        apart = workings(again.history)
+        if len(apart.operations) > MOST_MICRO_OPERATIONS:
+            raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
+        asked = graph(again.workload, apart)
+        root = before.get("/", Node("directory"))
+        work = _Work(hypervisor, image, taken, again, asked, root, jobs, progress)
+        _trust(hypervisor, image, taken, (before, after), progress)
+        return [work.look(model, notes) for model in models]
+    except CannotBeModelled as found:
+        reason = str(found)
+    except (GuestLost, AgentBroken) as loss:
+        reason = what_happened(loss, " before anything was built")
+    return [Modelled(unknown(model.name, model.about, reason), None) for model in models]
+
+
+def protocol_of(
+    taken: TakenProgram, before: Mapping[str, Node], after: Mapping[str, Node]
+) -> tuple[Replayed, tuple[str, ...]]:
+    """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
+    something that changes the tree is not known."""
+    try:
+        effects = protocol(taken.calls, ROOT, before, after)
+        again = replayed(taken.program.name, effects, before, tellings(taken.calls, taken.pipe))
+    except (ValueError, IndexError, KeyError) as error:
+        raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
+    unknown_calls = [call.name for call in taken.calls if call.name in ASYNCHRONOUS and call.result is not None]
+    if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
+        raise CannotBeModelled(f"not traced: {_named(untold)}")
+    if wrong := unlike(again.history, after):
+        raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {_named(wrong)}")
+    if again.told[-1] != taken.told:
+        raise CannotBeModelled("its calls do not explain what it told")
+    if len(again.calls) > MOST_CHANGES:
+        raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
+    left = [f"not in these states: {_named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
+    return again, tuple(left)
+
+
+def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> frozenset[Key]:
+    """The vulnerabilities of a real file system with a tree that the model does not allow; none where not all that it
+    allows is known."""
+    if modelled.shapes is None:
+        return frozenset()
+    return frozenset(
+        key
+        for key, told, tree in refused_trees(looked)
+        if shape_of(told, observed_tree(Observation(True, None, tree))) not in modelled.shapes
+    )
+
+
+def _ends(
+    hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress
+) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
+    """The trees that the setup left, and a clean end."""
+    plan = taken.case.plan
+
+    def observe(agent: Agent, _item: None) -> list[Observation]:
+        session = session_of(agent, taken, plan, closely=True)
+        deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
+        outcomes = session.observe(deltas, plan.composer.payload_since(0))
+        return [session.findings.observation(outcome) for outcome in outcomes]
+
+    [ends] = each_in_a_guest(hypervisor, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
+    trees = [end.tree for end in ends if end.mounted and end.tree is not None]
+    if len(trees) != len(ends):
+        raise CannotBeModelled("what setup or a clean end leaves cannot be seen")
+    return trees[0], trees[1]
+
+
+def _trust(
+    hypervisor: Hypervisor,
+    image: Image,
+    taken: TakenProgram,
+    ends: tuple[Mapping[str, Node], Mapping[str, Node]],
+    progress: Progress,
+) -> None:
+    """Try the checker on trees that are built, too: it must say what it says of the real ones."""
+    before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
+    root, program = ends[0].get("/", Node("directory")), taken.program
+
+    def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
+        put_program(agent, program)
+        spoilt = [BuiltChecking(after, taken.told, spoiler) for spoiler in program.must_fail]
+        asked = [BuiltChecking(before, b""), BuiltChecking(after, taken.told), *spoilt]
+        return Builder(agent, root).check(asked, program.seconds)
+
+    try:
+        [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, [("trust", None)], ask, progress, taken.world)
+    except UsageError as error:
+        raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
+    for answer, what in zip(answers, ("what setup leaves", "what a clean end leaves"), strict=False):
+        if answer.consequence is not None:
+            raise CannotBeModelled(f"the checker refuses {what}, built in memory: {answer.evidence}")
+    for answer, spoiler in zip(answers[2:], program.must_fail, strict=True):
+        what = "an emptied directory" if spoiler == EMPTIED else f"what {spoiler} leaves"
+        if answer.consequence is None or not answer.is_judgement:
+            raise CannotBeModelled(f"the checker does not refuse {what}, built in memory")
+
+
+class _Work:
+    """The models of one recording. What the checker said of a tree is known to all of them."""
+
+    def __init__(
+        self,
+        hypervisor: Hypervisor,
+        image: Image,
+        taken: TakenProgram,
+        again: Replayed,
+        asked: Graph,
+        root: Node,
+        jobs: int,
+        progress: Progress,
+    ) -> None:
+        self.hypervisor, self.image, self.taken, self.root, self.progress = hypervisor, image, taken, root, progress
+        self._again, self._graph, self._jobs = again, asked, jobs
+        self._answers: dict[bytes, CheckerAnswer] = {}
+
+    def look(self, model: Model, notes: Sequence[str]) -> Modelled:
+        """Try what ``model`` allows, and judge it."""
+        self.progress.step(f"building what {model.name} allows of {self.taken.program.name}")
+        budget = self.taken.request.budget
+        tries = Tries(self._graph, model.promised, self._again.told, MOST_TRIED * budget)
+        known = len(self._answers)
+        queue = _Queue(tries, budget, self._answers)
+        threads = [_Worker(self, queue) for _ in range(self._jobs)]
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
+                for future in [pool.submit(thread.work) for thread in threads]:
+                    future.result()
+            except BaseException:
+                queue.stop()
+                raise
+        told = [state for state in queue.states if state.digest in self._answers]
+        states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
+        looked = ModelLooked(
+            model=model.name,
+            about=model.about,
+            operations=len(self._again.history.operations),
+            micro_operations=len(self._graph.workings.operations),
+            tried=tries.tried,
+            is_all=tries.is_all,
+            states=states,
+            tree=lambda place: tries.nodes(queue.states[place]),
+            checks=len(self._answers) - known + sum(thread.again for thread in threads),
+            lost=queue.lost,
+            disagreed=queue.disagreed,
+        )
+        without = sorted({name for thread in threads for name in thread.without})
+        left = [f"extended attributes are not in these states: {_named(without)}"] if without else []
+        is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
+        result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
+        is_known = tries.is_all and len(told) == len(states)
+        return Modelled(result, frozenset(tries.shapes) if is_known else None)
+
+
+class _Queue:
+    """The distinct states of a model, handed out in batches to several workers; each is checked once."""
+
+    def __init__(self, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer]) -> None:
+        self.states: list[ModelState] = []
+        self.lost: str | None = None
+        self.disagreed: str | None = None
+        self._made, self._most, self._answers = iter(tries), most, answers
+        self._again: deque[list[ModelState]] = deque()
+        self._tries = tries
+        self._lock = threading.Lock()
+        self._is_over = self._is_stopped = False
+
+    def batch(self) -> list[tuple[ModelState, Mapping[str, Node]]]:
+        """The next states that the checker is to look at; none where the work is done."""
+        with self._lock:
+            if self._is_stopped:
+                return []
+            if self._again:
+                return [(state, self._tries.nodes(state)) for state in self._again.popleft()]
+            found: list[tuple[ModelState, Mapping[str, Node]]] = []
+            while len(found) < BATCH and not self._is_over:
+                made = next(self._made, None)
+                if made is None or len(self.states) >= self._most:
+                    self._is_over = True
+                    break
+                state, tree = made
+                self.states.append(state)
+                if state.digest not in self._answers:
+                    found.append((state, nodes(tree)))
+            return found
+
+    def put_back(self, states: list[ModelState]) -> None:
+        """A guest was lost with these."""
+        with self._lock:
+            self._again.append(states)
+
+    def take(self, state: ModelState, answer: CheckerAnswer) -> None:
+        """Take in an answer. One that did not end in time is no answer where the same tree has another one."""
+        with self._lock:
+            known = self._answers.get(state.digest)
+            if known is None or known.code is None:
+                self._answers[state.digest] = answer
+            elif answer.code is not None and answer.code != known.code:
+                codes = f"{known.code} and with {answer.code}"
+                self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
+
+    def answer(self, state: ModelState) -> CheckerAnswer | None:
+        """What the checker said so far."""
+        return self._answers.get(state.digest)
+
+    def give_up(self, reason: str) -> None:
+        """Some states have no answer, for this ``reason``."""
+        with self._lock:
+            self.lost = self.lost or reason
+
+    def stop(self) -> None:
+        """Hand out nothing more."""
+        self._is_stopped = True
+
+
+class _Worker:
+    """Has one guest after the other look at what is handed out. ``again`` counts the checks that were made twice."""
+
+    def __init__(self, work: _Work, queue: _Queue) -> None:
+        self._work, self._queue = work, queue
+        self._chances = SecondChances(work.progress)
+        self.again = 0
+        self.without: tuple[str, ...] = ()
+
+    def work(self) -> None:
+        """Work until nothing is left."""
+        while batch := self._queue.batch():
+            work, taken = self._work, self._work.taken
+            mine: list[tuple[ModelState, Mapping[str, Node]]] = []
+            try:
+                with agent_in(work.hypervisor, work.image, Clock.REAL, taken.world) as agent:
+                    put_program(agent, taken.program)
+                    builder = Builder(agent, work.root)
+                    while batch:
+                        self._ask(builder, batch)
+                        mine += batch if len(mine) < BATCH else []
+                        batch = self._queue.batch()
+                    hung = [one for one in mine if (said := self._queue.answer(one[0])) and said.code is None]
+                    batch = [*hung, *Random(taken.request.seed).sample(mine, min(SAMPLED, len(mine)))]
+                    self.again += len(batch)
+                    self._ask(builder, batch)
+                    self.without = builder.without
+            except (GuestLost, AgentBroken, UsageError) as loss:
+                self._lost([state for state, _tree in batch], loss)
+
+    def _ask(self, builder: Builder, batch: Sequence[tuple[ModelState, Mapping[str, Node]]]) -> None:
+        asked = [BuiltChecking(tree, state.told) for state, tree in batch]
+        answers = builder.check(asked, self._work.taken.program.seconds)
+        for (state, _tree), answer in zip(batch, answers, strict=True):
+            self._queue.take(state, answer)
+
+    def _lost(self, states: list[ModelState], loss: BobError) -> None:
+        words = what_happened(loss, " while checking")
+        if states and self._chances.has(states[0].digest, f"{len(states)} states of a model", words):
+            self._queue.put_back(states)
+        else:
+            self._queue.give_up(words)
+
+
+def _allows_garbage(model: Model) -> bool:
+    promised = {clause.name for clause in model.promised}
+    return not {"intact names", "intact contents"} <= promised
+
+
+def _named(words: Sequence[str]) -> str:
+    more = len(words) - MOST_NAMED
+    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
