@@ -1,4 +1,4 @@
-"""What was seen of a disk is recalled as it was told, whatever numbers others have for its contents."""
+"""What was seen is recalled as it was told, and read from the form in which it is kept, that of older runs too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.observe.accesses import Access
-from bob.observe.observation import Findings
+from bob.observe.observation import Findings, Node
 from bob.observe.sights import Gathering
 
 numbers = st.integers(0, 2**40)
@@ -67,3 +67,26 @@ def test_an_outcome_has_one_number_in_whatever_order_it_is_told() -> None:
     other = {"tree": {"/b": {"kind": "directory"}, "/a": {"size": 1, "kind": "file"}}, "repaired": False, "error": None}
     gathering = told([], [json.dumps(first), json.dumps(other)])
     assert gathering.told(0) == gathering.told(1)
+
+
+# What was found is read from the form in which it is kept, that of older runs too
+
+
+OLD = {"kind": "directory", "inode": 12, "links": 1, "size": 0, "content": []}
+"""An entry as older runs and witnesses have it."""
+
+
+def node(entry: dict[str, object]) -> Node:
+    tree = Findings([json.dumps({"error": None, "repaired": False, "tree": {"/d": entry}})]).observation(0).tree
+    assert tree is not None
+    return tree["/d"]
+
+
+def test_what_an_older_run_did_not_observe_is_none() -> None:
+    assert node(OLD) == Node("directory", 12)
+    assert (node(OLD).mode, node(OLD).uid, node(OLD).gid, node(OLD).mtime) == (None, None, None, None)
+
+
+def test_what_stat_says_is_kept() -> None:
+    more = {"links": 3, "mode": 0o1750, "uid": 7, "gid": 8, "mtime": 0}
+    assert node(OLD | more) == Node("directory", 12, 3, mode=0o1750, uid=7, gid=8, mtime=0)

@@ -1,4 +1,4 @@
-"""The page of a program, parsed: answers and witnesses are there, links resolve, and text of others is text."""
+"""The page of a program, parsed: answers, witnesses, links, text of others; and the table of programs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bob.judge.program_result import Programs, Safety
+from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.saved import programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
-from .test_programs_document import KEPT, kept
 from .test_site import leads
 
 
@@ -87,3 +88,39 @@ def test_text_of_programs_is_text(tmp_path: Path) -> None:
     page = parse(to_html(Programs(NASTY, NASTY, (nasty,), NASTY), tmp_path))
     assert text_of(page).count('alert("1")') > 5
     assert not page.all("script") and not page.all("img")
+
+
+# The table of programs × file systems
+
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "reports" / "reference" / "apps-linux-6.1"
+COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
+
+
+def kept() -> list[dict[str, Any]]:
+    programs: list[dict[str, Any]] = json.loads((KEPT / "apps.json").read_text())["programs"]
+    return programs
+
+
+def test_the_page_is_what_is_made_of_the_results() -> None:
+    assert (KEPT / "README.md").read_text() == table(kept(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
+
+
+def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
+    named = {
+        KEPT / one["witness"]
+        for program in kept()
+        for answer in program["configurations"]
+        for one in answer["vulnerabilities"]
+    }
+    assert named == set(bundle.within(KEPT))
+
+
+def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
+    [program] = kept()[:1]
+    unknown = {**program["configurations"][0], "safety": "unknown", "reason": "a guest was lost", "vulnerabilities": []}
+    made = table([{**program, "configurations": [unknown]}], COLUMNS, "x")
+    row = next(line for line in made.splitlines() if line.startswith("| ["))
+    assert row.endswith("| ? | – | – | – | – | – |")
+    assert "?: a guest was lost" in made

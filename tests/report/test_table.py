@@ -1,7 +1,6 @@
 """The table of a run, as it looks: table-80.txt and table-120.txt are what a user sees.
 
-After a change that is meant, write them anew: ``BOB_REWRITE=1 python -m pytest tests/report``.
-"""
+After a change that is meant, write them anew: ``BOB_REWRITE=1 python -m pytest tests/report``."""
 
 from __future__ import annotations
 
@@ -12,9 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
 from bob.crash.coverage import States
+from bob.report.broken import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
 from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, TroubleKind, Unmountable, Verdict
@@ -227,3 +230,28 @@ def test_of_many_searches_some_are_named() -> None:
     cells = tuple(replace(cell, searched=many if cell.name == "directory-op" else None) for cell in column.properties)
     told = dict(foot(replace(searched(), configurations=(replace(column, properties=cells),))))["searched"]
     assert told.startswith("bounds small (00); bounds small (01); ") and told.endswith("(07); and 22 more")
+
+
+# Lines are broken at blanks and behind commas, and nothing of them is lost
+
+
+def test_mount_options_are_broken_behind_a_comma() -> None:
+    text = Text.assemble(("f2fs", "bold"), "   mounted rw,lazytime,fsync_mode=posix,discard_unit=block")
+    assert broken(text, 30).plain.splitlines() == [
+        "f2fs   mounted rw,lazytime,",
+        "fsync_mode=posix,",
+        "discard_unit=block",
+    ]
+    assert broken(text, 80) == text
+
+
+def test_a_word_that_is_too_long_is_left_alone() -> None:
+    assert broken(Text("a,bbbbbbbbbb,c"), 5).plain == "a,\nbbbbbbbbbb,\nc"
+
+
+@given(st.text("ab, ", max_size=60), st.integers(1, 30))
+def test_nothing_is_lost_and_lines_fit_where_they_can(plain: str, width: int) -> None:
+    lines = broken(Text(plain), width).plain.split("\n")
+    assert "".join(lines) == plain
+    for line in lines:
+        assert len(line.rstrip()) <= width or not set(line.rstrip(", ")) & set(", ")
