@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bob.cli.ci import conclude, junit_option
 from bob.cli.options import RUN, json_option
 from bob.cli.output import deliver
 from bob.errors import Exit
@@ -14,7 +15,8 @@ from bob.errors import Exit
 @click.command()
 @click.argument("run", type=RUN)
 @json_option
-def judge(run: Path, json_file: Path | None) -> Exit:
+@junit_option
+def judge(run: Path, json_file: Path | None, junit_file: Path | None) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
 
     Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that
@@ -36,4 +38,4 @@ def judge(run: Path, json_file: Path | None) -> Exit:
 
     result = keep(run, judge_again(run))
     deliver(result, run, json_file)
-    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
+    return conclude([(result, run)], json_file, junit_file, None)
