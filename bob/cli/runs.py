@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.table import Table
@@ -141,7 +141,9 @@ def _print(found: Sequence[KeptRun], folder: Path) -> None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("run", "of", "began", "", "found", "size"):
-        table.add_column(Text(heading, "bob.dim"), overflow="fold", justify="right" if heading == "size" else "left")
+        justify: Literal["left", "right"] = "right" if heading == "size" else "left"
+        no_wrap = heading not in ("of", "found")  # a path that is broken up cannot be pasted
+        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=no_wrap, justify=justify)
     for run in found:
         what = f"{run.kind.value} {run.of}".strip() if run.kind else ""
         began = run.started[:16].replace("T", " ")

@@ -173,8 +173,9 @@ class Work:
             notes=("a note",),
         )
 
-    def judge_again(self, folder: Path) -> Result:
+    def judge_again(self, folder: Path, step: Callable[[str], None]) -> Result:
         self._ask(folder)
+        step("judging 3 workloads")
         return self.result
 
     def replay(self, witness: Path, **more: Any) -> Any:

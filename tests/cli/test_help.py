@@ -50,6 +50,24 @@ def test_help_everywhere(bob: Bob, context: click.Context, option: str) -> None:
     assert ended.out.startswith(f"Usage: {context.command_path} ")
 
 
+LONG = {"probe", "matrix", "search", "try", "app run", "app check", "judge", "replay", "apm derive", "apm check"}
+LONG |= {"witness shrink", "image build"}
+"""What takes minutes, or may."""
+
+
+def test_what_takes_long_can_be_quiet_and_answers_a_program() -> None:
+    having = {
+        option: {
+            context.command_path.removeprefix("bob ")
+            for context in CONTEXTS
+            if any(option in parameter.opts for parameter in context.command.params)
+        }
+        for option in ("--quiet", "--json")
+    }
+    assert having["--quiet"] == LONG | {"witness export"}  # whose answer is the files that it writes
+    assert having["--json"] > LONG
+
+
 def test_docs_are_up_to_date() -> None:
     assert DOCS.read_text() == page(), "write it anew: python -m bob.cli.help_page > docs/cli.md"
 
