@@ -82,7 +82,7 @@ def conclude(
     suites: list[Suite] = []
     comparisons: list[Comparison] = []
     for result, run in done:
-        within = f"{result.environment.image}: " if several else ""
+        within = f"{result.environment.image.partition(' (')[0]}: " if several else ""  # without the image's key
         if expected is None:
             suites += suites_of(result, run, within)
             continue
@@ -110,7 +110,7 @@ def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) ->
     for level in Level:  # the errors first: GitHub drops what comes after the tenth of each
         for other, suite, point in found:
             if other is level:
-                lines = [line for line in point.details if line != point.message][:_LINES]
+                lines = [line for line in point.details if line not in point.message][:_LINES]
                 annotate(level, f"{suite.name}: {point.name}", "\n".join([point.message, *lines]))
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 import pytest
 
@@ -14,6 +15,7 @@ from bob.progress import Progress
 from bob.result import Result, Verdict
 
 from .stand_in import Bob, Work, result
+from .test_compare import put_with
 
 BOTH = ("--image", "debian-bookworm", "--image", "debian-trixie")
 
@@ -32,7 +34,7 @@ def of_kernel(image: str) -> Result:
         return made
     column = made.configurations[0]
     cells = tuple(replace(cell, verdict=Verdict.HOLDS, evidence=None, witness=None) for cell in column.properties)
-    environment = replace(made.environment, kernel="6.12.1-amd64", image=image)
+    environment = replace(made.environment, kernel="6.12.1-amd64", image=f"{image} (0123456789abcdef)")
     return replace(made, environment=environment, configurations=(replace(column, properties=cells),))
 
 
@@ -103,3 +105,17 @@ def test_what_is_no_kernel(bob: Bob, work: Work, options: tuple[str, ...], said:
 
     assert ended.code == 2 and ended.err.startswith(f"bob: {said}")
     assert work.asked == []
+
+
+def test_each_kernel_is_held_against_what_is_expected(bob: Bob) -> None:
+    """And one JUnit file has a suite for each, named after its image without the image's key."""
+    put_with("table")
+    ended = bob("probe", "--fs", "ext4", "--mount-opts", "data=ordered", *BOTH, "--expect", "table", "--junit", "r.xml")
+    assert ended.code == 1
+    assert "2 cells expected by table: 2 as expected\n" in ended.out
+    assert ended.out.endswith("2 cells expected by table: 1 better, 1 as expected\n")
+    root = Xml.parse("r.xml").getroot()
+    assert [suite.attrib["name"] for suite in root] == ["debian-bookworm: ext4-ordered", "debian-trixie: ext4-ordered"]
+    assert [suite.attrib["failures"] for suite in root] == ["0", "1"]
+    ended = bob("probe", "--fs", "ext4", "--mount-opts", "data=ordered", *BOTH, "--out", "b", "--junit", "r.xml")
+    assert (ended.code, [suite.attrib["failures"] for suite in Xml.parse("r.xml").getroot()]) == (0, ["1", "0"])
