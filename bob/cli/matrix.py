@@ -73,8 +73,8 @@ def matrix(
     With several --image, each has such a run directory, named after it, in the one that --out names; below their
     tables stands what changed from one kernel to the next.
 
-    With --expect, what was found is held against a result that was kept, as `bob compare` does: exit code 1 where a
-    cell is worse, and where it is better, too. How much was explored makes no difference (docs/ci.md).
+    With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
+    is worse, and where it is better, too. The number of explored states makes no difference (docs/ci.md).
 
     \b
     Examples:

@@ -48,7 +48,7 @@ def runs(context: click.Context, /, folder: Path | None, json_file: Path | None)
     """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
 
     A stopped one goes on with --resume. A column of a matrix, and a lot of a search, belong to that; of a run on
-    several kernels, each is listed. What bob has not made is listed as `no run`, since it takes room, too.
+    several kernels, each is listed. Other folders are listed as `no run`, since they take room, too.
 
     \b
     Examples:
@@ -80,8 +80,8 @@ def runs(context: click.Context, /, folder: Path | None, json_file: Path | None)
 def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 
-    bob asks first. One that another bob is writing stays, and so does all that is no run directory. What a search has
-    tried still counts in tables after its directory is gone; its witnesses are gone, but for those that a run has
+    bob asks first. It leaves a run that another bob is writing, and all that is no run directory. The workloads of a
+    search still count in tables after its directory is gone; its witnesses do not stay, but for those that a run has
     copied.
 
     \b
