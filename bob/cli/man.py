@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
 from bob import __version__
 from bob.cli.options import check_folder
-from bob.cli.output import write_text
+from bob.cli.output import write_pages
 from bob.errors import Exit
 
 _VERBATIM = "\b"
@@ -37,13 +37,9 @@ def man(folder: Path) -> Exit:
     from bob.cli.help_page import contexts
 
     check_folder(folder, "DIR")
-    within = folder / "man1"
-    within.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for context in contexts():
-        write_text(within / f"{name_of(context)}.1", page(context), "DIR")
-        count += 1
-    click.echo(f"wrote {count} pages into {within}")
+    pages = [(PurePosixPath("man1", f"{name_of(context)}.1"), page(context)) for context in contexts()]
+    write_pages(folder, pages, "DIR")
+    click.echo(f"wrote {len(pages)} pages into {folder / 'man1'}")
     return Exit.DONE
 
 

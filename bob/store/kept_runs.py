@@ -105,7 +105,7 @@ def remove(path: Path) -> int:
     used = disk_use(path)
     with writing([path, *_below(path)]):  # a column of a matrix may be written alone
         try:
-            rmtree(path)
+            rmtree(path.resolve())  # "." cannot be removed by that name
         except OSError as error:
             raise StoreError(f"cannot remove {error.filename or path}: {error.strerror}", hint="is it yours?") from None
     return used

@@ -197,10 +197,12 @@ def test_there_is_a_page_of_each_command(bob: Bob) -> None:
     assert bob("man", "here").code == 0  # they are written anew
     Path("file").touch()
     ended = bob("man", "file")
-    assert (ended.code, ended.err) == (
-        2,
-        "bob: invalid value for 'DIR': Directory 'file' is a file\nhint: bob man --help\n",
-    )
+    assert ended.code == 2
+    assert ended.err == "bob: invalid value for 'DIR': Directory 'file' is a file\nhint: bob man --help\n"
+    Path("other").mkdir()
+    Path("other/man1").touch()
+    ended = bob("man", "other")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: cannot make other/man1: File exists")
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed: apt-get install groff")
