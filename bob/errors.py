@@ -12,7 +12,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every verb (docs/design.md, section 5)."""
+    """Exit codes of every verb (docs/ci.md)."""
 
     DONE = 0
     DIFFERENT = 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -11,7 +14,10 @@ settings.load_profile("bob")
 
 
 def pytest_configure() -> None:
-    """No signal is ignored here, nor in what tests start: a shell without job control, and nohup, start jobs so."""
+    """No signal is ignored here, nor in what tests start: a shell without job control, and nohup, start jobs so. Nor do
+    they read the bob.toml of whoever runs them, or annotate where GitHub does."""
+    os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "no-settings-of-bob")
+    os.environ.pop("GITHUB_ACTIONS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -1,7 +1,4 @@
-"""Documents on few lines say what they said.
-
-Counts in documents are exact, and what is none is refused.
-"""
+"""Documents on few lines say what they said, and counts in them are exact."""
 
 from __future__ import annotations
 
@@ -44,6 +41,9 @@ def test_small_parts_are_lines_and_large_ones_are_blocks() -> None:
         '  {"name":"workload 0","states":{"explored":0}},',
     ]
     assert documents.text({"schema": "x/1"}) == '{"schema":"x/1"}\n'
+
+
+# Counts in documents are exact, and what is none is refused
 
 
 FEW = st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(0, 40_000)), min_size=1, max_size=6)

@@ -2,5 +2,6 @@
 
 main        the program; commands, ending   how commands are found, and how bob ends
 options     what several commands take; output, display, tally   what they print, and show on the way
-checks      what bob doctor looks at; help_page   writes docs/cli.md
+ci, github  what a CI is told; defaults   what bob.toml says, as defaults of options
+checks      what bob doctor looks at; help_page   writes docs/cli.md; man   writes manual pages
 """

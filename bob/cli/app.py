@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bob.cli.asking import check_out, configuration_options, jobs_option, preflight_options, request, trying_options
+from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
+from bob.counts import written
 from bob.errors import Exit, UsageError, meant
 from bob.judge.program_result import Programs, Safety, to_json
 from bob.program.folder import load, of_commands
 from bob.program.program import Program
 from bob.report.counts import plural
+from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
 from bob.resources import shipped
 from bob.subject import configuration, file_systems
@@ -37,6 +42,16 @@ class AppCommands(Commands):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Its commands and options, and the programs that bob ships."""
+        return [*super().shell_complete(ctx, incomplete), *complete_program(ctx, None, incomplete)]
+
+
+def complete_program(_ctx: click.Context, _param: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
+    """The programs that begin so, else folders."""
+    names = [CompletionItem(name) for name in shipped_programs() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="dir")]
+
 
 @click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
 def app() -> None:
@@ -50,7 +65,7 @@ def shipped_programs() -> dict[str, Path]:
 
 
 _PROGRAM = (
-    click.argument("program", metavar="[PROGRAM]", required=False),
+    click.argument("program", metavar="[PROGRAM]", required=False, shell_complete=complete_program),
     click.option(
         "--fs", "fs_names", type=Known("file system", file_systems), multiple=True,
         help="File system, e.g. ext4; may be repeated.",
@@ -87,6 +102,7 @@ def run(
     setup: str | None,
     out: Path | None,
     json_file: Path | None,
+    junit_file: Path | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -107,6 +123,7 @@ def run(
       bob app replace-rename --fs ext4 --model ext4-ordered
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
+      bob app ./my-app --fs ext4 --fs xfs --junit report.xml
 
     \b
     Exit codes:
@@ -136,6 +153,7 @@ def run(
         from bob.report.programs import print_programs
 
         print_programs(console(), answers, folder)
+    tell(suites_of_programs(answers, folder), junit_file, is_wrong=True)
     return programs_exit(answers)
 
 
@@ -147,6 +165,7 @@ def check_app(
     workload: str | None,
     check: str | None,
     setup: str | None,
+    json_file: Path | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -158,6 +177,7 @@ def check_app(
     \b
     Examples:
       bob app check ./my-app --fs ext4
+      bob app check ./my-app --fs ext4 --quiet --json - | jq .configurations[0].states
 
     \b
     Exit codes:
@@ -172,6 +192,11 @@ def check_app(
 
     with watching(quiet=quiet) as progress:
         ready = preflight(found, requests, progress)
+    if json_file is not None:
+        configurations = [{**asdict(one), "states": written(one.states)} for one in ready]
+        write_json(json_file, {"schema": "bob.app-check/1", "program": found.name, "configurations": configurations})
+    if is_stdout(json_file):
+        return Exit.DONE
     screen = console()
     for one in ready:
         told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"

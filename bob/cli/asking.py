@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from bob.catalogue.probe_files import Probe, check_own, load
 from bob.catalogue.sets import Rows, probes_of
+from bob.cli.ci import expect_option, junit_option
 from bob.cli.ending import Interrupted, is_interrupt
 from bob.cli.options import (
     RUN,
@@ -40,7 +41,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 RECOVERIES = 40
 """So many recoveries are crashed where nobody says how many: a minute or two for a configuration."""
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
-_WITH_RESUME = {"resume", "connect", "jobs", "json_file", "quiet"}
+_WITH_RESUME = {"resume", "connect", "jobs", "json_file", "junit_file", "expected", "quiet"}
 """What may be said anew when a run is gone on with."""
 
 
@@ -230,6 +231,8 @@ _PROBING = (
     out_option,
     resume_option,
     json_option,
+    junit_option,
+    expect_option,
     quiet_option,
 )
 _TRYING = (
@@ -241,9 +244,10 @@ _TRYING = (
     *_DEVICE,
     out_option,
     json_option,
+    junit_option,
     quiet_option,
 )
-_PREFLIGHT = tuple(option for option in _TRYING if option not in (out_option, json_option))
+_PREFLIGHT = tuple(option for option in _TRYING if option not in (out_option, junit_option))
 _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),
@@ -309,6 +313,11 @@ def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest
         recovery_crashes=asked.get("recovery_crashes", 0),
         rows=rows,
     )
+
+
+def row_names(asked: ProbeRequest) -> tuple[str, ...]:
+    """The properties that are asked for, and so the rows of the table."""
+    return tuple(probe.property.name for probe in asked.asked)
 
 
 def check_resumed(context: click.Context) -> None:

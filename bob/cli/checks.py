@@ -16,9 +16,10 @@ from pathlib import Path
 
 from bob.cli.options import why_no_new_file
 from bob.errors import BobError
-from bob.image import find, images_folder, load_recipe, mmdebstrap, recipe_names
+from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.report.counts import plural, size
 from bob.request import DEFAULT_IMAGE
+from bob.settings import places, settings
 
 _MIB = 2**20
 _CACHE_BYTES = 1024 * _MIB
@@ -48,15 +49,31 @@ class Check:
 
 def checks() -> Iterator[Check]:
     """Every check, as it is made; asking libvirt can take some seconds the first time."""
+    yield _settings()
     yield _python()
     yield _qemu()
     yield _user()
     yield from _libvirt()
     yield from _space()
-    built = find(load_recipe(DEFAULT_IMAGE)) is not None
-    yield from _builders(needed=not built)
+    yield from _builders(needed=not _has_image(settings().image or DEFAULT_IMAGE))
     yield from _images()
     yield _saved()
+
+
+def _settings() -> Check:
+    """Which bob.toml is read, and what it says. Raises UsageError for a wrong one: where the cache is hangs on it."""
+    found = settings()
+    if found.path is None:
+        return Check("settings", State.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
+    said = ", ".join(f"{key} {value}" for key, value in found.said.items()) or "nothing"
+    return Check("settings", State.OK, f"{found.path} says {said}")
+
+
+def _has_image(name: str) -> bool:
+    """Whether a probe by default needs to build no image."""
+    if name in recipe_names():
+        return find(load_recipe(name)) is not None
+    return any(image.name == name for image in installed())
 
 
 def _python() -> Check:
@@ -138,7 +155,7 @@ def _not_now() -> bool:
 
 def _space() -> Iterator[Check]:
     cache = images_folder().parent
-    yield _folder("cache", cache, _CACHE_BYTES, "set XDG_CACHE_HOME to another folder")
+    yield _folder("cache", cache, _CACHE_BYTES, "set XDG_CACHE_HOME to another folder, or cache in bob.toml")
     yield _folder("temporary files", Path(tempfile.gettempdir()), _TEMPORARY_BYTES, "set TMPDIR to another folder")
 
 

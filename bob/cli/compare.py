@@ -8,12 +8,11 @@ import click
 
 from bob.cli.options import NewFile, json_option
 from bob.cli.output import console, is_stdout, write_json, write_text
-from bob.errors import Exit, StoreError, UsageError
+from bob.errors import Exit, UsageError
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
-from bob.report.comparison.sides import Side, published_side, run_side
-from bob.report.published import OSDI14, osdi14, osdi14_reasons
-from bob.report.saved import read_result
+from bob.report.comparison.sides import named_side
+from bob.report.published import osdi14_reasons
 
 
 @click.command()
@@ -63,7 +62,7 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
     """
     if is_stdout(json_file) and is_stdout(markdown_file):
         raise UsageError("--json and --markdown cannot both go to stdout", hint="name a file for one of them")
-    comparison = compare_sides(_side(a), _side(b), osdi14_reasons())
+    comparison = compare_sides(named_side(a), named_side(b), osdi14_reasons())
     if not comparison.compared:
         raise UsageError(f"{a} and {b} have no cell in common", hint=_hint(comparison))
     if json_file is not None:
@@ -81,16 +80,6 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
     if comparison.differs(strict=strict):
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if comparison.is_undecided else Exit.DONE
-
-
-def _side(name: str) -> Side:
-    if name == OSDI14:
-        return published_side(osdi14())
-    path = Path(name)
-    if not path.exists():
-        hint = f"a run directory, a result that --json wrote, or {OSDI14}"
-        raise StoreError(f"there is no {name}", hint=hint)
-    return run_side(name, read_result(path), path if path.is_dir() else path.parent)
 
 
 def _hint(comparison: Comparison) -> str:

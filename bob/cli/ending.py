@@ -17,6 +17,7 @@ from contextlib import suppress
 import click
 
 from bob import __version__
+from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError
 
 _BESIDE = 36
@@ -87,7 +88,8 @@ def _tell(error: BaseException) -> Exit:
         case BobError():
             if error.exit_code is Exit.INTERRUPTED and sys.stderr.isatty():
                 click.echo(err=True)  # after the terminal's ^C
-            _say(error.message, error.hint, pointed(error) if isinstance(error, PointedError) else ())
+            excerpt = pointed(error) if isinstance(error, PointedError) else ()
+            _say(error.message, error.hint, excerpt, is_wrong=error.exit_code is not Exit.INTERRUPTED)
             return error.exit_code
         case click.UsageError():
             return _usage(error)
@@ -138,9 +140,12 @@ def pointed(error: PointedError) -> tuple[str, str]:
     return f"  {shown}".rstrip(), " " * (2 + cell_len(shown[:start])) + "^" * max(1, cell_len(marked))
 
 
-def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = ()) -> None:
-    """One line each, whatever the words of others (libvirt, the kernel) look like; an ``excerpt`` is as it is."""
+def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
+    """One line each, whatever the words of others (libvirt, the kernel) look like; an ``excerpt`` is as it is. What
+    ``is_wrong`` is annotated, too, where GitHub runs bob: else its page says nothing but an exit code."""
     with suppress(OSError):
+        if is_wrong:
+            annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
         click.echo(f"bob: {' '.join(message.split())}", err=True)
         for line in excerpt if any(excerpt[:1]) else ():
             click.echo(line, err=True)

@@ -66,8 +66,9 @@ def list_images(json_file: Path | None) -> None:
 
 @image.command()
 @click.argument("name", type=Known("guest image", recipe_names), default=DEFAULT_IMAGE)
+@json_option
 @quiet_option
-def build(name: str, quiet: bool) -> None:
+def build(name: str, json_file: Path | None, quiet: bool) -> None:
     """Build the guest image NAME, unless it is built already.
 
     Without NAME, the image that `bob probe` uses when nobody says which.
@@ -75,12 +76,16 @@ def build(name: str, quiet: bool) -> None:
     \b
     Examples:
       bob image build
+      bob image build debian-trixie --quiet --json - | jq -r .images[0].folder
       BOB_MIRROR=http://ftp.de.debian.org/debian bob image build debian-bookworm
     """
     there = find(load_recipe(name))
     with watching(quiet=quiet) as progress:
         built = there or ensure(name, progress.step)
-    click.echo(f"{name} {'was built already' if there else 'is built'}: {built.folder}")
+    if json_file is not None:
+        write_json(json_file, {"schema": "bob.images/1", "images": [_row(name)]})
+    if not is_stdout(json_file):
+        click.echo(f"{name} {'was built already' if there else 'is built'}: {built.folder}")
 
 
 @image.command()

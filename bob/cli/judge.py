@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from bob.cli.options import RUN, json_option
+from bob.cli.ci import conclude, junit_option
+from bob.cli.display import watching
+from bob.cli.options import RUN, json_option, quiet_option
 from bob.cli.output import deliver
 from bob.errors import Exit
 
@@ -14,7 +16,9 @@ from bob.errors import Exit
 @click.command()
 @click.argument("run", type=RUN)
 @json_option
-def judge(run: Path, json_file: Path | None) -> Exit:
+@junit_option
+@quiet_option
+def judge(run: Path, json_file: Path | None, junit_file: Path | None, quiet: bool) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
 
     Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that
@@ -34,6 +38,8 @@ def judge(run: Path, json_file: Path | None) -> Exit:
     from bob.judge.again import judge_again
     from bob.judge.searched import keep
 
-    result = keep(run, judge_again(run))
+    with watching(quiet=quiet) as progress:
+        result = judge_again(run, progress.step)
+    result = keep(run, result)
     deliver(result, run, json_file)
-    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
+    return conclude([(result, run)], json_file, junit_file, None)

@@ -10,12 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from bob.cli.asking import check_out, telling_what_is_kept
+from bob.cli.ci import conclude
 from bob.cli.display import watching
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.progress import Progress
 from bob.report.comparison.compare import compare
-from bob.report.comparison.sides import run_side
+from bob.report.comparison.sides import Side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.nearby import nearby
 from bob.report.table import print_result
@@ -33,6 +34,8 @@ def on_kernels(
     out: Path | None,
     probe: Callable[[str, Path, Progress], Done],
     json_file: Path | None,
+    junit_file: Path | None,
+    expected: Side | None,
     *,
     fs: FileSystem | None = None,
     quiet: bool,
@@ -60,7 +63,8 @@ def on_kernels(
             with telling_what_is_kept(verb, within / image, RUNS):
                 result, run = probe(image, within / image, progress)
             done.append((keep(run, result), run))
-    return _deliver(images, done, json_file)
+    _deliver(images, done, json_file)
+    return conclude(done, json_file, junit_file, expected)
 
 
 def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
@@ -86,13 +90,12 @@ def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
         return (own_image(recipe, build, progress.step).name,)
 
 
-def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> Exit:
+def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:
     """Write the results as an array into ``json_file``; print them and what changed unless JSON is on stdout."""
     if json_file is not None:
         write_json(json_file, [to_json(result) for result, _run in done])
     if not is_stdout(json_file):
         _print(console(), images, done)
-    return Exit.UNKNOWN_CELLS if any(result.has_unknown for result, _run in done) else Exit.DONE
 
 
 def _print(screen: Console, images: Sequence[str], done: Sequence[Done]) -> None:

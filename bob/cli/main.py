@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 from click.shell_completion import shell_complete
 
 from bob import __version__
 from bob.cli.commands import LazyCommands
+from bob.cli.defaults import defaults
 from bob.cli.ending import catch_signals, exit_code, ignore_signals
+from bob.errors import BobError, Exit
 from bob.memory import give_back_what_is_freed
+from bob.settings import forget
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
@@ -26,9 +30,11 @@ COMMANDS = {
     "witness": "Tell the story of a violation: what the disk was sent, and what the crash made of it.",
     "replay": "Show on a real kernel that a witness does violate its property.",
     "apm": "Derive models of what an application can rely on, and check them.",
+    "runs": "List run directories, and remove them.",
     "image": "List, build and remove guest images.",
     "trace": "Look into a block log, as dm-log-writes makes it.",
     "doctor": "Check everything that a probe needs.",
+    "man": "Write the manual pages.",
 }
 
 _COMPLETE = "_BOB_COMPLETE"
@@ -54,10 +60,15 @@ Exit codes:
 \b
 Environment:
   XDG_CACHE_HOME   guest images and saved guests are in $XDG_CACHE_HOME/bob
+  XDG_CONFIG_HOME  bob.toml is in $XDG_CONFIG_HOME/bob, unless there is one in the current directory
+  GITHUB_ACTIONS   true: annotate what fails, as GitHub Actions shows it
   BOB_ACCELERATOR  kvm or tcg, where bob would otherwise try which one works
   BOB_MIRROR       the Debian mirror that guest images are built from
   BOB_DEBUG=1      show tracebacks on the terminal
   NO_COLOR=1       no colours
+
+\b
+Settings: bob.toml may have image, jobs, budget and cache; `bob doctor` says which file is read.
 
 \b
 Shell completion: put one of these into your shell's start-up file.
@@ -90,11 +101,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: list[str]) -> object:
     """What click's own ``main`` does, but for the errors, which it would tell in its own way."""
+    forget()
     asked = os.environ.get(_COMPLETE)
     if asked:
-        return shell_complete(cli, {}, "bob", _COMPLETE, asked)
+        with suppress(BobError):  # whoever presses Tab sees what is wrong when the command is run
+            return shell_complete(cli, {}, "bob", _COMPLETE, asked)
+        return Exit.DONE
     try:
-        with cli.make_context("bob", arguments) as context:
+        with cli.make_context("bob", arguments, default_map=defaults(arguments)) as context:
             return cli.invoke(context)
     except click.exceptions.Exit as done:  # --help, --version
         return done.exit_code

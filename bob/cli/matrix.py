@@ -9,13 +9,23 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.asking import check_out, check_resumed, host, probing_options, request, telling_what_is_kept
+from bob.cli.asking import (
+    check_out,
+    check_resumed,
+    host,
+    probing_options,
+    request,
+    row_names,
+    telling_what_is_kept,
+)
+from bob.cli.ci import check_expected, conclude
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.options import ParamType
 from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.guest.capacity import check_device
+from bob.report.comparison.sides import Side
 from bob.subject import ConfigurationSet, load_set, set_names
 
 
@@ -45,6 +55,8 @@ def matrix(
     out: Path | None,
     resume: Path | None,
     json_file: Path | None,
+    junit_file: Path | None,
+    expected: Side | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -61,18 +73,23 @@ def matrix(
     With several --image, each has such a run directory, named after it, in the one that --out names; below their
     tables stands what changed from one kernel to the next.
 
+    With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
+    is worse, and where it is better, too. The number of explored states makes no difference (docs/ci.md).
+
     \b
     Examples:
       bob matrix --set osdi14
       bob matrix --set my-kernels-options.toml --out overnight --budget 1000
       bob matrix --set modern --image debian-bookworm --image debian-trixie
       bob matrix --set osdi14 --rows durability
+      bob matrix --set my-set.toml --expect reference/result.json --junit report.xml
       bob matrix --resume overnight
       bob show overnight/ext4-ordered
 
     \b
     Exit codes:
-      0   every cell has a verdict: × or holds, or was skipped
+      0   every cell has a verdict: × or holds, or was skipped; with --expect, the expected one
+      1   with --expect: a verdict is not the expected one
       2   the command line asks for something that cannot be; nothing was started
       3   done, but some cell is unknown: a guest was lost, or a recording refused
       4+  something is missing or went wrong, see `bob --help`
@@ -84,6 +101,9 @@ def matrix(
 
     for made in chosen.configurations if chosen is not None else ():
         check_device(made)
+    if chosen is not None and resume is None:
+        asks = ((made.name, row_names(request(made, asked))) for made in chosen.configurations)
+        check_expected(expected, asks)
 
     from bob.judge.searched import check, keep
     from bob.run import matrix as table  # libvirt and paramiko take a while to load
@@ -99,6 +119,8 @@ def matrix(
             out,
             lambda image, folder, progress: table.matrix(chosen, replace(wanted, image=image), folder, progress),
             json_file,
+            junit_file,
+            expected,
             quiet=quiet,
         )
     with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
@@ -110,4 +132,4 @@ def matrix(
             result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)
     result = keep(run, result)
     deliver(result, run, json_file)
-    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
+    return conclude([(result, run)], json_file, junit_file, expected)

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bob.errors import UsageError, meant
+from bob.settings import settings
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -51,7 +53,7 @@ class Known(ParamType):
         """The name itself."""
         names = list(self._names())
         if value not in names:
-            raise UsageError(f"unknown {self._what} {value!r}", hint=meant(value, names))
+            raise UsageError(f"{_said_in(param, ctx)}unknown {self._what} {value!r}", hint=meant(value, names))
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -179,6 +181,13 @@ def _why_not_writable(path: Path) -> str | None:
     if not path.exists():
         return why_no_new_file(path.parent)
     return None if os.access(path, os.W_OK) else "permission denied"
+
+
+def _said_in(param: click.Parameter | None, ctx: click.Context | None) -> str:
+    """The file that a value stands in, where it is not the command line's."""
+    if param is None or ctx is None or ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT_MAP:
+        return ""
+    return f"{settings().path}: "
 
 
 def _option(param: click.Parameter | None) -> str:

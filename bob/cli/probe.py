@@ -16,8 +16,10 @@ from bob.cli.asking import (
     host,
     probing_options,
     request,
+    row_names,
     telling_what_is_kept,
 )
+from bob.cli.ci import check_expected, conclude
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
@@ -25,6 +27,7 @@ from bob.cli.new_probe import new
 from bob.cli.options import Known
 from bob.cli.output import deliver
 from bob.errors import Exit, UsageError
+from bob.report.comparison.sides import Side
 from bob.subject import configuration, file_systems
 
 
@@ -43,6 +46,8 @@ def probe(
     out: Path | None,
     resume: Path | None,
     json_file: Path | None,
+    junit_file: Path | None,
+    expected: Side | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit | None:
@@ -59,6 +64,9 @@ def probe(
     With several --image, each kernel has a run directory, named after the image, in the one that --out names; the
     tables stand side by side, and below them what changed from one kernel to the next.
 
+    With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
+    is worse, and where it is better, too. The number of explored states makes no difference (docs/ci.md).
+
     \b
     Examples:
       bob probe --fs ext4 --mount-opts data=ordered
@@ -67,13 +75,15 @@ def probe(
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
       bob probe --fs ext4 --image debian-bookworm --image debian-trixie --out two-kernels
       bob probe --resume no-journal
+      bob probe --fs ext4 --expect reference/ext4.json --junit report.xml
       bob probe new log-then-rename
       bob probe --fs ext4 --probe log-then-rename.toml
       bob probe --fs ext4 --probe log-then-rename.toml --property all
 
     \b
     Exit codes:
-      0   every cell has a verdict: × or holds, or was skipped
+      0   every cell has a verdict: × or holds, or was skipped; with --expect, the expected one
+      1   with --expect: a verdict is not the expected one
       2   the command line asks for something that cannot be; nothing was started
       3   done, but some cell is unknown: a guest was lost, or a recording refused
       4+  something is missing or went wrong, see `bob --help`
@@ -86,6 +96,8 @@ def probe(
     elif fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     made = configuration(fs, mkfs_opts, mount_opts, device) if fs is not None else None
+    if made is not None and resume is None:
+        check_expected(expected, [(made.name, row_names(request(made, asked)))])
 
     from bob.judge.searched import check, keep
     from bob.run import prober  # libvirt and paramiko take a while to load
@@ -101,6 +113,8 @@ def probe(
             out,
             lambda image, folder, progress: prober.probe(replace(wanted, image=image), folder, progress),
             json_file,
+            junit_file,
+            expected,
             fs=made.fs,
             quiet=quiet,
         )
@@ -113,7 +127,7 @@ def probe(
             result, run = prober.probe(request(made, asked), out, progress)
     result = keep(run, result)
     deliver(result, run, json_file)
-    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
+    return conclude([(result, run)], json_file, junit_file, expected)
 
 
 def _check_nothing_asked(context: click.Context) -> None:

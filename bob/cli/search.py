@@ -21,12 +21,14 @@ from bob.cli.asking import (
     telling_what_is_kept,
     trying_options,
 )
+from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known, ParamType
 from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
+from bob.report.points import suites_of
 from bob.result import Result, Verdict
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
@@ -125,6 +127,7 @@ def search(
     out: Path | None,
     resume: Path | None,
     json_file: Path | None,
+    junit_file: Path | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -160,6 +163,7 @@ def search(
       bob search --fs f2fs --ops 1 --bounds ace
       bob search --fs ext4 --bounds my-bounds.toml
       bob search --fs ext4 --workload my-workload.py
+      bob search --fs f2fs --ops 1 --junit report.xml
       bob search --resume bob-runs/20261121T230021-1f2e3d
 
     \b
@@ -204,6 +208,7 @@ def search(
             probed = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
             result, run = searching.search(wanted, probed, out, progress)
     deliver(result, run, json_file)
+    tell(suites_of(result, run), junit_file, is_wrong=True)
     return _exit(result)
 
 

@@ -20,7 +20,9 @@ from bob.judge.tried import Tried
 from bob.judge.tried import to_json as tried_to_json
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
+from bob.report.junit import to_junit
 from bob.report.nearby import nearby
+from bob.report.points import suites_of, suites_of_programs, suites_of_tried
 from bob.report.programs import print_programs
 from bob.report.saved import Saved, load, programs, tried
 from bob.report.table import print_result
@@ -35,6 +37,7 @@ ENDINGS = {
     "csv": (".csv",),
     "json": (".json",),
     "html": (".html", ".htm"),
+    "junit": (".xml",),
 }
 """The formats of one file, and how it ends."""
 SITE = "site"
@@ -65,8 +68,9 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
-    to what was run. A directory, one that is there or whose name ends in a slash, becomes a site: index.html has the
-    table, and each × leads to a page of its own, with the story of its witness and a picture of the time line.
+    to what was run; JUnit XML for a CI (docs/ci.md). A directory, one that is there or whose name ends in a slash,
+    becomes a site: index.html has the table, and each × leads to a page of its own, with the story of its witness and a
+    picture of the time line.
 
     \b
     Examples:
@@ -75,6 +79,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
       bob show bob-runs/20261121T230021-1f2e3d --output table1.html
       bob show bob-runs/20261121T230021-1f2e3d --output pages/
       bob show bob-runs/* --format latex --output table1.tex
+      bob show bob-runs/20261121T230021-1f2e3d --output report.xml
       bob show --json - bob-runs/20261121T230021-1f2e3d | jq .environment
 
     \b
@@ -125,14 +130,22 @@ def _show_answers(
     answers: Tried, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
 ) -> Exit:
     """Print the answers to a quick question again."""
-    if output is not None or wanted not in (None, "table"):
+    wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
+    if wanted != "junit" and (output is not None or wanted != "table"):
         raise UsageError(
-            f"{run} is the run of a quick question, whose answers are no table", hint="bob show prints them, or --json"
+            f"{run} is the run of a quick question, whose answers are no table",
+            hint="bob show prints them, or --json; --output FILE.xml is for a CI",
         )
+    shown = output.path if output else STDOUT
+    _check(wanted, output)
+    if wanted == "junit" and is_stdout(json_file) and is_stdout(shown):
+        raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     if json_file is not None:
         write_json(json_file, tried_to_json(answers))
-    if not is_stdout(json_file):
-        print_answers(console(), answers, run if run.is_dir() else run.parent)
+    if wanted == "junit":
+        write_text(shown, to_junit(suites_of_tried(answers, folder)), "--output")
+    elif not is_stdout(json_file):
+        print_answers(console(), answers, folder)
     is_unknown = any(answer.verdict is Verdict.UNKNOWN for answer in answers.answers)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
 
@@ -142,10 +155,10 @@ def _show_programs(
 ) -> Exit:
     """Print the answers for a program again."""
     wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
-    if wanted not in ("table", "html", SITE):
+    if wanted not in ("table", "html", "junit", SITE):
         raise UsageError(
             f"{run} is a run of bob app, whose answers are not made {wanted}",
-            hint="bob show prints them; --output FILE.html and --output DIR/ make pages of them, --json a document",
+            hint="bob show prints them; --output FILE.html and DIR/ make pages, FILE.xml JUnit, --json a document",
         )
     shown = output.path if output else STDOUT
     _check(wanted, output)
@@ -160,6 +173,8 @@ def _show_programs(
             text = io.StringIO()
             print_programs(paper(text), found, folder)
             write_text(shown, text.getvalue(), "--output")
+        case "junit":
+            write_text(shown, to_junit(suites_of_programs(found, folder)), "--output")
         case "html":
             from bob.report.programs_page import to_html
 
@@ -204,6 +219,9 @@ def _write(wanted: str, saved: list[Saved], runs: tuple[Path, ...], output: Path
             write_text(output, file.getvalue(), "--output")
         case "json":
             write_text(output, json.dumps(_documents(saved), indent=2) + "\n", "--output")
+        case "junit":
+            suites = [suite for one in saved for suite in suites_of(one.result, one.folder)]
+            write_text(output, to_junit(suites), "--output")
         case _ if wanted == SITE:
             from bob.report.site import pages
 

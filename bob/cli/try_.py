@@ -15,6 +15,7 @@ from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
 from bob.cli.asking import check_out, configuration_options, request, trying_options
+from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known
@@ -22,6 +23,7 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, PointedError, UsageError
 from bob.judge.tried import Trial, to_json
 from bob.report.answers import print_answers
+from bob.report.points import suites_of_tried
 from bob.result import Verdict
 from bob.subject import FileSystem, configuration, file_systems
 from bob.workload.finishes import default_finishes
@@ -91,6 +93,7 @@ def try_(
     witnesses: int,
     out: Path | None,
     json_file: Path | None,
+    junit_file: Path | None,
     quiet: bool,
     **asked: Any,
 ) -> Exit:
@@ -147,6 +150,7 @@ def try_(
         write_json(json_file, to_json(tried))
     if not is_stdout(json_file):
         print_answers(console(), tried, run)
+    tell(suites_of_tried(tried, run), junit_file, is_wrong=True)
     verdicts = {answer.verdict for answer in tried.answers}
     if Verdict.FAILS in verdicts:
         return Exit.DIFFERENT

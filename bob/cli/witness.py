@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, NewFile, WitnessPath, connect_option, image_names, quiet_option
-from bob.cli.output import console, whole_or_not_at_all, write_json, write_text
+from bob.cli.options import Known, NewFile, WitnessPath, connect_option, image_names, json_option, quiet_option
+from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.trace.replay_log import CRASH
@@ -86,6 +87,7 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
     help="Another guest image than the witness names; its kernel must be the same.",
 )
 @connect_option
+@json_option
 @quiet_option
 def shrink(
     paths: tuple[Path, ...],
@@ -94,6 +96,7 @@ def shrink(
     budget: int,
     image: str | None,
     connect: str | None,
+    json_file: Path | None,
     quiet: bool,
 ) -> Exit:
     """Make WITNESS smaller.
@@ -123,6 +126,8 @@ def shrink(
 
     if in_place == (output is not None):
         raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
+    if is_stdout(json_file) and is_stdout(output):
+        raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     files = files_in(paths)
     if output is not None and (len(files) > 1 or paths[0].is_dir()):
         raise UsageError("--output is for one witness", hint="name the file of one, or use --in-place")
@@ -141,9 +146,17 @@ def shrink(
         if in_place:
             for path in filter(Path.is_dir, paths):
                 tell_results(path)
-    for one in done:
-        _print_shrunk(one)
+    if json_file is not None:
+        write_json(json_file, {"schema": "bob.shrink/1", "witnesses": [_shrunk_document(one) for one in done]})
+    if not is_stdout(json_file) and not is_stdout(output):
+        for one in done:
+            _print_shrunk(one)
     return Exit.DONE if all(one.document is not None for one in done) else Exit.DIFFERENT
+
+
+def _shrunk_document(one: Shrunk) -> dict[str, Any]:
+    shows = one.document is not None
+    return {"witness": str(one.path), "shows": shows, "before": asdict(one.before), "after": asdict(one.after)}
 
 
 def _print_shrunk(one: Shrunk) -> None:

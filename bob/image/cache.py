@@ -1,10 +1,9 @@
-"""Where built images are: $XDG_CACHE_HOME/bob/images/NAME-KEY/, complete or not there at all."""
+"""Where built images are: images/NAME-KEY/ in bob's cache, complete or not there at all."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any, TextIO
 
 from bob.errors import ImageError
 from bob.image.recipe import Recipe
+from bob.settings import cache_home
 
 MANIFEST = "image.json"
 MODULES = "modules"
@@ -86,8 +86,7 @@ def module_names(paths: str) -> frozenset[str]:
 
 def images_folder() -> Path:
     """The folder of all images; it need not exist."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "bob" / "images"
+    return cache_home() / "images"
 
 
 def image_folder(recipe: Recipe) -> Path:
@@ -130,7 +129,8 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
         handle = (folder.parent / f".{folder.name}.lock").open("a+")
     except OSError as error:
         raise ImageError(
-            f"cannot write to {folder.parent}: {error.strerror}", hint="set XDG_CACHE_HOME to another folder"
+            f"cannot write to {folder.parent}: {error.strerror}",
+            hint="set XDG_CACHE_HOME to another folder, or cache in bob.toml",
         ) from error
     with handle:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,11 +24,15 @@ from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 
 
-def judge_again(path: Path) -> Result:
+def _nobody(_text: str) -> None:
+    """Nobody is told."""
+
+
+def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
     """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
 
-    Of a matrix, every column; of a search, every lot. Raises StoreError where something that the run should have kept
-    is not there, and for a run that is being written.
+    Of a matrix, every column; of a search, every lot; ``step`` is told of each in a line. Raises StoreError where
+    something that the run should have kept is not there, and for a run that is being written.
     """
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
@@ -36,15 +40,24 @@ def judge_again(path: Path) -> Result:
         if not lots:
             raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
         with writing([path, *(run.path for run in lots)]):
-            return told(found, [(run.path, _judge_again(run, by_cause=True)) for run in lots])
+            return told(found, [(run.path, _judge_again(run, by_cause=True)) for run in _telling(lots, "lot", step)])
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
+            step(f"judging {len(run.about().get('workloads', ())):,} workloads")
             return _judge_again(run)
     directory = MatrixDirectory(path)
     columns = directory.columns()
     with writing(directory.written):
-        return directory.save_result([(run.path, _judge_again(run)) for run in columns])
+        told_of = _telling(columns, "configuration", step)
+        return directory.save_result([(run.path, _judge_again(run)) for run in told_of])
+
+
+def _telling(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
+    """The ``runs``, each told of before it is judged."""
+    for number, run in enumerate(runs, start=1):
+        step(f"judging {run.path.name}: {what} {number} of {len(runs)}")
+        yield run
 
 
 def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:

@@ -4,5 +4,6 @@ run_directory     the run directory of a probe, and the JSON of bases and worklo
 matrix_directory  the run directory of a matrix, which has one of a probe for each configuration
 search_directory  the run directory of a search, which has one of a probe for each lot of workloads
 searched_file     what searches tried, for the tables of probes
+kept_runs         all run directories in a folder, and how one is removed
 lock              one process at a time writes a run directory
 """

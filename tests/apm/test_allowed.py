@@ -1,7 +1,4 @@
-"""What a model allows is read back as allowed, and never refutes what the model promises.
-
-Under which circumstances a workload tries a clause.
-"""
+"""What a model allows never refutes what it promises; and under which circumstances a workload tries a clause."""
 
 from __future__ import annotations
 
@@ -122,6 +119,9 @@ def test_what_had_returned_when_the_power_failed_is_known() -> None:
         True,
         False,
     ]
+
+
+# Under which circumstances a workload tries a clause
 
 
 ORDER = Ordered(ChangeKind.OVERWRITE, ChangeKind.APPEND, Relation.SAME_DIRECTORY)

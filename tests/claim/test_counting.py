@@ -1,4 +1,4 @@
-"""States that do not mount are counted apart, and no claim of completeness covers them."""
+"""States that do not mount are counted apart, no claim of completeness covers them; which kind a claim is of."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.claim.counting import judged
+from bob.claim.kinds import KINDS, claim_of
+from bob.claim.mounting import Mountable
+from bob.claim.soundness import Sound
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observed import Seen
+from bob.result import TroubleKind
+from bob.workload.operations import Workload
 
 WHOLE, TORN = CrashState(0, (1,)), CrashState(0, (), ((1, ((0, 1),)),))
 LEVELS = (None, "writes", "sectors")
@@ -60,3 +65,30 @@ def test_each_state_is_counted_once(rows: list[tuple[int | None, int, int]], lev
 def test_of_an_old_observation_at_least_the_states_themselves_are_whole() -> None:
     found = judged(States(9, 8, 100, None), [Seen(WHOLE, 0, 5), Seen(TORN, 0, 4), Seen(WHOLE, 0, 0)], {0})
     assert (found.explored, found.explored_writes) == (9, 1)
+
+
+# Which kind of claim a witness is of
+
+
+NOTHING = Workload("w", (), ())
+CLAIMS = (Mountable(), Sound(TroubleKind.READ_ONLY))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.kind)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_claim_is_read_back_by_its_name_and_in_older_documents_without_it(
+    claim: Mountable | Sound, is_named: bool
+) -> None:
+    document = {**({"claim": claim.kind} if is_named else {}), **claim.to_json()}
+    assert claim_of(document, NOTHING, {}) == claim
+    assert claim.kind in KINDS
+
+
+def test_a_kind_that_this_bob_does_not_know_is_no_state_that_does_not_mount() -> None:
+    with pytest.raises(ValueError, match="of the kind 'too-long', which this bob does not know"):
+        claim_of({"claim": "too-long", **Mountable().to_json()}, NOTHING, {})
+
+
+def test_a_kind_without_what_it_needs_is_refused() -> None:
+    with pytest.raises(ValueError, match="has the fields of the kind 'unmountable'"):
+        claim_of({"claim": "trouble", **Mountable().to_json()}, NOTHING, {})

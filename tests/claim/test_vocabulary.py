@@ -1,7 +1,4 @@
-"""One word for each thing: the words of older documents are translated where they are read, and no others are.
-
-Which kind of claim a witness is of.
-"""
+"""One word for each thing: the words of older documents are translated where they are read, and no others are."""
 
 from __future__ import annotations
 
@@ -15,20 +12,17 @@ import pytest
 import samples_of_runs as samples
 from bob.apm.clauses import every_clause
 from bob.catalogue.sets import Rows, probes_of
-from bob.claim.kinds import KINDS, claim_of
-from bob.claim.mounting import Mountable
 from bob.claim.property.declaration import declaration
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.property.vocabulary import clause_of_today, row_of_today
-from bob.claim.soundness import Sound
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
 from bob.report.saved import read_result
 from bob.request import ProbeRequest, request_from_json, request_to_json
-from bob.result import TroubleKind, to_json
+from bob.result import to_json
 from bob.witness import document as witness
-from bob.workload.operations import At, Workload
+from bob.workload.operations import At
 from report.samples import finer
 from witness.test_witness import stored
 
@@ -106,27 +100,3 @@ def test_a_witness_of_an_unknown_call_is_refused_in_a_line(tmp_path: Path, call:
     with pytest.raises(MalformedError, match="is none of fsync-file, ") as caught:
         witness.read(stored(tmp_path, made))
     assert "\n" not in caught.value.message
-
-
-NOTHING = Workload("w", (), ())
-CLAIMS = (Mountable(), Sound(TroubleKind.READ_ONLY))
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.kind)
-@pytest.mark.parametrize("is_named", [True, False])
-def test_a_claim_is_read_back_by_its_name_and_in_older_documents_without_it(
-    claim: Mountable | Sound, is_named: bool
-) -> None:
-    document = {**({"claim": claim.kind} if is_named else {}), **claim.to_json()}
-    assert claim_of(document, NOTHING, {}) == claim
-    assert claim.kind in KINDS
-
-
-def test_a_kind_that_this_bob_does_not_know_is_no_state_that_does_not_mount() -> None:
-    with pytest.raises(ValueError, match="of the kind 'too-long', which this bob does not know"):
-        claim_of({"claim": "too-long", **Mountable().to_json()}, NOTHING, {})
-
-
-def test_a_kind_without_what_it_needs_is_refused() -> None:
-    with pytest.raises(ValueError, match="has the fields of the kind 'unmountable'"):
-        claim_of({"claim": "trouble", **Mountable().to_json()}, NOTHING, {})

@@ -11,7 +11,9 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, Way
+from bob.judge.program_result import ProgramResult, Safety, Vulnerability
 from bob.judge.tried import Finished, Trial, Tried
+from bob.program.answer import Consequence
 from bob.progress import Progress
 from bob.request import Host
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable, Verdict
@@ -48,6 +50,18 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What is known of a program before its crash states are explored."""
+
+    configuration: str
+    outputs: int = 2
+    told: int = 10
+    calls: int = 30
+    windows: int = 3
+    states: int = 2**60
 
 
 @dataclass
@@ -96,6 +110,28 @@ class Work:
             raise self.raises
         return self.tried(trial), out or Path("bob-runs/made-up")
 
+    def try_program(
+        self, program: Any, requests: Any, out: Path | None, progress: Progress
+    ) -> tuple[list[ProgramResult], Path]:
+        self._ask((program, requests, out))
+        states = States(812, 4096, 2**88, None, 17)
+        lost = Vulnerability(
+            Consequence.LOST, "acknowledged data is lost", 5, 2, b"", witness="witnesses/00-1-lost.json"
+        )
+        safeties = (Safety.VULNERABLE, Safety.SAFE, Safety.UNKNOWN)
+        return [
+            ProgramResult(
+                request.configuration.name, "rw", safety, states, 1, 10, 12,
+                (lost,) if safety is Safety.VULNERABLE else (),
+                "a guest was lost" if safety is Safety.UNKNOWN else None,
+            )
+            for request, safety in zip(requests, safeties, strict=False)
+        ], out or Path("bob-runs/made-up")  # fmt: skip
+
+    def preflight(self, program: Any, requests: Any, progress: Progress) -> list[Ready]:
+        self._ask((program, requests))
+        return [Ready(request.configuration.name) for request in requests]
+
     def tried(self, trial: Trial) -> Tried:
         """Of the expectations the first breaks, the next ones hold, and one with ``zeros`` in it is unknown."""
         ways = tuple(Way(f"/a is wrong in way {number}", 2**number, CrashState(0)) for number in range(3))
@@ -137,8 +173,9 @@ class Work:
             notes=("a note",),
         )
 
-    def judge_again(self, folder: Path) -> Result:
+    def judge_again(self, folder: Path, step: Callable[[str], None]) -> Result:
         self._ask(folder)
+        step("judging 3 workloads")
         return self.result
 
     def replay(self, witness: Path, **more: Any) -> Any:

@@ -70,7 +70,7 @@ def test_a_cache_that_cannot_be_written(bob: Bob, tmp_path: Path, monkeypatch: p
 
     assert check.state is State.MISSING
     assert "cannot be written" in check.found
-    assert check.hint == "set XDG_CACHE_HOME to another folder"
+    assert check.hint == "set XDG_CACHE_HOME to another folder, or cache in bob.toml"
 
 
 def test_a_full_cache(bob: Bob, tmp_path: Path) -> None:

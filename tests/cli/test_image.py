@@ -65,6 +65,8 @@ def test_list(bob: Bob, built: Path) -> None:
 
 def test_build_what_is_there(bob: Bob, built: Path) -> None:
     assert bob("image", "build").out == f"{NAME} was built already: {built}\n"
+    [row] = json.loads(bob("image", "build", "--json", "-").out)["images"]
+    assert (row["name"], row["state"], row["folder"]) == (NAME, "built", str(built))
 
 
 def test_rm_takes_the_outdated_ones_too(bob: Bob, built: Path) -> None:

@@ -80,6 +80,8 @@ def test_judge(bob: Bob, work: Work) -> None:
     assert ended.code == 3
     assert "bob replay here/witnesses/append-any.json" in ended.out
     assert from_json(json.loads(Path("r.json").read_text())) == work.result
+    assert ended.err == "judging 3 workloads\n"
+    assert bob("judge", "here", "--quiet").err == ""
 
 
 @pytest.mark.parametrize(("confirmed", "code"), [(3, 0), (2, 1), (0, 1)])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
-from bob.witness.document import read
+from bob.witness.document import Size, read
 from report.witnesses import documents
 
 from .stand_in import Bob, Ended
@@ -79,3 +83,28 @@ def test_where_a_smaller_witness_goes(bob: Bob, found: Path) -> None:
     assert bob("witness", "shrink", found, "--in-place", "--output", "b.json") == Ended(2, "", either)
     one = "bob: --output is for one witness\nhint: name the file of one, or use --in-place\n"
     assert bob("witness", "shrink", found, found, "--output", "b.json") == Ended(2, "", one)
+
+
+def test_what_became_smaller_as_json(bob: Bob, found: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two one does not show any more; with the witness on stdout, nothing else is there."""
+    before, after = Size(5, 2, 9), Size(2, 1, 1)
+    made = {found: documents()["single-sector-overwrite"], Path("other.json"): None}
+
+    def shrink(files: Sequence[Path], **_more: object) -> Iterator[SimpleNamespace]:
+        yield from (SimpleNamespace(path=path, document=made[path], before=before, after=after) for path in files)
+
+    module = SimpleNamespace(shrink=shrink, tell_results=lambda _path: None)
+    monkeypatch.setitem(sys.modules, "bob.run.shrink", module)
+    Path("other.json").write_text(found.read_text())
+
+    ended = bob("witness", "shrink", "--in-place", found, "other.json", "--quiet", "--json", "-")
+
+    assert (ended.code, ended.err) == (1, "")
+    assert json.loads(ended.out)["witnesses"] == [
+        {"witness": str(path), "shows": shows, "before": asdict(before), "after": asdict(after)}
+        for path, shows in ((found, True), (Path("other.json"), False))
+    ]
+    found.write_text(json.dumps(documents()["overwrite-any"]))
+    assert json.loads(bob("witness", "shrink", found, "--output", "-", "--quiet").out) == made[found]
+    ended = bob("witness", "shrink", found, "--output", "-", "--json", "-")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: two documents cannot both go to stdout")

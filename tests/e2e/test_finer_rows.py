@@ -1,4 +1,4 @@
-"""Finer rows on a real guest: what an fsync makes durable, what merely returned does not, and one pair."""
+"""Finer rows, and a probe of the user's own, on a real guest: judged again, replayed, and what merely returned."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from bob.catalogue.probe_files import load
 from bob.catalogue.sets import Rows
 from bob.claim.property.of_property import OfProperty
+from bob.errors import Exit
 from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.report.grids import grids
-from bob.request import ProbeRequest
+from bob.request import ANYWHERE, ProbeRequest
 from bob.result import PropertyResult, Verdict
-from bob.run.prober import probe
+from bob.run.prober import probe, resume, start
 from bob.run.replay import replay
 from bob.run.shrink import shrink
 from bob.subject import configuration
@@ -54,3 +56,27 @@ def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: 
     assert cell.verdict is Verdict.FAILS
     assert {workload.finish for workload in cell.workloads} == {"natural", "natural 2.5"}
     assert "is there, but nothing of the earlier operation 1 (append /d/f 4096)" in (cell.evidence or "")
+
+
+# A probe of the user's own, on a real guest: run, judged again and replayed when its file is gone
+
+
+def test_a_new_probe_finds_what_ext4_reorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bob.cli.main import run
+
+    monkeypatch.chdir(tmp_path)
+    assert run(["probe", "new", "mine"]) == Exit.DONE
+    file = tmp_path / "mine.toml"
+    request = ProbeRequest(configuration("ext4", "", "data=ordered"), probes=(load(file),), budget=10)
+    folder = start(request, tmp_path / "run", "made-up").path
+    file.unlink()
+
+    result, _path = resume(folder, ANYWHERE, Silent())
+    [cell] = result.configurations[0].properties
+    assert (cell.name, cell.verdict, cell.witness) == ("mine", Verdict.FAILS, "witnesses/mine.json")
+    assert "rename /d/config.new /d/config" in (cell.evidence or "")
+    assert judge_again(folder).configurations == result.configurations
+
+    elsewhere = (folder / "witnesses" / "mine.json").rename(tmp_path / "sent.json")
+    [again] = replay([elsewhere], image=None, connect=None, times=1, progress=Silent())
+    assert again.confirmed == 1

@@ -1,7 +1,4 @@
-"""What was seen of a disk is recalled as it was told, whatever numbers others have for its contents.
-
-What was found is read from the form in which it is kept, that of older runs too.
-"""
+"""What was seen is recalled as it was told, and read from the form in which it is kept, that of older runs too."""
 
 from __future__ import annotations
 
@@ -70,6 +67,9 @@ def test_an_outcome_has_one_number_in_whatever_order_it_is_told() -> None:
     other = {"tree": {"/b": {"kind": "directory"}, "/a": {"size": 1, "kind": "file"}}, "repaired": False, "error": None}
     gathering = told([], [json.dumps(first), json.dumps(other)])
     assert gathering.told(0) == gathering.told(1)
+
+
+# What was found is read from the form in which it is kept, that of older runs too
 
 
 OLD = {"kind": "directory", "inode": 12, "links": 1, "size": 0, "content": []}

@@ -1,7 +1,4 @@
-"""What strace writes down.
-
-Who made a call, by the frames below it.
-"""
+"""What strace writes down, and who made a call, by the frames below it."""
 
 from __future__ import annotations
 
@@ -92,6 +89,9 @@ def test_other_text_is_refused(text: str) -> None:
 
 def test_a_descriptor_without_a_path_has_none() -> None:
     assert SystemCall(1, 0.0, "write", ("1", '""', "0"), 0).path(0) == ""
+
+
+# Who made a call, by the frames below it
 
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6(fdatasync+0x10) [0xf7a20]"

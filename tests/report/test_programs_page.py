@@ -1,7 +1,4 @@
-"""The page of a program, parsed: answers and witnesses are there, links resolve, and text of others is text.
-
-The table of programs × file systems.
-"""
+"""The page of a program, parsed: answers, witnesses, links, text of others; and the table of programs."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import pytest
 
 from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
 from bob.program.answer import Consequence
-from bob.report.programs_document import page
+from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.saved import programs
 from bob.witness import bundle
@@ -108,6 +105,9 @@ def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path)
     assert not parse(to_html(answers, tmp_path)).all("a", href="#model-1")
 
 
+# The table of programs × file systems
+
+
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "reports" / "reference" / "apps-linux-6.1"
 COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
@@ -119,7 +119,7 @@ def kept() -> list[dict[str, Any]]:
 
 
 def test_the_page_is_what_is_made_of_the_results() -> None:
-    assert (KEPT / "README.md").read_text() == page(kept(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
+    assert (KEPT / "README.md").read_text() == table(kept(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
 
 
 def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
@@ -135,7 +135,7 @@ def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None
 def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
     [program] = kept()[:1]
     unknown = {**program["configurations"][0], "safety": "unknown", "reason": "a guest was lost", "vulnerabilities": []}
-    made = page([{**program, "configurations": [unknown]}], COLUMNS, "x")
+    made = table([{**program, "configurations": [unknown]}], COLUMNS, "x")
     row = next(line for line in made.splitlines() if line.startswith("| ["))
     assert row.endswith("| ? | – | – | – | – | – |")
     assert "?: a guest was lost" in made

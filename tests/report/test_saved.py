@@ -1,8 +1,11 @@
-"""A run read again: bob.load, its table, and the long tables."""
+"""A run read again: bob.load, its table, and the long tables; and docs/reports.md, which shows them."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,11 +15,13 @@ import pandas as pd
 import pytest
 
 import bob
+from bob.cli.show import ENDINGS
 from bob.errors import MalformedError, StoreError
 from bob.report.columns import Column, columns_of, grouped
 from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS
 from bob.report.matrix import matrix
 from bob.result import ConfigurationResult, Result, Verdict, to_json
+from test_docs import between, code, text, words
 
 from .samples import SIXTEEN, result, sixteen
 
@@ -120,3 +125,31 @@ def test_groups_are_neighbours_of_one_file_system() -> None:
     ]
     apart = [column("ext4-a", "ext4"), column("xfs", "xfs"), column("ext4-b", "ext4")]
     assert [fs for fs, _group in grouped(apart)] == ["ext4", "xfs", "ext4"]
+
+
+# docs/reports.md against the code: its example, the formats, and the columns of the tables
+
+
+PAGE = "docs/reports.md"
+
+
+def test_the_example_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "bob-runs" / "first"
+    run.mkdir(parents=True)
+    (run / "result.json").write_text(json.dumps(to_json(sixteen())))
+    monkeypatch.chdir(tmp_path)
+    example = between(text(PAGE), "example")
+    [program], [expected] = code(example, "python"), code(example, "text")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, PAGE, "exec"), {})
+    assert printed.getvalue() == expected
+
+
+def test_the_formats_are_those_of_the_command() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\.\w+)` \|", text(PAGE), flags=re.M)
+    assert rows == [(name, endings[0]) for name, endings in ENDINGS.items()]
+
+
+def test_every_column_is_described() -> None:
+    assert {*CELL_FIELDS, *WORKLOAD_FIELDS} <= words(text(PAGE))

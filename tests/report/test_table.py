@@ -1,9 +1,6 @@
 """The table of a run, as it looks: table-80.txt and table-120.txt are what a user sees.
 
-After a change that is meant, write them anew: ``BOB_REWRITE=1 python -m pytest tests/report``.
-
-Lines are broken at blanks and behind commas, and nothing of them is lost.
-"""
+After a change that is meant, write them anew: ``BOB_REWRITE=1 python -m pytest tests/report``."""
 
 from __future__ import annotations
 
@@ -233,6 +230,9 @@ def test_of_many_searches_some_are_named() -> None:
     cells = tuple(replace(cell, searched=many if cell.name == "directory-op" else None) for cell in column.properties)
     told = dict(foot(replace(searched(), configurations=(replace(column, properties=cells),))))["searched"]
     assert told.startswith("bounds small (00); bounds small (01); ") and told.endswith("(07); and 22 more")
+
+
+# Lines are broken at blanks and behind commas, and nothing of them is lost
 
 
 def test_mount_options_are_broken_behind_a_comma() -> None:

@@ -14,10 +14,11 @@ from bob.crash.device import DeviceModel
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.check import disagreeing
+from bob.trace.differences import BLANK, RUN
 from bob.trace.model import SECTOR_BYTES
 from crash.traces import Case, cases, replay_all
 
-BLANK = 1 << 31
+UNWRITTEN = 1 << 31
 LENGTH = 40 * SECTOR_BYTES
 
 
@@ -28,7 +29,7 @@ def packed(draw: st.DrawFn) -> bytes:
     pieces = []
     for number, (first, stop) in enumerate(zip(edges[::2], edges[1::2], strict=False)):
         blank = draw(st.booleans())
-        pieces.append(struct.pack(">QI", first, stop - first | BLANK * blank))
+        pieces.append(struct.pack(">QI", first, stop - first | UNWRITTEN * blank))
         pieces += [] if blank else [bytes([65 + number]) * ((stop - first) * SECTOR_BYTES)]
     return zlib.compress(b"".join(pieces))
 
@@ -51,7 +52,9 @@ def test_an_image_is_written_with_holes(difference: bytes) -> None:
 
 
 def test_zeros_take_no_room(tmp_path: Path) -> None:
-    blank = Base("b", 1 << 24, zlib.compress(struct.pack(">QI", 8, ((1 << 24) // SECTOR_BYTES - 8) | BLANK)), "", "")
+    blank = Base(
+        "b", 1 << 24, zlib.compress(struct.pack(">QI", 8, ((1 << 24) // SECTOR_BYTES - 8) | UNWRITTEN)), "", ""
+    )
     with (tmp_path / "image").open("wb") as file:
         blank.write(file)
     found = (tmp_path / "image").stat()
@@ -71,3 +74,44 @@ def test_what_the_log_does_not_explain_is_found(case: Case, difference: bytes, f
         if replayed[number * SECTOR_BYTES :][:SECTOR_BYTES] != device[number * SECTOR_BYTES :][:SECTOR_BYTES]
     ]
     assert disagreeing(case.trace, base, final) == wrong
+
+
+# Differences laid on each other give what they give one after the other
+
+SECTORS = 40
+content = st.integers(1, 255)
+
+
+@st.composite
+def some_runs(draw: st.DrawFn) -> list[tuple[int, bytes]]:
+    """Runs that may cover each other, each sector full of one byte."""
+    runs = []
+    for first in draw(st.lists(st.integers(0, SECTORS - 1), max_size=6)):
+        bytes_ = draw(st.lists(content, min_size=1, max_size=SECTORS - first))
+        runs.append((first, b"".join(bytes([one]) * SECTOR_BYTES for one in bytes_)))
+    return runs
+
+
+@st.composite
+def a_difference(draw: st.DrawFn) -> bytes:
+    """Runs in order, none on another, some of them blank."""
+    edges = sorted(draw(st.sets(st.integers(0, SECTORS), max_size=10)))
+    packed = b""
+    for start, stop in zip(edges[::2], edges[1::2], strict=False):
+        if draw(st.booleans()):
+            packed += RUN.pack(start, (stop - start) | BLANK)
+        else:
+            packed += RUN.pack(start, stop - start) + b"".join(
+                bytes([draw(content)]) * SECTOR_BYTES for _ in range(start, stop)
+            )
+    return zlib.compress(packed)
+
+
+@given(a_difference(), some_runs())
+def test_it_is_as_if_both_were_applied(packed: bytes, over: list[tuple[int, bytes]]) -> None:
+    one = Base("one", SECTORS * SECTOR_BYTES, differences.overlaid(packed, over), "", "")
+    image = bytearray(Base("other", SECTORS * SECTOR_BYTES, packed, "", "").image())
+    for first, data in over:
+        image[first * SECTOR_BYTES : first * SECTOR_BYTES + len(data)] = data
+    assert one.image() == bytes(image)
+    assert b"".join(map(one.sector, range(SECTORS))) == bytes(image)

@@ -1,4 +1,4 @@
-"""The history against a real file system: the host performs the same operations, by the agent's own code."""
+"""The history against a real file system, by the agent's own code; and workloads for one without links."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from random import Random
 import pytest
 
 from bob.agent.inside.operations import Operations
+from bob.catalogue.probe_files import shipped_probes
 from bob.errors import UsageError
 from bob.record.encode import encode
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Performed
+from bob.workload.lacking import LACKABLE, without
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
@@ -286,3 +288,50 @@ def test_what_is_written_where() -> None:
     assert history.steps[1].inodes[1].content == contents(FIRST_SETUP_NUMBER, 0, 100) + contents(1, 100, 60)
     assert history.steps[2].inodes[2].content == bytes(10) + contents(2, 10, 5, 1)  # short: as no other write
     assert history.steps[4].inodes[1].content == contents(3, 0, 7, 2)
+
+
+# Workloads for a file system without links
+
+
+NO_LINKS = ("link", "symlink", "setxattr")
+
+
+def workload(setup: str, operations: str, *finish: Operation) -> Workload:
+    return Workload("w", tuple(parse(setup)), tuple(parse(operations)), Finish("f", finish))
+
+
+def test_what_it_lacks_is_left_out() -> None:
+    asked = workload("create /a; link /a /other", "append /a 10; link /a /b; symlink a /c; unlink /a")
+    kept = without(asked, NO_LINKS)
+    assert kept is not None
+    assert [write_one(one) for one in (*kept.setup, *kept.operations)] == ["create /a", "append /a 10", "unlink /a"]
+    assert without(asked, ()) == asked
+
+
+def test_what_rests_on_it_is_left_out_too() -> None:
+    assert without(workload("create /a", "link /a /b"), NO_LINKS) is None
+    assert without(workload("create /a", "append /a 5; link /a /b; append /b 3"), NO_LINKS) is None
+    assert without(workload("create /a; link /a /b", "rename /b /c"), NO_LINKS) is None
+    assert without(workload("create /a", "append /a 5; link /a /b", Fsync("/b")), NO_LINKS) is None
+    assert without(workload("create /a; link /a /b", "append /a 5"), NO_LINKS) is not None
+    assert without(workload("mkdir /d; create /a", "link /a /d/b; rename /d /e; unlink /e/b"), NO_LINKS) is None
+    assert without(workload("mkdir /d; create /a", "link /a /d/b; rename /d /e; unlink /a"), NO_LINKS) is not None
+
+
+def test_a_file_that_only_it_opens_is_not_written_to() -> None:
+    made = workload("create /a", "append /a 5; tmpfile / as t; append t 5; link t /b")
+    assert without(made, ("tmpfile",)) is None
+    assert without(workload("create /a", "append /a 5; tmpfile / as t; close t"), ("tmpfile",)) is None
+    kept = without(
+        workload("write /a 0 5", "append /a 5; mknod /p fifo; reflink /a /b; unlink /a"), ("mknod", "reflink")
+    )
+    assert kept is not None
+    assert [write_one(one) for one in kept.operations] == ["append /a 5", "unlink /a"]
+
+
+def test_every_property_is_still_asked() -> None:
+    for probe in shipped_probes(()):
+        kept = [one for workload in probe.workloads if (one := without(workload, NO_LINKS)) is not None]
+        assert kept, probe.property.name
+        done = [one for workload in kept for one in (*workload.setup, *workload.operations)]
+        assert not any(LACKABLE[name](one) for name in NO_LINKS for one in done)

@@ -8,9 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bob.errors import MalformedError
-from bob.report.published import OSDI14, Published
+from bob.errors import MalformedError, StoreError
+from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
+from bob.report.saved import read_result
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
 
 T = TypeVar("T", ConfigurationResult, PropertyResult)
@@ -60,11 +61,25 @@ class Side:
         return self.result is None
 
 
+def named_side(name: str) -> Side:
+    """The side that a user names: the published table, a run directory, or a result that --json wrote.
+
+    Raises StoreError or MalformedError where there is no such, or it cannot be read.
+    """
+    if name == OSDI14:
+        return published_side(osdi14())
+    path = Path(name)
+    if not path.exists():
+        hint = f"a run directory, a result that --json wrote, or {OSDI14}"
+        raise StoreError(f"there is no {name}", hint=hint)
+    return run_side(name, read_result(path), path if path.is_dir() else path.parent)
+
+
 def run_side(name: str, result: Result, folder: Path) -> Side:
     """A run as a side; raises MalformedError where a configuration or a cell is there twice."""
     columns = {
         column.name: {
-            cell: _answer(found) for cell, found in _once(column.properties, f"{name}: {column.name}").items()
+            cell: answer_of(found) for cell, found in _once(column.properties, f"{name}: {column.name}").items()
         }
         for column in _once(result.configurations, f"{name}: the result").values()
     }
@@ -84,7 +99,8 @@ def published_side(table: Published) -> Side:
     return Side(OSDI14, columns, source=table.source)
 
 
-def _answer(cell: PropertyResult) -> Answer:
+def answer_of(cell: PropertyResult) -> Answer:
+    """What a run says of a cell."""
     saids = {
         Verdict.FAILS: Said.FAILS,
         Verdict.HOLDS: Said.HOLDS,

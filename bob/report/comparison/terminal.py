@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -15,6 +15,8 @@ from bob.report.comparison.words import (
     BLANK_MEANS,
     HEADINGS,
     NOT_EXPLAINED,
+    UNEXPECTED,
+    as_expected,
     command,
     counts,
     evidence,
@@ -48,17 +50,32 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         if configurations:
             console.print()
             console.print(Trimmed(Text(f"not compared, only in {what}: {names(configurations)}", "bob.dim")))
-    last = None
-    for group in comparison.groups():
-        if group.kind is not last:
-            console.print()
-            console.print(Trimmed(Text(HEADINGS[group.kind], "bob.title")))
-            last = group.kind
-        _print_group(console, comparison, group)
+    _print_groups(console, comparison, HEADINGS)
     console.print()
     console.print(Trimmed(Text(counts(comparison))))
     if comparison.with_published:
         console.print(Trimmed(Text(BLANK_MEANS, "bob.dim")))
+
+
+def print_unexpected(console: Console, comparison: Comparison) -> None:
+    """Print what of B is not as A, a table of what is expected, has it; and in one line how much is."""
+    _print_sides(console, comparison)
+    _print_groups(console, comparison, UNEXPECTED)
+    console.print()
+    console.print(Trimmed(Text(as_expected(comparison))))
+
+
+def _print_groups(console: Console, comparison: Comparison, headings: Mapping[Kind, str]) -> None:
+    """Print what differs in the kinds that have a heading."""
+    last = None
+    for group in comparison.groups():
+        if group.kind not in headings:
+            continue
+        if group.kind is not last:
+            console.print()
+            console.print(Trimmed(Text(headings[group.kind], "bob.title")))
+            last = group.kind
+        _print_group(console, comparison, group)
 
 
 def _print_sides(console: Console, comparison: Comparison) -> None:

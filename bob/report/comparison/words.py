@@ -11,6 +11,8 @@ from bob.report.nearby import witness_command
 from bob.result import PropertyResult, Result
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
+WORSE, BETTER = "worse", "better"
+"""How a run differs from what was expected of it: what held fails now, or what failed holds now."""
 NOT_EXPLAINED = "Not yet explained."
 BLANK_MEANS = "A blank cell of the published table means that no violation was found, not that the property holds."
 HEADINGS = {
@@ -18,6 +20,11 @@ HEADINGS = {
     Kind.NO_LONGER_FAILS: "no longer fails",
     Kind.UNDECIDED: "undecided: one side has no verdict",
     Kind.EXPLORED: "differently explored, with the same verdict",
+}
+UNEXPECTED = {
+    Kind.NEWLY_FAILS: f"{WORSE} than expected: fails, and did not",
+    Kind.NO_LONGER_FAILS: f"{BETTER} than expected: failed, and does not",
+    Kind.UNDECIDED: "not known: one side has no verdict",
 }
 LEGEND = (
     (FAILS, "fails in both"),
@@ -96,6 +103,25 @@ def counts(comparison: Comparison) -> str:
     apart = [f"{number} {_ONE_SIDED[kind]}" for kind, number in numbers.items() if number and kind in _ONE_SIDED]
     sentence = f"{plural(comparison.compared, 'cell')} compared: {', '.join(told)}"
     return f"{sentence}; not compared: {', '.join(apart)}" if apart else sentence
+
+
+def as_expected(comparison: Comparison) -> str:
+    """How many cells are worse or better than A has them, or not known, and how many as expected; a cell that was
+    explored otherwise, with the same verdict, is as expected."""
+    worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
+    same = comparison.of(Kind.SAME, Kind.EXPLORED)
+    unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
+    numbers = {
+        WORSE: worse,
+        BETTER: better,
+        "not known": unknown,
+        "as expected": sum(not cell.unknown for cell in same),
+    }
+    told = ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
+    apart = {"not asked": len(comparison.of(Kind.ONLY_A)), "not in the table": len(comparison.of(Kind.ONLY_B))}
+    apart_told = ", ".join(f"{number} {what}" for what, number in apart.items() if number)
+    sentence = f"{plural(comparison.compared, 'cell')} expected by {comparison.a.name}: {told}"
+    return f"{sentence}; not compared: {apart_told}" if apart_told else sentence
 
 
 def measured(result: Result) -> str:

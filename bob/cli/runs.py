@@ -1,0 +1,160 @@
+"""``bob runs``: the run directories that there are; ``bob runs remove`` removes some."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from bob.cli.commands import Commands
+from bob.cli.options import json_option
+from bob.cli.output import console, is_stdout, write_json
+from bob.errors import BobError, Exit, UsageError
+from bob.judge.program_result import Safety
+from bob.report.counts import plural, size
+from bob.report.nearby import nearby
+from bob.report.rows import MARKS
+from bob.report.trimmed import Trimmed
+from bob.result import Verdict
+from bob.store.kept_runs import KeptRun, State, remove, runs_in
+from bob.store.run_directory import RUNS
+
+_STYLES = {
+    State.DONE: "bob.holds",
+    State.STOPPED: "bob.unknown",
+    State.RUNNING: "bob.command",
+    State.DAMAGED: "bob.fails",
+    State.NO_RUN: "bob.dim",
+}
+_WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mark for verdict, mark in MARKS.items()}
+
+
+@click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[remove RUN...]")
+@click.option(
+    "--in",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help=f"The folder that they are in.  [default: {RUNS}]",
+)
+@json_option
+@click.pass_context
+def runs(context: click.Context, /, folder: Path | None, json_file: Path | None) -> Exit | None:
+    """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
+
+    A stopped one goes on with --resume. A column of a matrix, and a lot of a search, belong to that; of a run on
+    several kernels, each is listed. Other folders are listed as `no run`, since they take room, too.
+
+    \b
+    Examples:
+      bob runs
+      bob runs --in overnight
+      bob runs --json - | jq -r '.runs[] | select(.state == "stopped") | .path'
+      bob runs remove bob-runs/20261121T230021-1f2e3d
+
+    \b
+    Exit codes:
+      0   they were listed; there may be none
+      9   the folder cannot be read
+    """
+    if context.invoked_subcommand is not None:
+        if folder is not None or json_file is not None:
+            raise UsageError("--in and --json are for the list", hint="bob runs remove RUN...")
+        return None
+    found = list(runs_in(folder or RUNS)) if folder is not None or RUNS.is_dir() else []
+    if json_file is not None:
+        write_json(json_file, {"schema": "bob.runs/1", "runs": [_document(run) for run in found]})
+    if not is_stdout(json_file):
+        _print(found, folder or RUNS)
+    return Exit.DONE
+
+
+@runs.command("remove")
+@click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
+    """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
+
+    bob asks first. It leaves a run that another bob is writing, and all that is no run directory. The workloads of a
+    search still count in tables after its directory is gone; its witnesses do not stay, but for those that a run has
+    copied.
+
+    \b
+    Examples:
+      bob runs remove bob-runs/20261121T230021-1f2e3d
+      bob runs remove --yes bob-runs/*
+
+    \b
+    Exit codes:
+      0   all of them were removed
+      2   it was not asked for: no terminal to ask, or the answer was no
+      9   one is no run directory, is being written, or cannot be removed; the others were removed
+    """
+    paths = tuple(dict.fromkeys(paths))
+    if not yes:
+        _ask(paths)
+    failures = []
+    for path in paths:
+        try:
+            used = remove(path)
+        except BobError as failure:
+            failures.append(failure)
+            continue
+        click.echo(f"removed {path} ({size(used)})")
+    for other in failures[:-1]:
+        click.echo(f"bob: {other.message}", err=True)
+    if failures:
+        raise failures[-1]
+    return Exit.DONE
+
+
+def _ask(paths: Sequence[Path]) -> None:
+    """Raise UsageError unless whoever sits there says yes."""
+    if not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask whether they may go", hint="--yes removes them without a question")
+    if not click.confirm(f"remove {', '.join(map(str, paths))}?", err=True):
+        raise UsageError("nothing was removed", hint="--yes removes them without a question")
+
+
+def _document(run: KeptRun) -> dict[str, Any]:
+    return {
+        "path": str(run.path),
+        "id": run.id,
+        "state": run.state.value,
+        "kind": run.kind.value if run.kind else None,
+        "of": run.of,
+        "started": run.started,
+        "bytes": run.used,
+        "verdicts": dict(run.verdicts or {}),
+    }
+
+
+def _print(found: Sequence[KeptRun], folder: Path) -> None:
+    screen = console()
+    if not found:
+        screen.print(f"there are no runs in {folder}", soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in ("run", "of", "began", "", "found", "size"):
+        justify: Literal["left", "right"] = "right" if heading == "size" else "left"
+        no_wrap = heading not in ("of", "found")  # a path that is broken up cannot be pasted
+        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=no_wrap, justify=justify)
+    for run in found:
+        what = f"{run.kind.value} {run.of}".strip() if run.kind else ""
+        began = run.started[:16].replace("T", " ")
+        state = Text(run.state.value, _STYLES[run.state])
+        table.add_row(str(nearby(run.path)), what, began, state, _found(run), size(run.used))
+    screen.print(Trimmed(table))
+    screen.print(Text(f"{plural(len(found), 'run')}, {size(sum(run.used for run in found))}", "bob.dim"))
+
+
+def _found(run: KeptRun) -> str:
+    """The verdicts in the table's marks, the worst first."""
+    order = [*(verdict.value for verdict in Verdict), *(safety.value for safety in reversed(Safety))]
+    known = sorted(run.verdicts or (), key=lambda word: order.index(word) if word in order else len(order))
+    return ", ".join(f"{(run.verdicts or {})[word]} {_WORDS.get(word, word)}" for word in known)

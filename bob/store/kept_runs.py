@@ -1,0 +1,225 @@
+"""All run directories in a folder: what each is of, how far it came, what it takes; and how one is removed.
+
+What is no run directory is never removed. One is known by its run.json, which has an ``id`` and the version of bob.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from bob.errors import StoreError
+from bob.store.lock import LOCK, writing
+from bob.store.run_directory import read_document
+
+
+class Kind(StrEnum):
+    """The command that made a run directory."""
+
+    PROBE = "probe"
+    MATRIX = "matrix"
+    SEARCH = "search"
+    TRY = "try"
+    APP = "app"
+
+
+class State(StrEnum):
+    """How far a run came. DAMAGED: its run.json cannot be read, or was written by something else. NO_RUN: there is
+    none, as in a directory that was being made when bob was killed, or in one of the user's own."""
+
+    DONE = "done"
+    STOPPED = "stopped"
+    RUNNING = "running"
+    DAMAGED = "damaged"
+    NO_RUN = "no run"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A run directory: ``started`` is ISO 8601, ``of`` what was asked about, in words; ``used`` are the bytes that it
+    takes on the disk. What run.json does not say is empty, and ``kind`` None.
+
+    ``verdicts`` says how often each verdict is in its result, by the result's own words; empty where there is none.
+    """
+
+    path: Path
+    state: State
+    id: str = ""
+    kind: Kind | None = None
+    of: str = ""
+    started: str = ""
+    used: int = 0
+    verdicts: Mapping[str, int] | None = None
+
+
+def runs_in(folder: Path) -> Iterator[KeptRun]:
+    """The run directories in ``folder``, by name; of a folder that has one for each of several kernels, these. Other
+    folders are told of, too, unless they are empty: they take room.
+
+    Raises StoreError where ``folder`` cannot be read.
+    """
+    try:
+        entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    except OSError as error:
+        raise StoreError(f"cannot read {folder}: {error.strerror}", hint="name another folder with --in") from None
+    for path in entries:
+        found = [path] if _has_run(path) else _below(path)
+        yield from map(kept_run, found)
+        if not found and not _is_empty(path):
+            yield KeptRun(path, State.NO_RUN, used=disk_use(path))
+
+
+def kept_run(path: Path) -> KeptRun:
+    """The run directory ``path``."""
+    used = disk_use(path)
+    try:
+        about = read_document(path / "run.json")
+        _check(path, about)
+    except StoreError:
+        return KeptRun(path, State.DAMAGED, used=used)
+    kind = _kind(about)
+    is_done = "finished" in about or (kind is Kind.MATRIX and _is_finished(path))
+    state = State.RUNNING if is_locked(path) else State.DONE if is_done else State.STOPPED
+    started = str(about.get("started", ""))
+    return KeptRun(path, state, str(about["id"]), kind, _of(kind, about), started, used, _verdicts(path))
+
+
+def remove(path: Path) -> int:
+    """Remove the run directory ``path``; the bytes that it took.
+
+    Raises StoreError for what is no run, and for what another bob is writing. The lock is held while it goes.
+    """
+    if path.is_symlink():
+        raise StoreError(f"{path} is a link, not a run directory", hint=f"bob runs remove {path.resolve()}")
+    if not _has_run(path):
+        raise _no_run(path)
+    _check(path, read_document(path / "run.json"))
+    used = disk_use(path)
+    with writing([path, *_below(path)]):  # a column of a matrix may be written alone
+        try:
+            rmtree(path.resolve())  # "." cannot be removed by that name
+        except OSError as error:
+            raise StoreError(f"cannot remove {error.filename or path}: {error.strerror}", hint="is it yours?") from None
+    return used
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a bob is writing the run directory ``path`` now.
+
+    The lock is asked for as a reader asks, and let go at once: nothing is written, and no lock file is made.
+    """
+    try:
+        handle = os.open(path / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def disk_use(path: Path) -> int:
+    """The bytes that ``path``, with all that is in it, takes on the disk."""
+    used = 0
+    for folder, _folders, names in os.walk(path):
+        for name in (".", *names):
+            with suppress(OSError):  # it went meanwhile
+                used += (Path(folder) / name).lstat().st_blocks * 512
+    return used
+
+
+def _has_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
+def _below(path: Path) -> list[Path]:
+    """The run directories in ``path``: columns of a matrix, lots of a search, kernels."""
+    try:
+        return sorted(inner for inner in path.iterdir() if not inner.is_symlink() and _has_run(inner))
+    except OSError:
+        return []
+
+
+def _no_run(path: Path) -> StoreError:
+    """What to say of what has no run.json."""
+    if not path.exists():
+        return StoreError(f"there is no {path}", hint="bob runs lists those that there are")
+    if below := _below(path):
+        hint = f"it has some: {', '.join(inner.name for inner in below)}"
+    else:
+        hint = "it has no run.json; if bob was ended while it made it, rm -r removes it"
+    return StoreError(f"{path} is no run directory", hint=hint)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return not any(path.iterdir())
+    except OSError:
+        return False
+
+
+def _check(path: Path, about: Mapping[str, Any]) -> None:
+    """Raise StoreError where run.json is none of bob's."""
+    if not all(isinstance(about.get(key), str) for key in ("id", "bob")):
+        raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
+
+
+def _kind(about: Mapping[str, Any]) -> Kind:
+    by_key = {"columns": Kind.MATRIX, "lots": Kind.SEARCH, "expectations": Kind.TRY, "program": Kind.APP}
+    return next((kind for key, kind in by_key.items() if key in about), Kind.PROBE)
+
+
+def _of(kind: Kind, about: Mapping[str, Any]) -> str:
+    """What was asked about. Runs of other versions may lack it."""
+    try:
+        match kind:
+            case Kind.MATRIX:
+                return f"{about.get('set') or about.get('name') or ''} ({len(about['columns'])} configurations)".strip()
+            case Kind.APP:
+                return str(about["program"]["name"])
+            case Kind.TRY:
+                return str(about["configuration"]["name"])
+        return str(about["request"]["name"])
+    except (LookupError, TypeError):
+        return ""
+
+
+def _is_finished(path: Path) -> bool:
+    """Whether the result of a matrix is of all its columns."""
+    document = _result(path)
+    run = document.get("run")
+    return isinstance(run, dict) and bool(run.get("finished"))
+
+
+def _verdicts(path: Path) -> dict[str, int]:
+    """How often each verdict is in the result: of a table's cells, a question's expectations, a program's answers."""
+    document = _result(path)
+    try:
+        columns = document.get("configurations", ())
+        said = [cell["verdict"] for column in columns for cell in column.get("properties", ())]
+        said += [column["safety"] for column in columns if "safety" in column]
+        said += [one["verdict"] for one in document.get("expectations", ())]
+        return {verdict: said.count(verdict) for verdict in dict.fromkeys(map(str, said))}
+    except (LookupError, TypeError, AttributeError):  # it is damaged; bob show says how
+        return {}
+
+
+def _result(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads((path / "result.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,416 @@
+"""What a CI is told: JUnit files, what is expected, annotations, and the steps of docs/ci.md, run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from bob.errors import GuestError
+from bob.result import Result, Verdict, to_json
+
+from .stand_in import Bob, Work, result
+from .test_bisect import BAD, GOOD, LOST, NO_BUILD, Tree
+from .test_compare import put_with
+from .test_results import put
+
+ROOT = Path(__file__).parents[2]
+PROBE = ("probe", "--fs", "ext4", "--mount-opts", "data=ordered", "--quiet")
+MATRIX = ("matrix", "--set", "osdi14", "--quiet")
+HOLDS, FAILS, UNKNOWN = Verdict.HOLDS, Verdict.FAILS, Verdict.UNKNOWN
+
+
+def outcomes(file: str = "report.xml") -> dict[str, list[str]]:
+    """What is in each test case, by its suite and its name."""
+    root = Xml.parse(file).getroot()
+    return {
+        f"{case.attrib['classname']}: {case.attrib['name']}": [inner.tag for inner in case]
+        for case in root.iter("testcase")
+    }
+
+
+TABLE = {
+    "ext4-ordered: directory-op": ["error"],
+    "ext4-ordered: overwrite-any": ["system-out"],
+    "ext4-ordered: append-any": ["failure"],
+}
+
+
+@pytest.mark.parametrize(
+    "command", [PROBE, MATRIX, ("search", "--fs", "ext4", "--quiet"), ("judge", "here")], ids=lambda words: words[0]
+)
+def test_a_table_as_junit(bob: Bob, command: tuple[str, ...]) -> None:
+    put(Path("here"))
+    ended = bob(*command, "--junit", "report.xml")
+    assert outcomes() == TABLE
+    assert ended.code == (1 if command[0] == "search" else 3)
+    assert ended.out.startswith("ext4-ordered ")
+
+
+def test_what_a_run_kept_as_junit(bob: Bob) -> None:
+    put(Path("here"))
+    assert bob("show", "here", "--output", "report.xml").code == 3
+    assert outcomes() == TABLE
+    assert bob("show", "here", "--format", "junit").out == Path("report.xml").read_text()
+
+
+def test_expectations_as_junit(bob: Bob, work: Work) -> None:
+    work.breaks = 3
+    asks = ("--expect", "exists /a", "--expect", "mounts", "--expect", "content /a = zeros")
+    ended = bob(
+        "try", "--fs", "ext4", "write /a 0 4096", *asks, "--quiet", "--json", "result.json", "--junit", "report.xml"
+    )
+    assert ended.code == 1
+    assert outcomes() == {
+        "ext4: exists /a": ["failure"],
+        "ext4: mounts": ["system-out"],
+        "ext4: content /a = zeros": ["error"],
+    }
+    text = Path("report.xml").read_text()
+    assert "bob replay bob-runs/made-up/witnesses/expectation-1-1.json" in text
+    assert "the guest was lost: it hung" in text
+    assert bob("show", "result.json", "--output", "again.xml").code == 3
+    assert outcomes("again.xml") == outcomes()
+    assert bob("show", "result.json", "--format", "junit", "--json", "-").code == 2
+
+
+def test_a_program_as_junit(bob: Bob) -> None:
+    systems = ("--fs", "ext4", "--fs", "xfs", "--fs", "btrfs")
+    ended = bob("app", "replace-mv", *systems, "--quiet", "--junit", "report.xml")
+    assert ended.code == 1
+    assert outcomes() == {
+        "replace-mv: ext4": ["failure"],
+        "replace-mv: xfs": ["system-out"],
+        "replace-mv: btrfs": ["error"],
+    }
+
+
+def test_a_program_that_is_only_checked_as_json(bob: Bob) -> None:
+    ended = bob("app", "check", "replace-mv", "--fs", "ext4", "--quiet", "--json", "-")
+    assert (ended.code, ended.err) == (0, "")
+    [found] = json.loads(ended.out)["configurations"]
+    assert (found["configuration"], found["windows"], int(found["states"])) == ("ext4", 3, 2**60)
+
+
+def test_a_junit_file_that_cannot_be_written_is_told_first(bob: Bob, work: Work) -> None:
+    for file, why in (
+        ("-", "it cannot go to stdout"),
+        ("no/r.xml", "there is no directory no"),
+        (".", ". is a directory"),
+    ):
+        ended = bob(*PROBE, "--junit", file)
+        assert (ended.code, work.asked) == (2, [])
+        assert ended.err.startswith(f"bob: --junit: {why}\nhint: ")
+
+
+# What is expected
+
+
+@pytest.mark.parametrize("command", [PROBE, MATRIX], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("table", "found", "code", "told"),
+    [
+        ({}, {}, 0, "2 as expected"),
+        ({"append_any": HOLDS}, {}, 1, "1 worse, 1 as expected"),
+        ({}, {"append_any": HOLDS}, 1, "1 better, 1 as expected"),
+        ({}, {"append_any": UNKNOWN}, 3, "1 not known, 1 as expected"),
+        ({"append_any": UNKNOWN}, {}, 3, "1 not known, 1 as expected"),
+        ({"overwrite_any": FAILS}, {"append_any": UNKNOWN}, 1, "1 better, 1 not known"),
+        ({"overwrite_any": FAILS, "append_any": HOLDS}, {}, 1, "1 worse, 1 better"),
+    ],
+)
+def test_exit_codes(
+    bob: Bob, work: Work, command: tuple[str, ...], table: dict[str, Verdict], found: dict[str, Verdict], code: int,
+    told: str,
+) -> None:  # fmt: skip
+    put_with("table", **table)
+    work.result = with_verdicts(**found)
+    ended = bob(*command, "--expect", "table", "--json", "found.json")
+    assert ended.code == code
+    assert ended.out.splitlines()[-1] == f"2 cells expected by table: {told}"
+    assert json.loads(Path("found.json").read_text()) == to_json(work.result)
+
+
+def with_verdicts(**verdicts: Verdict) -> Result:
+    made = result(unknown=False)
+    [column] = made.configurations
+    cells = (replace(one, verdict=verdicts.get(one.name.replace("-", "_"), one.verdict)) for one in column.properties)
+    return replace(made, configurations=(replace(column, properties=tuple(cells)),))
+
+
+def test_it_says_which_cell_and_how(bob: Bob, work: Work) -> None:
+    put_with("table", append_any=HOLDS, overwrite_any=FAILS)
+    work.result = result(unknown=False)
+    said = bob(*PROBE, "--expect", "table/result.json").out
+    worse, better = said.partition("worse than expected: fails, and did not\n")[2].split("better than expected: ")
+    assert worse.startswith("  +× append-any, ext4-ordered\n")
+    assert "bob replay bob-runs/made-up/witnesses/append-any.json\n" in worse
+    assert "  -× overwrite-any, ext4-ordered\n" in better
+
+
+def test_how_much_was_explored_makes_no_difference(bob: Bob, work: Work) -> None:
+    put_with("table")
+    made = result(unknown=False)
+    [column] = made.configurations
+    fewer = tuple(replace(one, states=replace(one.states, explored=3)) for one in column.properties)
+    work.result = replace(made, configurations=(replace(column, properties=fewer),))
+    ended = bob(*PROBE, "--expect", "table")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "2 cells expected by table: 2 as expected")
+    assert bob("compare", "--strict", "table", "table").code == 0
+
+
+def test_what_only_one_side_has_is_told_and_not_compared(bob: Bob, work: Work) -> None:
+    put_with("table")  # two cells
+    ended = bob(*PROBE, "--expect", "table")  # three, of which one is unknown
+    assert ended.code == 3
+    assert ended.out.splitlines()[-1] == "2 cells expected by table: 2 as expected; not compared: 1 not in the table"
+    work.result = with_verdicts()
+    put(Path("more"))
+    last = bob(*PROBE, "--expect", "more").out.splitlines()[-1]
+    assert last == "2 cells expected by more: 2 as expected; not compared: 1 not asked"
+
+
+def test_the_published_table_can_be_expected(bob: Bob, work: Work) -> None:
+    work.result = with_verdicts()
+    ended = bob(*PROBE, "--expect", "osdi14")
+    assert (ended.code, "1 better, 1 as expected; not compared: 11 not asked" in ended.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "message"),
+    [
+        (None, PROBE, 9, "there is no table.json"),
+        ("{", PROBE, 8, "table.json is no result: "),
+        ('{"schema": "bob.result/2"}', PROBE, 8, "table.json: schema 'bob.result/2' is not 'bob.result/1'"),
+        ('{"schema": "bob.try/1"}', MATRIX, 8, "table.json: schema 'bob.try/1' is not 'bob.result/1'"),
+        ("[" * 100_000, PROBE, 8, "table.json is no result: "),
+        ("a run", ("probe", "--fs", "xfs"), 2, "table.json expects nothing of xfs"),
+        ("a run", (*PROBE, "--rows", "units"), 2, "table.json expects nothing of these properties"),
+        ("a run", (*MATRIX, "--rows", "units"), 2, "table.json expects nothing of these properties"),
+    ],
+)
+def test_a_table_that_is_of_no_use_is_refused_before_anything_starts(
+    bob: Bob, work: Work, content: str | None, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    if content is not None:
+        Path("table.json").write_text(json.dumps(to_json(result())) if content == "a run" else content)
+    ended = bob(*arguments, "--expect", "table.json")
+    said, hint = ended.err.splitlines()
+    assert (ended.code, ended.out, work.asked) == (code, "", [])
+    assert said.startswith(f"bob: {message}") and hint.startswith("hint: ")
+
+
+def test_what_is_expected_of_a_run_that_is_gone_on_with(bob: Bob, work: Work) -> None:
+    put_with("table", append_any=HOLDS)
+    Path("run").mkdir()
+    assert bob("probe", "--resume", "run", "--expect", "table", "--junit", "report.xml", "--quiet").code == 1
+    put(Path("other"), "xfs")
+    ended = bob("probe", "--resume", "run", "--expect", "other", "--quiet")
+    assert ended.code == 2
+    assert ended.err.startswith("bob: other expects nothing of what this run asked\nhint: it has xfs")
+
+
+def test_a_document_on_stdout_stays_one(bob: Bob, work: Work) -> None:
+    put_with("table", append_any=HOLDS)
+    work.result = result(unknown=False)
+    ended = bob(*PROBE, "--expect", "table", "--json", "-")
+    assert json.loads(ended.out) == to_json(work.result)
+    assert ended.err.splitlines()[-1] == "2 cells expected by table: 1 worse, 1 as expected"
+
+
+def test_junit_of_what_is_expected(bob: Bob) -> None:
+    put_with("table", append_any=HOLDS)
+    assert bob(*PROBE, "--expect", "table", "--junit", "report.xml").code == 1
+    assert outcomes() == {
+        "ext4-ordered: directory-op": ["error"],
+        "ext4-ordered: overwrite-any": ["system-out"],
+        "ext4-ordered: append-any": ["failure"],
+    }
+    put(Path("same"))
+    bob(*PROBE, "--expect", "same", "--junit", "report.xml")
+    assert outcomes()["ext4-ordered: append-any"] == ["system-out"]
+
+
+# Annotations
+
+
+def annotations(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("::")]
+
+
+@pytest.fixture
+def github(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GitHub runs bob."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+
+
+def test_elsewhere_nothing_is_annotated(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    assert annotations(bob(*PROBE).err) == []
+    monkeypatch.setenv("GITHUB_ACTIONS", "false")
+    assert annotations(bob(*PROBE).err) == []
+
+
+@pytest.mark.usefixtures("github")
+def test_what_is_only_a_result_is_a_warning(bob: Bob) -> None:
+    ended = bob(*PROBE, "--json", "-")
+    json.loads(ended.out)  # stdout stays a document
+    unknown, fails = annotations(ended.err)
+    assert fails.startswith(
+        "::warning title=ext4-ordered%3A append-any::operation 3 (mkdir /d) is there, operation 2 ("
+    )
+    assert fails.endswith("%0Abob replay bob-runs/made-up/witnesses/append-any.json")
+    assert unknown == "::warning title=ext4-ordered%3A directory-op::the guest was lost"
+
+
+@pytest.mark.usefixtures("github")
+def test_what_makes_the_exit_code_1_is_an_error_and_comes_first(bob: Bob) -> None:
+    ended = bob("search", "--fs", "ext4", "--quiet")
+    assert [line.split()[0] for line in annotations(ended.err)] == ["::error", "::warning"]
+    put_with("table", append_any=HOLDS, overwrite_any=FAILS)
+    worse, unknown, better = annotations(bob(*PROBE, "--expect", "table").err)
+    assert worse.startswith("::error title=ext4-ordered%3A append-any::worse: operation 3")
+    assert unknown.startswith("::warning title=ext4-ordered%3A directory-op::the guest was lost")
+    assert better.startswith("::warning title=ext4-ordered%3A overwrite-any::better: found: holds")
+    put(Path("same"))
+    assert [line.split("::")[1].split()[0] for line in annotations(bob(*PROBE, "--expect", "same").err)] == ["warning"]
+
+
+@pytest.mark.usefixtures("github")
+def test_what_stopped_bob_is_an_error_on_one_line(bob: Bob, work: Work) -> None:
+    work.raises = GuestError("the guest\nsaid 100 %", hint="try again")
+    ended = bob(*PROBE)
+    assert ended.code == 6
+    assert annotations(ended.err) == ["::error title=bob::the guest said 100 %25. try again"]
+    assert "\nbob: the guest said 100 %\nhint: try again\n" in f"\n{ended.err}"
+    work.raises = KeyboardInterrupt()
+    assert annotations(bob(*PROBE, "--out", "b").err) == []
+
+
+@pytest.mark.usefixtures("github")
+def test_letters_that_mean_something_to_github(bob: Bob, work: Work) -> None:
+    made = result("a, b: 5%", unknown=False)
+    [column] = made.configurations
+    cells = (replace(column.properties[0], evidence="50 %\r\n::error::no"),)
+    work.result = replace(made, configurations=(replace(column, properties=cells),))
+    [line] = annotations(bob(*PROBE).err)
+    assert line.startswith("::warning title=a%2C b%3A 5%25%3A append-any::50 %25%0D%0A::error::no")
+
+
+# The steps of docs/ci.md
+
+FAKE_RUN = """\
+#!/bin/sh
+# ./run, which notes how it was called, and makes what a probe makes.
+printf '<%s>' "$@" >> "$CALLS"; echo >> "$CALLS"
+[ "$1" = show ] && { echo "the table"; exit "${SHOWN:-0}"; }
+mkdir -p bob-run && echo '{}' > bob-run/result.json
+exit "${CODE:-0}"
+"""
+
+
+def steps() -> list[str]:
+    """What the action runs, step by step."""
+    lines = (ROOT / "docs/ci/action.yml").read_text().splitlines()
+    found: list[list[str]] = []
+    within = False
+    for line in lines:
+        if within and (not line.strip() or line.startswith(" " * 8)):
+            found[-1].append(line[8:])
+            continue
+        within = line.strip() == "run: |"
+        if within:
+            found.append([])
+    return ["\n".join(step) + "\n" for step in found]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Where GitHub, or GitLab, would have put bob: with a stand-in for ./run."""
+    made = tmp_path / "bob"
+    (made / "docs/ci").mkdir(parents=True)
+    (made / "run").write_text(FAKE_RUN)
+    (made / "run").chmod(0o755)
+    return made
+
+
+def step(text: str, checkout: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a step as GitHub does."""
+    environment = {
+        **os.environ,
+        "GITHUB_ACTION_PATH": str(checkout / "docs/ci"),
+        "GITHUB_STEP_SUMMARY": str(checkout.parent / "summary"),
+        "CALLS": str(checkout.parent / "calls"),
+        "BOB_OUT": "bob-run",
+        "BOB_JUNIT": "report.xml",
+        **variables,
+    }
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text]
+    return subprocess.run(shell, cwd=checkout.parent, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 6])
+def test_the_steps_of_the_action(checkout: Path, tmp_path: Path, code: int) -> None:
+    run, show = steps()
+    asked = "probe --fs ext4  --mkfs-opts '-O ^has_journal' --expect \"a $b `c`.json\"\n"
+    assert step(run, checkout, BOB_ARGUMENTS=asked, CODE=str(code)).returncode == code
+    words = ("probe", "--fs", "ext4", "--mkfs-opts", "-O ^has_journal", "--expect", "a $b `c`.json")
+    called = "".join(f"<{word}>" for word in (*words, "--out", "bob-run", "--junit", "report.xml"))
+    assert (tmp_path / "calls").read_text().splitlines() == [called]
+    (tmp_path / "summary").write_text("before\n")
+    assert step(show, checkout, SHOWN=str(code)).returncode == 0
+    expected = "before\nthe table\n" if code < 6 else "before\nthe table\n```text\nthe table\n```\n"
+    assert (tmp_path / "summary").read_text() == expected
+
+
+def test_where_nothing_was_found_nothing_is_shown(checkout: Path, tmp_path: Path) -> None:
+    _run, show = steps()
+    assert step(show, checkout).returncode == 0
+    assert not (tmp_path / "calls").exists()
+
+
+def test_the_action_takes_what_its_steps_take() -> None:
+    text = (ROOT / "docs/ci/action.yml").read_text()
+    inputs = set(re.findall(r"^  (\w+):\n    description", text.partition("outputs:")[0], flags=re.M))
+    assert set(re.findall(r"inputs\.(\w+)", text)) == inputs == {"arguments", "out", "junit"}
+    assert set(re.findall(r"\$\{?(BOB_\w+)", text)) == set(re.findall(r"^        (BOB_\w+):", text, flags=re.M))
+    assert "${{" not in "".join(steps()), "what a caller says must not become a part of a script"
+    page = (ROOT / "docs/ci.md").read_text()
+    assert set(re.findall(r"steps\.bob\.outputs\.(\w+)", page)) <= set(
+        re.findall(r"^  (\w+):\n", text.partition("outputs:")[2].partition("runs:")[0], flags=re.M)
+    )
+
+
+def test_the_script_of_the_gitlab_example(checkout: Path, tmp_path: Path) -> None:
+    [example] = re.findall(r"<!-- gitlab -->\n```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), flags=re.S)
+    [line] = re.findall(r"^  script:\n    - (.*)\n", example, flags=re.M)
+    assert step(line, checkout, CODE="1").returncode == 1
+    [called] = (tmp_path / "calls").read_text().splitlines()
+    assert called.startswith("<probe><--fs><ext4>") and called.endswith("<--out><bob-run><--junit><report.xml>")
+    paths = re.findall(r"^    paths: \[(.*)\]$", example, flags=re.M)[-1].split(", ")
+    assert paths == ["report.xml", "bob-run/result.json", "bob-run/witnesses"]
+
+
+def test_the_line_for_git_bisect(tmp_path: Path) -> None:
+    """Run on a history made up: what does not build and what was lost is skipped, and the first bad commit is found."""
+    [line] = re.findall(r"<!-- bisect -->\n```sh\n(.*?)\n```", (ROOT / "docs/ci.md").read_text(), flags=re.S)
+    tree = Tree(tmp_path, [GOOD, NO_BUILD, GOOD, LOST, BAD, BAD, LOST, BAD])
+    bob = tmp_path / "bin" / "bob"
+    bob.write_text(
+        '#!/bin/sh\n[ "$*" = "app ./crash-test --fs ext4 --quiet" ] || exit 2\nread -r code verdict < commit\n'
+        '[ "$verdict" != fails ] || code=1\nexit "$code"\n'
+    )
+    tree.git("bisect", "start", "HEAD", "HEAD~7")
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=tree.folder, env=tree.environment, capture_output=True, text=True, check=False
+    )
+    # Whether the lost one before it is the first bad commit nobody can tell.
+    assert "commit 4" in done.stdout + done.stderr + tree.git("bisect", "log")
+    bad = tree.git("log", "-1", "--format=%s", "refs/bisect/bad").strip()
+    assert bad == "commit 4", done.stdout + done.stderr

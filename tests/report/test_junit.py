@@ -1,0 +1,259 @@
+"""Points and JUnit: what passes and what does not, what each says, and that the file is XML whatever others say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.crash.coverage import States
+from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.program.answer import Consequence
+from bob.report.comparison.compare import compare
+from bob.report.comparison.sides import run_side
+from bob.report.comparison.words import as_expected
+from bob.report.escape import REPLACEMENT
+from bob.report.junit import to_junit
+from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison, suites_of_programs
+from bob.result import (
+    Cause,
+    Finding,
+    PropertyResult,
+    Result,
+    Trouble,
+    TroubleKind,
+    Unmountable,
+    Verdict,
+)
+
+from .samples import EVIDENCE, KERNEL_SAYS, cell, result
+
+HOLDS, FAILS, UNKNOWN, SKIPPED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNKNOWN, Verdict.SKIPPED
+SOME = States(812, 4096, 2**88, None, 0, 700)
+ROW = "append-any"
+CHILDREN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase", "system-out"},
+    "properties": {"property"},
+    "testcase": {"failure", "error", "skipped", "system-out"},
+}
+"""What may stand in what, and ATTRIBUTES on what: of the schema that Jenkins' plugin xunit checks files against."""
+ATTRIBUTES = {
+    "testsuites": {"name", "time", "tests", "failures", "errors"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "timestamp"},
+    "property": {"name", "value"},
+    "testcase": {"classname", "name"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"message"},
+}
+
+
+def parse(text: str) -> Xml.Element:
+    """The file as a CI reads it, after a look at whether it has what the schema allows, and counts right."""
+    root = Xml.fromstring(text.encode())
+    for element in root.iter():
+        assert {inner.tag for inner in element} <= CHILDREN.get(element.tag, set())
+        assert set(element.attrib) <= ATTRIBUTES.get(element.tag, set())
+    for counted in [root, *root]:
+        for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+            assert int(counted.attrib[attribute]) == len(list(counted.iter(tag)))
+    for suite in root:
+        assert int(suite.attrib["skipped"]) == len(list(suite.iter("skipped")))
+    return root
+
+
+def run(*cells: PropertyResult, name: str = "ext4-ordered", **more: object) -> Result:
+    """A run of one configuration."""
+    [first, *_rest] = result().configurations
+    column = replace(first, name=name, properties=cells, **{"notes": (), "unmountable": Unmountable(), **more})
+    return replace(result(), configurations=(column,))
+
+
+def cases(found: Result) -> dict[str, Xml.Element]:
+    root = parse(to_junit(suites_of(found, Path("run"))))
+    return {case.attrib["name"]: case for case in root.iter("testcase")}
+
+
+def test_each_verdict_is_what_a_ci_takes_it_for() -> None:
+    found = cases(
+        run(
+            cell(ROW, FAILS, SOME, evidence=EVIDENCE, witness="witnesses/append-any.json"),
+            cell("overwrite-any", HOLDS, SOME),
+            cell("directory-op", UNKNOWN, SOME, reason="the guest was lost: it hung"),
+            cell("directory-op-any", SKIPPED, States(), 0, reason="mkfs refused it"),
+        )
+    )
+    assert {name: [inner.tag for inner in case] for name, case in found.items()} == {
+        "directory-op": ["error"],
+        "overwrite-any": ["system-out"],
+        "append-any": ["failure"],
+        "directory-op-any": ["skipped"],
+    }
+    [failure] = found[ROW]
+    assert failure.attrib["message"] == EVIDENCE
+    assert (failure.text or "").splitlines()[-1] == "bob replay run/witnesses/append-any.json"
+    assert "in 28 crash states, in 4 of 12 workloads" in (failure.text or "")
+    [error], [skipped] = found["directory-op"], found["directory-op-any"]
+    assert (error.attrib["message"], skipped.attrib["message"]) == ("the guest was lost: it hung", "mkfs refused it")
+    [held] = found["overwrite-any"]
+    assert "holds: nothing found in 12 workloads" in (held.text or "")
+    assert all(case.attrib["classname"] == "ext4-ordered" for case in found.values())
+
+
+def test_a_suite_for_each_configuration_says_on_what_it_was_measured() -> None:
+    found = result()
+    root = parse(to_junit(suites_of(found, Path("run"), "trixie: ")))
+    names = [f"trixie: {column.name}" for column in found.configurations]
+    assert [suite.attrib["name"] for suite in root] == names
+    assert len(list(root.iter("testcase"))) == sum(len(column.properties) for column in found.configurations)
+    about = {one.attrib["name"]: one.attrib["value"] for one in root[0].iter("property")}
+    assert about["kernel"] == found.environment.kernel
+    assert about["budget"] == str(found.run.budget)
+
+
+def test_how_long_it_took_and_a_run_that_was_stopped() -> None:
+    found = run(cell(ROW, HOLDS, SOME))
+    timed = replace(found, run=replace(found.run, started="2026-11-21T23:00:21Z", finished="2026-11-21T23:04:33Z"))
+    root = parse(to_junit(suites_of(timed, Path())))
+    assert (root.attrib["time"], root[0].attrib["timestamp"]) == ("252", "2026-11-21T23:00:21")
+    stopped = replace(timed, run=replace(timed.run, finished=""))
+    assert "time" not in parse(to_junit(suites_of(stopped, Path()))).attrib
+
+
+def test_what_belongs_to_no_cell_is_told_by_the_suite() -> None:
+    found = run(
+        cell(ROW, HOLDS, SOME),
+        unmountable=Unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),
+        troubles=(Trouble(TroubleKind.CHECKER, 2, "it found fault", "witnesses/checker.json"),),
+        findings=(
+            Finding(
+                Cause("durable"), "a node block is lost", ("x",), (), 3, "fsync /a", "f", 1, "/a is gone", "w/1.json"
+            ),
+        ),
+        notes=("a note",),
+    )
+    [suite] = parse(to_junit(suites_of(found, Path("run"))))
+    said = (suite.findtext("system-out") or "").splitlines()
+    assert said == [
+        "a node block is lost: /a is gone (the smallest: fsync /a)",
+        "bob replay run/w/1.json",
+        f"3 crash states could not be mounted: {KERNEL_SAYS}",
+        "bob replay run/witnesses/unmountable.json",
+        "2 crash states mounted, but the file system's checker found fault afterwards: it found fault",
+        "bob replay run/witnesses/checker.json",
+        "a note",
+    ]
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.lists(st.text(max_size=60), max_size=3))
+def test_whatever_others_say_it_is_xml(name: str, message: str, details: list[str]) -> None:
+    points = tuple(Point(name, outcome, message, tuple(details)) for outcome in Outcome)
+    root = parse(to_junit([Suite(name, points, name, 3, ((name, message),), tuple(details))]))
+    assert len(list(root.iter("testcase"))) == len(Outcome)
+
+
+def test_control_characters_are_seen_and_markup_is_text() -> None:
+    nasty = "\x1b[31m</failure>\x00&\ud800 ]]> \"'\r\n\tend"
+    points = (Point("a", Outcome.FAILED, nasty, (nasty, "last")),)
+    [case] = parse(to_junit([Suite("s", points)])).iter("testcase")
+    seen = f"{REPLACEMENT}[31m</failure>{REPLACEMENT}&{REPLACEMENT} ]]> \"' end"
+    assert case[0].attrib["message"] == seen
+    assert " ".join((case[0].text or "").split()) == f"{seen} last"
+
+
+def test_a_program_has_a_case_for_each_file_system() -> None:
+    lost = Vulnerability(Consequence.LOST, "acknowledged data is lost", 5, 2, b"done\n", witness="witnesses/00-1.json")
+    answers = (
+        ProgramResult("ext4", "rw", Safety.SAFE, SOME, 2, 10, 12),
+        ProgramResult("xfs", "rw", Safety.VULNERABLE, SOME, 2, 10, 12, (lost,)),
+        ProgramResult("btrfs", "rw", Safety.UNKNOWN, SOME, 2, 0, 0, reason="a guest was lost", notes=("a note",)),
+    )
+    [suite] = parse(to_junit(suites_of_programs(Programs("sqlite", "a database", answers, "6.1"), Path("run"))))
+    assert suite.attrib["name"] == "sqlite"
+    found = {case.attrib["name"]: [inner.tag for inner in case] for case in suite.iter("testcase")}
+    assert found == {"ext4": ["system-out"], "xfs": ["failure"], "btrfs": ["error"]}
+    [failure], [error] = suite.iter("failure"), suite.iter("error")
+    assert failure.attrib["message"] == "acknowledged data is lost"
+    assert (failure.text or "").endswith("in 5 crash states\nbob replay run/witnesses/00-1.json")
+    assert error.attrib["message"] == "a guest was lost"
+    assert suite.findtext("system-out") == "btrfs: a note"
+
+
+# Against what is expected
+
+
+def against(a: Verdict | None, b: Verdict | None) -> Point:
+    """The point of a cell that is ``a`` where it is expected, and ``b`` where it was found; None: not there."""
+    others = cell("overwrite-any", HOLDS, SOME)
+    sides = [
+        run_side(name, run(others, *([_cell(verdict)] if verdict else [])), Path(name))
+        for name, verdict in (("table", a), ("found", b))
+    ]
+    [suite] = suites_of_comparison(compare(*sides))
+    [point] = [point for point in suite.points if point.name == ROW]
+    return point
+
+
+def _cell(verdict: Verdict) -> PropertyResult:
+    match verdict:
+        case Verdict.FAILS:
+            return cell(ROW, verdict, SOME, evidence=EVIDENCE, witness="witnesses/append-any.json")
+        case Verdict.HOLDS:
+            return cell(ROW, verdict, SOME)
+    return cell(ROW, verdict, SOME, reason="nobody knows")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outcome", "said"),
+    [
+        (FAILS, FAILS, Outcome.PASSED, ""),
+        (HOLDS, HOLDS, Outcome.PASSED, ""),
+        (HOLDS, FAILS, Outcome.FAILED, f"worse: {EVIDENCE}"),
+        (FAILS, HOLDS, Outcome.FAILED, "better: found: holds"),
+        (HOLDS, UNKNOWN, Outcome.UNKNOWN, "nobody knows whether it differs: found: unknown: nobody knows"),
+        (UNKNOWN, FAILS, Outcome.UNKNOWN, "nobody knows whether it differs: found: fails"),
+        (UNKNOWN, UNKNOWN, Outcome.UNKNOWN, "found: unknown: nobody knows"),
+        (SKIPPED, SKIPPED, Outcome.SKIPPED, "found: skipped: nobody knows"),
+        (HOLDS, SKIPPED, Outcome.UNKNOWN, "nobody knows whether it differs"),
+        (None, FAILS, Outcome.SKIPPED, "nothing is expected of it; found: fails"),
+        (None, UNKNOWN, Outcome.UNKNOWN, "nobody knows"),
+        (FAILS, None, Outcome.SKIPPED, "this run did not ask it"),
+    ],
+)
+def test_what_is_expected_passes(a: Verdict | None, b: Verdict | None, outcome: Outcome, said: str) -> None:
+    point = against(a, b)
+    assert (point.outcome, point.message.startswith(said)) == (outcome, True), point.message
+    assert point.is_better is (said.startswith("better"))
+
+
+def test_what_is_worse_and_what_was_better_can_be_replayed() -> None:
+    assert against(HOLDS, FAILS).details[-1] == "bob replay found/witnesses/append-any.json"
+    assert against(FAILS, HOLDS).details[-1] == "bob replay table/witnesses/append-any.json"
+    [failure] = parse(to_junit([Suite("s", (against(FAILS, HOLDS),))])).iter("failure")
+    assert failure.attrib["type"] == "better"
+
+
+def test_a_configuration_that_nothing_is_expected_of_is_skipped() -> None:
+    table = run_side("table", run(_cell(HOLDS)), Path())
+    found = run(_cell(FAILS))
+    more = replace(found.configurations[0], name="xfs")
+    both = replace(found, configurations=(*found.configurations, more))
+    first, second = suites_of_comparison(compare(table, run_side("found", both, Path())))
+    assert [point.outcome for point in (*first.points, *second.points)] == [Outcome.FAILED, Outcome.SKIPPED]
+    assert second.name == "xfs"
+
+
+def test_how_much_is_as_expected() -> None:
+    rows = ("append-any", "overwrite-any", "directory-op", "directory-op-any", "single-block-append")
+    old = dict(zip(rows, (HOLDS, FAILS, HOLDS, UNKNOWN, FAILS), strict=True))
+    new = dict(zip(rows, (FAILS, HOLDS, UNKNOWN, UNKNOWN, FAILS), strict=True))
+    less = States(5, 4096, 2**88, None, 0, 5)  # another number of explored states makes no difference
+    a = run_side("t.json", run(*(cell(name, verdict, SOME) for name, verdict in old.items())), Path())
+    b = run_side("b", run(*(cell(name, verdict, less) for name, verdict in new.items())), Path())
+    assert as_expected(compare(a, b)) == ("5 cells expected by t.json: 1 worse, 1 better, 2 not known, 1 as expected")
+    assert as_expected(compare(a, a)).endswith(": 1 not known, 4 as expected")
