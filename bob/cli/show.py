@@ -162,6 +162,8 @@ def _show_programs(
         )
     shown = output.path if output else STDOUT
     _check(wanted, output)
+    if wanted != "table" and is_stdout(json_file) and is_stdout(shown):
+        raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     if json_file is not None:
         file = run / "result.json" if run.is_dir() else run
         write_json(json_file, json.loads(file.read_bytes()))

@@ -196,6 +196,9 @@ def test_answers_for_a_program(bob: Bob) -> None:
     assert made == {str(place) for place, _text in programs_pages(answers, Path())}
     document = json.loads(bob("show", run, "--json", "-").out)
     assert document == json.loads(Path(run).read_text())
+    for made_of in ("html", "junit"):
+        ended = bob("show", run, "--format", made_of, "--json", "-")
+        assert (ended.code, ended.out) == (2, "")
     ended = bob("show", run, "--format", "csv")
     said = "bob: result.json is a run of bob app, whose answers are not made csv"
     assert (ended.code, ended.err.splitlines()[0]) == (2, said)
