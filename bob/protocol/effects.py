@@ -72,6 +72,16 @@ class File:
         """As the last call left it (bytes)."""
         return self.sizes[-1].value if self.sizes else 0
 
+    def read(self, start: int, end: int) -> bytes:
+        """What is in it from byte ``start`` up to ``end``, as the last call left it."""
+        found = bytearray(self.content[start:end].ljust(end - start, b"\0"))
+        for _call, stored in self.stored:
+            first, last = max(start, stored.start), min(end, stored.end)
+            if first < last:
+                data = bytes(last - first) if stored.data is None else stored.data[first - stored.start :]
+                found[first - start : last - start] = data[: last - first]
+        return bytes(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
