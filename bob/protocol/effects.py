@@ -89,8 +89,8 @@ class Effects:
     or to None. ``words`` say of each call
     that changes something, or makes it durable, what it does.
 
-    ``deeds`` are the same calls as operations, in order. What changes a file and is none of them is ``untold``; what
-    changes times or extended attributes only is ``left_out``: phrases for people.
+    ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
+    them; ``left_out`` those that change times or extended attributes only: phrases for people.
     """
 
     files: list[File]

@@ -175,7 +175,7 @@ def _trust(
 
 
 class _Work:
-    """The models of one recording. What the checker said of a tree is known to all of them."""
+    """The models of one recording. They share the answers of the checker, tree by tree."""
 
     def __init__(
         self,
