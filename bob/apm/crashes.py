@@ -2,8 +2,8 @@
 
 A crash state is a dependency-closed set of micro-operations, and how many operations had returned. ALICE (OSDI'14,
 section 4.3) tries each prefix of the calls, each prefix with the next call split, and each prefix without one earlier
-call. That order is kept here, and is no limit: what comes after it are all other sets, those that lack least first, so
-that the whole of them is every state that the model allows. Sets are bit masks: bit i is micro-operation i.
+call. That order is kept here, and is no limit: all other sets come after it, those that lack least first. So the
+whole of them is every state that the model allows. Sets are bit masks: bit i is micro-operation i.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Tries:
     """The distinct states of a workload under a model, made one after the other.
 
     ``tried`` counts the crash states that were made (a closed set with an output each), ``is_all`` says that there is
-    no other one. At most ``most`` are made. What is kept in memory is a digest of each.
+    no other one. At most ``most`` are made. Of each, only digests are kept in memory.
     """
 
     def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int) -> None:
@@ -225,8 +225,8 @@ def digest_of(told: bytes, tree: Tree) -> bytes:
 
 
 def shape_of(told: bytes, tree: Tree) -> bytes:
-    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. What is found
-    after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
+    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
+    was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
     seen = blake2b(_digest(told), digest_size=DIGEST_BYTES)
     for path, entry in tree:
         target = "" if entry.kind == Kind.DIRECTORY else entry.target  # there it is the order of its names

@@ -17,6 +17,8 @@ OPENS = {"open": (0, 1), "creat": (0, 1), "openat": (1, 2), "openat2": (1, 2)}
 """Where in its arguments a call has the name and the flags."""
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
 """Calls that change the file behind this argument with data that strace does not tell."""
+COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
+"""Where such a call has the file that the data is from: below the root, it is known (:mod:`bob.protocol.follow`)."""
 HARMLESS = ("TCGETS", "FIONREAD", "FIONBIO", "FIOCLEX", "FS_IOC_FIEMAP", "FS_IOC_GETFLAGS", "FS_IOC_FSGETXATTR")
 """Requests of ioctl(2) that change no file."""
 ASYNCHRONOUS = ("io_uring_enter", "io_submit")
@@ -69,7 +71,8 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
             if name := names.below(call.path(4)):
                 yield f"mmap of {name}"
         elif call.name in NOT_FOLLOWED:
-            if name := names.below(call.path(NOT_FOLLOWED[call.name])):
+            source = names.below(call.path(COPIED_FROM[call.name])) if call.name in COPIED_FROM else ""
+            if (name := names.below(call.path(NOT_FOLLOWED[call.name]))) and not source:
                 yield f"{call.name} to {name}"
         elif call.name == "ioctl" and not any(word in call.arguments[1] for word in HARMLESS):
             if name := names.below(call.path(0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from bob.program.strace import SystemCall, unescaped
 from bob.workload.operations import Allocation, How, Special
@@ -17,7 +18,9 @@ WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 MODES = {"chmod": 0, "fchmodat": 1}
 OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
-INTO = {"sendfile": 0, "copy_file_range": 2, "splice": 2, "ioctl": 0, "mmap": 4}
+TRUNCATES = {"truncate": 0}
+COPIES = ("sendfile", "copy_file_range")
+INTO = {"splice": 2, "ioctl": 0, "mmap": 4}
 """Which descriptor leads to the file that a call may change without telling how."""
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
@@ -26,6 +29,29 @@ _MODE = re.compile(r"\b0[0-7]{3,4}\b")
 UMASK = 0o022
 """What is taken from the mode with which a program makes a file: umask(2) is not traced, and this is the usual one."""
 SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
+
+
+class Copy(NamedTuple):
+    """A copy within the kernel: the places of the descriptors in the arguments, and where it reads and writes (bytes;
+    None: where the open file stands, which goes on)."""
+
+    out_of: int
+    into: int
+    begin: int | None
+    start: int | None
+
+
+def copy_of(call: SystemCall) -> Copy:
+    """Which copy a call of :data:`COPIES` is (copy_file_range(2), sendfile(2))."""
+    if call.name == "sendfile":
+        return Copy(1, 0, _offset(call.arguments[2]), None)
+    return Copy(0, 2, _offset(call.arguments[1]), _offset(call.arguments[3]))
+
+
+def _offset(argument: str) -> int | None:
+    """A number behind a pointer, as it was when the call began: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
+    found = re.search(r"\d+", argument)
+    return int(found[0]) if found else None
 
 
 def how_of(call: SystemCall) -> How | None:

@@ -72,6 +72,16 @@ class File:
         """As the last call left it (bytes)."""
         return self.sizes[-1].value if self.sizes else 0
 
+    def read(self, start: int, end: int) -> bytes:
+        """What is in it from byte ``start`` up to ``end``, as the last call left it."""
+        found = bytearray(self.content[start:end].ljust(end - start, b"\0"))
+        for _call, stored in self.stored:
+            first, last = max(start, stored.start), min(end, stored.end)
+            if first < last:
+                data = bytes(last - first) if stored.data is None else stored.data[first - stored.start :]
+                found[first - start : last - start] = data[: last - first]
+        return bytes(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
@@ -79,8 +89,8 @@ class Effects:
     or to None. ``words`` say of each call
     that changes something, or makes it durable, what it does.
 
-    ``deeds`` are the same calls as operations, in order. What changes a file and is none of them is ``untold``; what
-    changes times or extended attributes only is ``left_out``: phrases for people.
+    ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
+    them; ``left_out`` those that change times or extended attributes only: phrases for people.
     """
 
     files: list[File]

@@ -15,27 +15,7 @@ from bob.program.paths import Paths
 from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
-from bob.protocol.arguments import (
-    EXTENDED,
-    INTO,
-    LINKS,
-    MAKES,
-    MODES,
-    OPEN_FILE,
-    OPENS,
-    OWNERS,
-    REMOVES,
-    SPECIAL,
-    SYMLINKS,
-    SYNCS,
-    TIMES,
-    WRITES,
-    allocation,
-    how_of,
-    identity,
-    mode_of,
-    text,
-)
+from bob.protocol import arguments as args
 from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, OpenFile
 from bob.protocol.effects import AT_FIRST, Deed, DirectoryEntry, Effects, File, Stored, Version, handle
 from bob.workload import operations as ops
@@ -90,7 +70,7 @@ class _Follower:
         self._number = number
         name = call.name
         if name == "execve":
-            self._programs[call.pid] = posixpath.basename(text(call.arguments[0])) if call.arguments else ""
+            self._programs[call.pid] = posixpath.basename(args.text(call.arguments[0])) if call.arguments else ""
         if call.result is None:
             return
         if name in FORKS:
@@ -102,11 +82,11 @@ class _Follower:
         elif name == "lseek":
             if open_file := self._descriptors.at(call, 0):
                 open_file.position = call.result
-        elif name in OPENS:
+        elif name in args.OPENS:
             self._open(call)
-        elif name in WRITES:
+        elif name in args.WRITES:
             self._write(call)
-        elif name in SYNCS:
+        elif name in args.SYNCS:
             self._sync(call)
         else:
             self._change_names(call)
@@ -133,45 +113,47 @@ class _Follower:
             self._fallocate(call)
         elif name in RENAMES:
             self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
-        elif name in LINKS:
-            self._link(call, *(self._paths.at(call, place) for place in LINKS[name]))
-        elif name in MAKES or name in SYMLINKS:
-            path = self._paths.at(call, {**MAKES, **SYMLINKS}[name])
-            kind = "symlink" if name in SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
+        elif name in args.LINKS:
+            self._link(call, *(self._paths.at(call, place) for place in args.LINKS[name]))
+        elif name in args.MAKES or name in args.SYMLINKS:
+            path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
+            kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
                 file = self._new(kind)
                 self._lead(self._entry(path), file)
                 self._say(call, f"{name} {path}")
                 self._made(call, kind, path, file)
-        elif name in REMOVES:
-            path = self._paths.at(call, REMOVES[name])
+        elif name in args.REMOVES:
+            path = self._paths.at(call, args.REMOVES[name])
             if path:
                 is_folder = name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
                 self._removed[path] = removed = self._leads(path) or ROOT_FILE
                 self._lead(self._entry(path), None)
                 self._say(call, f"{'rmdir' if is_folder else name} {path}")
                 self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
-        elif name in MODES or name == "fchmod":
+        elif name in args.MODES or name == "fchmod":
             self._mode(call)
-        elif name in OWNERS or name == "fchown":
+        elif name in args.OWNERS or name == "fchown":
             self._owner(call)
-        elif name in TIMES or name in EXTENDED:
-            place = TIMES.get(name, 0)
+        elif name in args.TIMES or name in args.EXTENDED:
+            place = args.TIMES.get(name, 0)
             is_named = call.arguments[place].startswith('"')
             if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
                 self.effects.left_out.append(f"{name} of {path}")
-        elif name in INTO:
+        elif name in args.COPIES:
+            self._copy(call)
+        elif name in args.INTO:
             self._lose_sight(call)
 
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
-        flags = " ".join(call.arguments[OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
-        path = self._paths.below(call.opened) or self._paths.at(call, OPENS[call.name])
+        flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
+        path = self._paths.below(call.opened) or self._paths.at(call, args.OPENS[call.name])
         how = How.DSYNC if "O_DSYNC" in flags else How.SYNC if "O_SYNC" in flags else How.PLAIN
         if not path or "O_TMPFILE" in flags:
             file = self._new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
-                self._do(ops.Unnamed(path, handle(file)), file, mode=mode_of(call))
+                self._do(ops.Unnamed(path, handle(file)), file, mode=args.mode_of(call))
             self._descriptors.opened(call.pid, call.result, None if file is None else OpenFile(file, how=how))
             return
         file = self._leads(path)
@@ -183,7 +165,7 @@ class _Follower:
             self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
             self._lead(self._entry(path), file)
             self._say(call, f"create {path}")
-            self._do(ops.Create(path), file, mode=mode_of(call))
+            self._do(ops.Create(path), file, mode=args.mode_of(call))
         elif "O_TRUNC" in flags and self.effects.files[file].size:
             self._cut(file, 0)
             self._say(call, f"open {path} with O_TRUNC")
@@ -198,9 +180,8 @@ class _Follower:
         if open_file is None:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
-        file = self.effects.files[open_file.file]
         if call.name in ("write", "writev"):
-            start = file.size if open_file.appends else open_file.position
+            start = self.effects.files[open_file.file].size if open_file.appends else open_file.position
             open_file.position = start + call.result
         else:
             start = int(call.arguments[3], 0)
@@ -209,24 +190,39 @@ class _Follower:
         except RecordingError:  # strace has not written all of it down
             self._unfollowed(open_file.file, f"{call.name} of much to {path}")
             return
-        end = start + len(data)
+        self._store(call, open_file, path, start, data)
+
+    def _store(self, call: SystemCall, open_file: OpenFile, path: str, start: int, data: bytes) -> None:
+        """A call puts ``data`` into a file from byte ``start``."""
+        file, end = self.effects.files[open_file.file], start + len(data)
         is_append = end > file.size
         file.stored.append(Version(self._number, Stored(start, end, data)))
         if is_append:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"{'append' if is_append else 'overwrite'} {len(data)} bytes at {start} of {path}")
-        how = how_of(call) or open_file.how
+        how = args.how_of(call) or open_file.how
         self._do(ops.Write(self._name(open_file.file, path), start, len(data), how), open_file.file, data)
+
+    def _copy(self, call: SystemCall) -> None:
+        """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
+        copy = args.copy_of(call)
+        path = self._paths.below(call.path(copy.into))
+        if not path or not call.result:
+            return
+        source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
+        if source is None or target is None or not self.effects.files[source.file].followed:
+            self._unfollowed(self._file_at(path), f"{call.name} to {path}")
+            return
+        begin = source.position if copy.begin is None else copy.begin
+        start = target.position if copy.start is None else copy.start
+        data = self.effects.files[source.file].read(begin, begin + call.result)
+        source.position += call.result if copy.begin is None else 0
+        target.position += call.result if copy.start is None else 0
+        self._store(call, target, path, start, data)
 
     def _truncate(self, call: SystemCall) -> None:
         size = int(call.arguments[1], 0)
-        if call.name == "truncate":
-            path = self._paths.at(call, 0)
-            file = self._leads(path) if path else None
-        else:
-            path = self._paths.below(call.path(0))
-            open_file = self._descriptors.at(call, 0)
-            file = open_file.file if open_file else None
+        path, file = self._about(call, args.TRUNCATES)
         if path and file is None:
             self._unfollowed(self._file_at(path), f"{call.name} of {path}")
         elif path and file is not None and size != self.effects.files[file].size:
@@ -248,7 +244,7 @@ class _Follower:
         if "KEEP_SIZE" not in mode and end > file.size:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"fallocate {length} bytes at {start} of {path}")
-        self._do(ops.Fallocate(self._name(open_file.file, path), start, length, allocation(mode)), open_file.file)
+        self._do(ops.Fallocate(self._name(open_file.file, path), start, length, args.allocation(mode)), open_file.file)
 
     def _rename(self, call: SystemCall, old: str, new: str) -> None:
         if not old or not new:
@@ -285,31 +281,33 @@ class _Follower:
 
     def _unnamed(self, call: SystemCall) -> int | None:
         """The file without a name that a link is given by way of /proc (open(2), O_TMPFILE)."""
-        found = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
+        found = args.OPEN_FILE.fullmatch(args.text(call.arguments[args.LINKS[call.name][0]]))
         open_file = self._descriptors.table(call.pid).get(int(found[1])) if found else None
         return open_file.file if open_file else None
 
     def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
         """A directory, a link, or a special file of a kind that bob's language has."""
-        special = next((one for word, one in SPECIAL.items() if word in call.arguments[-1]), None)
+        special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
         if kind == "symlink":
-            self._do(ops.Symlink(text(call.arguments[0]), path), file)
+            self._do(ops.Symlink(args.text(call.arguments[0]), path), file)
         elif kind == "directory":
-            self._do(ops.Mkdir(path), file, mode=mode_of(call))
+            self._do(ops.Mkdir(path), file, mode=args.mode_of(call))
         elif special is not None:
-            self._do(ops.Mknod(path, special), file, mode=mode_of(call))
+            self._do(ops.Mknod(path, special), file, mode=args.mode_of(call))
         else:
             self.effects.untold.append(f"{call.name} of {path}")
 
+    def _about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
+        """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
+        if call.name in places:
+            path = self._paths.at(call, places[call.name])
+            return path, self._leads(path) if path else None
+        open_file = self._descriptors.at(call, 0)
+        return self._paths.below(call.path(0)), open_file.file if open_file else None
+
     def _mode(self, call: SystemCall) -> None:
-        if call.name == "fchmod":
-            path, mode = self._paths.below(call.path(0)), call.arguments[1]
-            open_file = self._descriptors.at(call, 0)
-            file = open_file.file if open_file else None
-        else:
-            place = MODES[call.name]
-            path, mode = self._paths.at(call, place), call.arguments[place + 1]
-            file = self._leads(path) if path else None
+        path, file = self._about(call, args.MODES)
+        mode = call.arguments[args.MODES.get(call.name, 0) + 1]
         if path and file is not None:
             self._do(ops.Chmod(self._name(file, path), int(mode, 8)), file)
             modes = self.effects.files[file].modes
@@ -318,16 +316,10 @@ class _Follower:
                 self._say(call, f"chmod {path} to {mode}")
 
     def _owner(self, call: SystemCall) -> None:
-        if call.name == "fchown":
-            path, place = self._paths.below(call.path(0)), 0
-            open_file = self._descriptors.at(call, 0)
-            file = open_file.file if open_file else None
-        else:
-            place = OWNERS[call.name]
-            path = self._paths.at(call, place)
-            file = self._leads(path) if path else None
+        path, file = self._about(call, args.OWNERS)
+        place = args.OWNERS.get(call.name, 0)
         if path and file is not None:
-            uid, gid = (identity(argument) for argument in call.arguments[place + 1 : place + 3])
+            uid, gid = (args.identity(argument) for argument in call.arguments[place + 1 : place + 3])
             self._do(ops.Chown(self._name(file, path), uid, gid), file)
 
     def _lose_sight(self, call: SystemCall) -> None:
@@ -336,9 +328,8 @@ class _Follower:
             return
         if call.name == "mmap" and not ("PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]):
             return
-        if path := self._paths.below(call.path(INTO[call.name])):
-            words = "mmap" if call.name == "mmap" else call.name
-            self._unfollowed(self._file_at(path), f"{words} of {path}")
+        if path := self._paths.below(call.path(args.INTO[call.name])):
+            self._unfollowed(self._file_at(path), f"{call.name} of {path}")
 
     def _forked(self, call: SystemCall) -> None:
         if call.result:

@@ -2,8 +2,8 @@
 
 Models know operations, and what each of them left when nothing crashed (a :class:`History`). For a workload of bob's
 own that is simulated, with data that bob makes. Here it comes from what the program's calls did
-(:mod:`bob.protocol.follow`): the data are the program's own bytes. What the program told is an operation that changes
-nothing: a point in order.
+(:mod:`bob.protocol.follow`): the data are the program's own bytes. An output is an operation that changes nothing:
+a point in order.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Tree:
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
-        """What is made belongs to who has the directory: which user makes it is not traced."""
+        """A new file belongs to the owner of its directory: nobody traces which user makes it."""
         self.things[deed.file].born = number
         folder = path if isinstance(deed.operation, ops.Unnamed) else path.rsplit("/", 1)[0] or "/"
         owner = self._inodes[self._known(folder)].owner

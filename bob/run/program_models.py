@@ -175,7 +175,7 @@ def _trust(
 
 
 class _Work:
-    """The models of one recording. What the checker said of a tree is known to all of them."""
+    """The models of one recording. They share the answers of the checker, tree by tree."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Work:
         budget = self.taken.request.budget
         tries = Tries(self._graph, model.promised, self._again.told, MOST_TRIED * budget)
         known = len(self._answers)
-        queue = _Queue(tries, budget, self._answers)
+        queue = Queue(tries, budget, self._answers)
         threads = [_Worker(self, queue) for _ in range(self._jobs)]
         with ThreadPoolExecutor(self._jobs) as pool:
             try:
@@ -230,7 +230,7 @@ class _Work:
         return Modelled(result, frozenset(tries.shapes) if is_known else None)
 
 
-class _Queue:
+class Queue:
     """The distinct states of a model, handed out in batches to several workers; each is checked once."""
 
     def __init__(self, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer]) -> None:
@@ -294,7 +294,7 @@ class _Queue:
 class _Worker:
     """Has one guest after the other look at what is handed out. ``again`` counts the checks that were made twice."""
 
-    def __init__(self, work: _Work, queue: _Queue) -> None:
+    def __init__(self, work: _Work, queue: Queue) -> None:
         self._work, self._queue = work, queue
         self._chances = SecondChances(work.progress)
         self.again = 0

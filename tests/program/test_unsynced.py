@@ -84,6 +84,7 @@ def test_what_is_not_followed_is_named() -> None:
         mapped("MAP_SHARED", f"{ROOT}/db"),
         mapped("MAP_SHARED", f"{ROOT}/db"),
         SystemCall(1, 0.0, "sendfile", (fd(3, f"{ROOT}/out"), fd(4, "/x"), "NULL", "5"), 5),
+        SystemCall(1, 0.0, "sendfile", (fd(3, f"{ROOT}/known"), fd(4, f"{ROOT}/f"), "NULL", "5"), 5),
         SystemCall(1, 0.0, "ioctl", (fd(3, f"{ROOT}/copy"), "BTRFS_IOC_CLONE or FICLONE", "4"), 0),
         SystemCall(1, 0.0, "ioctl", (fd(1, f"{ROOT}/t"), "TCGETS", "0x7"), None),
         SystemCall(1, 0.0, "io_submit", ("1", "1"), 1),

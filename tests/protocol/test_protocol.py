@@ -95,6 +95,26 @@ class Performed:
         self.call("pwrite64", arguments, len(data))
         os.close(number)
 
+    def copy(self, name: str, source: str, path: str, begin: int, length: int) -> None:
+        """Within the kernel: from an offset that is given, to where the other file stands."""
+        if source == path or not os.path.isfile(self.at(source)) or os.path.isdir(self.at(path)):
+            return
+        read = os.open(self.at(source), os.O_RDONLY)
+        self.call("openat", ("AT_FDCWD", escaped(self.at(source).encode()), "O_RDONLY"), read, self.at(source))
+        into, target = os.open(self.at(path), os.O_RDWR | os.O_CREAT, 0o644), escaped(self.at(path).encode())
+        self.call("openat", ("AT_FDCWD", target, "O_RDWR|O_CREAT", "0644"), into, self.at(path))
+        out_of, to = described(read, self.at(source)), described(into, self.at(path))
+        for _half in range(2):
+            if name == "sendfile":
+                done = os.sendfile(into, read, begin, length)
+                arguments = (to, out_of, f"[{begin}] => [{begin + done}]", str(length))
+            else:
+                done = os.copy_file_range(read, into, length, begin)
+                arguments = (out_of, f"[{begin}]", to, "NULL", str(length), "0")
+            self.call(name, arguments, done)
+        os.close(read)
+        os.close(into)
+
     def names(self, name: str, work: Callable[..., None], *paths: str) -> None:
         try:
             work(*map(self.at, paths))
@@ -118,6 +138,14 @@ datas = st.binary(min_size=2, max_size=6).flatmap(lambda seed: st.sampled_from([
 steps = st.one_of(
     st.tuples(st.just("write"), paths, datas, st.sampled_from(["O_TRUNC", "O_APPEND", "O_RDWR"]), st.integers(0, 9000)),
     st.tuples(st.just("pwrite"), paths, datas, st.integers(0, 9000)),
+    st.tuples(
+        st.just("copy"),
+        st.sampled_from(["copy_file_range", "sendfile"]),
+        paths,
+        paths,
+        st.integers(0, 5000),
+        st.integers(1, 6000),
+    ),
     st.tuples(st.just("rename"), paths, paths),
     st.tuples(st.just("link"), paths, paths),
     st.tuples(st.just("unlink"), paths),
@@ -343,7 +371,9 @@ def test_a_file_without_a_name_gets_one(tmp_path: Path) -> None:
     ("name", "arguments", "said"),
     [
         ("mmap", ("NULL", "10", "PROT_READ|PROT_WRITE", "MAP_SHARED", "FD", "0"), "mmap of /a"),
-        ("copy_file_range", ("4<>", "NULL", "FD", "NULL", "10", "0"), "copy_file_range of /a"),
+        ("copy_file_range", ("4<>", "NULL", "FD", "NULL", "10", "0"), "copy_file_range to /a"),
+        ("sendfile", ("FD", "4<>", "NULL", "10"), "sendfile to /a"),
+        ("splice", ("4<>", "NULL", "FD", "NULL", "10", "0"), "splice of /a"),
         ("ioctl", ("FD", "BTRFS_IOC_CLONE or FICLONE", "4"), "ioctl of /a"),
         ("fallocate", ("FD", "FALLOC_FL_COLLAPSE_RANGE", "0", "4096"), "fallocate (FALLOC_FL_COLLAPSE_RANGE) of /a"),
         ("write", ("FD", '"\\x78"...', "100"), "write of much to /a"),
