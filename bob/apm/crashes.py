@@ -2,8 +2,9 @@
 
 A crash state is a dependency-closed set of micro-operations, and how many operations had returned. ALICE (OSDI'14,
 section 4.3) tries each prefix of the calls, each prefix with the next call split, and each prefix without one earlier
-call. That order is kept here, and is no limit: all other sets come after it, those that lack least first. So the
-whole of them is every state that the model allows. Sets are bit masks: bit i is micro-operation i.
+call: bob takes turns with the last two. That order is kept here, and is no limit: all other sets come after it, those
+that lack least first. So the whole of them is every state that the model allows. Sets are bit masks: bit i is
+micro-operation i.
 """
 
 from __future__ import annotations
@@ -96,17 +97,38 @@ def crashes(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
     last = len(lattice.of) - 1
     for returned in range(last + 1):
         yield Crash(lattice.upto[returned], returned, Stage.PREFIX)
-    for returned in range(last):
+    yield from _in_turns(_split(lattice), _without(lattice))
+    yield from _further(lattice, told)
+
+
+def _in_turns(*works: Iterator[Crash]) -> Iterator[Crash]:
+    """One of each, until all have ended: a budget is not spent on the first of them alone."""
+    left = list(works)
+    while left:
+        for work in list(left):
+            crash = next(work, None)
+            if crash is None:
+                left.remove(work)
+            else:
+                yield crash
+
+
+def _split(lattice: Lattice) -> Iterator[Crash]:
+    """Each prefix with the next operation split."""
+    for returned in range(len(lattice.of) - 1):
         for there in _splits(lattice, returned):
             yield Crash(there, returned, Stage.SPLIT)
-    for returned in range(last + 1):
+
+
+def _without(lattice: Lattice) -> Iterator[Crash]:
+    """Each prefix without one of its operations, the whole first: after that most was told."""
+    for returned in range(len(lattice.of) - 1, -1, -1):
         for earlier in range(returned, 0, -1):
             lost = 0
             for at in bits(lattice.of[earlier]):
                 lost |= lattice.needed_by[at]
             if lost and not lost & lattice.forced[returned]:
                 yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
-    yield from _further(lattice, told)
 
 
 def _splits(lattice: Lattice, returned: int) -> Iterator[int]:

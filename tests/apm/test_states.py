@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 
 import pytest
@@ -218,6 +219,14 @@ def test_the_work_begins_as_alice_does() -> None:
     assert first[:3] == [(Stage.PREFIX, 0, 0b00), (Stage.PREFIX, 1, 0b01), (Stage.PREFIX, 2, 0b11)]
     assert (Stage.WITHOUT, 2, 0b10) in first
     assert {one.there for one in made} == {0b00, 0b01, 0b10, 0b11}
+
+
+def test_splits_do_not_use_up_a_budget() -> None:
+    """Splits and prefixes without one call take turns, and the first call that is left out is one before the end."""
+    asked = graph_of("write /a 0 8192; write /a 8192 8192", "write /a 0 16384")
+    made = list(islice(crashes(Lattice(asked, NOTHING), [b""] * 3), 3, 7))  # behind the three prefixes
+    assert [one.stage for one in made] == [Stage.SPLIT, Stage.WITHOUT] * 2
+    assert (made[1].returned, made[1].there) == (2, 2**16 - 1)
 
 
 def test_a_split_begins_with_the_first_parts_of_a_call() -> None:
