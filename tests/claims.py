@@ -1,10 +1,10 @@
-"""Claims, held against what was seen."""
+"""Claims, held against what was seen; and shipped probes as one's own, which take less to record."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bob.catalogue.probe_files import shipped_probes
+from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.claim import AfterMount, Claim
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
@@ -38,3 +38,11 @@ def question_of(claim: Claim) -> Question:
     """What is asked of particular operations."""
     assert isinstance(claim, OfProperty)
     return claim.question
+
+
+def own(*names: str) -> tuple[Probe, ...]:
+    """The shipped probes of these names, each property called my-NAME: only their own workloads are recorded."""
+    return tuple(
+        replace(probe, property=replace(probe.property, name=f"my-{probe.property.name}"))
+        for probe in shipped_probes(names)
+    )

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from bob.judge.answers import Answer
-from bob.judge.program_result import ProgramResult, Programs, Safety
+from bob.judge.program_result import ModelResult, ProgramResult, Programs, Safety
 from bob.judge.tried import Tried
 from bob.report.answers import held
 from bob.report.comparison.compare import Cell, Comparison, Kind
@@ -113,9 +113,11 @@ def suites_of_tried(tried: Tried, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_programs(found: Programs, folder: Path) -> tuple[Suite, ...]:
-    """A suite for a program: one point for each configuration that it was tried on."""
-    points = tuple(_program(result, folder) for result in found.results)
-    notes = tuple(f"{result.configuration}: {note}" for result in found.results for note in result.notes)
+    """A suite for a program: one point for each configuration that it was tried on, and for each model."""
+    points = tuple([_program(result, folder) for result in found.results] + [_model(one) for one in found.models])
+    told = [(one.configuration, one.notes) for one in found.results]
+    told += [(f"model {one.model}", one.notes) for one in found.models]
+    notes = tuple(f"{name}: {note}" for name, notes in told for note in notes)
     about = (("kernel", found.kernel),) if found.kernel else ()
     return (Suite(found.program, points, about=about, notes=notes),)
 
@@ -204,20 +206,29 @@ def _expectation(tried: Tried, answer: Answer, witnesses: Sequence[str], folder:
 
 
 def _program(result: ProgramResult, folder: Path) -> Point:
-    outcome = _SAFETY[result.safety]
     seen = f"{explored(result.states)}; {plural(result.trees, 'outcome')}, {plural(result.checks, 'check')}"
     details = [seen]
     for one in result.vulnerabilities:
         details.append(f"{one.evidence}, in {plural(one.states, 'crash state')}")
         details.append(_command(folder, one.witness))
-    match outcome:
+    return Point(result.configuration, _SAFETY[result.safety], _said(result), _lines(details))
+
+
+def _model(result: ModelResult) -> Point:
+    which = "all that it allows" if result.is_all else "not all that it allows"
+    details = [f"{plural(result.tried, 'state')}, {which}; {plural(result.trees, 'tree')}"]
+    details += [f"{one.evidence}, in {plural(one.trees, 'tree')}" for one in result.vulnerabilities]
+    return Point(f"model {result.model}", _SAFETY[result.safety], _said(result), _lines(details))
+
+
+def _said(result: ProgramResult | ModelResult) -> str:
+    """The first thing that is wrong; empty where nothing is."""
+    match _SAFETY[result.safety]:
         case Outcome.FAILED:
-            message = result.vulnerabilities[0].evidence if result.vulnerabilities else "it is vulnerable"
+            return result.vulnerabilities[0].evidence if result.vulnerabilities else "it is vulnerable"
         case Outcome.PASSED:
-            message = ""
-        case _:
-            message = result.reason or _NO_REASON
-    return Point(result.configuration, outcome, message, _lines(details))
+            return ""
+    return result.reason or _NO_REASON
 
 
 def _notes(column: ConfigurationResult, folder: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, Way
-from bob.judge.program_result import ProgramResult, Safety, Vulnerability
+from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
 from bob.judge.tried import Finished, Trial, Tried
 from bob.program.answer import Consequence
 from bob.progress import Progress
@@ -111,22 +111,23 @@ class Work:
         return self.tried(trial), out or Path("bob-runs/made-up")
 
     def try_program(
-        self, program: Any, requests: Any, out: Path | None, progress: Progress
-    ) -> tuple[list[ProgramResult], Path]:
+        self, program: Any, requests: Any, out: Path | None, progress: Progress, models: Any, *, explores: bool
+    ) -> tuple[Programs, Path]:
         self._ask((program, requests, out))
         states = States(812, 4096, 2**88, None, 17)
         lost = Vulnerability(
             Consequence.LOST, "acknowledged data is lost", 5, 2, b"", witness="witnesses/00-1-lost.json"
         )
         safeties = (Safety.VULNERABLE, Safety.SAFE, Safety.UNKNOWN)
-        return [
+        results = tuple(
             ProgramResult(
                 request.configuration.name, "rw", safety, states, 1, 10, 12,
                 (lost,) if safety is Safety.VULNERABLE else (),
                 "a guest was lost" if safety is Safety.UNKNOWN else None,
             )
             for request, safety in zip(requests, safeties, strict=False)
-        ], out or Path("bob-runs/made-up")  # fmt: skip
+        )  # fmt: skip
+        return Programs(program.name, program.about, results), out or Path("bob-runs/made-up")
 
     def preflight(self, program: Any, requests: Any, progress: Progress) -> list[Ready]:
         self._ask((program, requests))

@@ -15,7 +15,7 @@ from bob.request import ProbeRequest
 from bob.run.prober import probe
 from bob.run.replay import replay
 from bob.subject import configuration
-from own_probes import own
+from claims import own
 
 pytestmark = pytest.mark.vm
 

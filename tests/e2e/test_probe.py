@@ -22,7 +22,7 @@ from bob.run.replay import replay
 from bob.story.timeline import Fate
 from bob.subject import configuration
 from bob.witness.document import read
-from own_probes import own
+from claims import own
 
 pytestmark = pytest.mark.vm
 

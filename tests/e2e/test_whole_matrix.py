@@ -20,7 +20,7 @@ from bob.run.matrix import matrix, resume
 from bob.run.replay import replay
 from bob.store.matrix_directory import MatrixDirectory
 from bob.subject import ConfigurationSet, configuration
-from own_probes import own
+from claims import own
 
 pytestmark = pytest.mark.vm
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.crash.coverage import States
-from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.program.answer import Consequence
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import run_side
@@ -173,15 +173,29 @@ def test_a_program_has_a_case_for_each_file_system() -> None:
         ProgramResult("xfs", "rw", Safety.VULNERABLE, SOME, 2, 10, 12, (lost,)),
         ProgramResult("btrfs", "rw", Safety.UNKNOWN, SOME, 2, 0, 0, reason="a guest was lost", notes=("a note",)),
     )
-    [suite] = parse(to_junit(suites_of_programs(Programs("sqlite", "a database", answers, "6.1"), Path("run"))))
+    harm = Predicted(Consequence.LOST, "a row is lost", 3, b"", "prefix")
+    models = (
+        ModelResult("ext4-o", "a model", Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (harm,), notes=("so be it",)),
+        ModelResult("btrfs", "a model", Safety.UNKNOWN, 0, 0, 0, False, 0, 0, reason="not traced: mmap of /data"),
+    )
+    asked = Programs("sqlite", "a database", answers, "6.1", models)
+    [suite] = parse(to_junit(suites_of_programs(asked, Path("run"))))
     assert suite.attrib["name"] == "sqlite"
     found = {case.attrib["name"]: [inner.tag for inner in case] for case in suite.iter("testcase")}
-    assert found == {"ext4": ["system-out"], "xfs": ["failure"], "btrfs": ["error"]}
-    [failure], [error] = suite.iter("failure"), suite.iter("error")
+    assert found == {
+        "ext4": ["system-out"],
+        "xfs": ["failure"],
+        "btrfs": ["error"],
+        "model ext4-o": ["failure"],
+        "model btrfs": ["error"],
+    }
+    [failure, predicted], [error, untold] = suite.iter("failure"), suite.iter("error")
+    assert (predicted.attrib["message"], untold.attrib["message"]) == ("a row is lost", "not traced: mmap of /data")
+    assert "14 states, all that it allows; 10 trees" in (predicted.text or "")
     assert failure.attrib["message"] == "acknowledged data is lost"
     assert (failure.text or "").endswith("in 5 crash states\nbob replay run/witnesses/00-1.json")
     assert error.attrib["message"] == "a guest was lost"
-    assert suite.findtext("system-out") == "btrfs: a note"
+    assert suite.findtext("system-out") == "btrfs: a note\nmodel ext4-o: so be it"
 
 
 # Against what is expected
