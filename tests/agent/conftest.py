@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -56,16 +57,34 @@ class Guests:
         if clock in self._there:
             self._there.pop(clock)[1].close()
 
+    def end_all(self) -> None:
+        """End both."""
+        for clock in Clock:
+            self.end(clock)
 
-@pytest.fixture(scope="package")
+
+SHARED: list[Guests] = []
+"""Those of this session, if a test has asked for some."""
+
+
+@pytest.fixture(scope="session")
 def guests() -> Iterator[Guests]:
     with Hypervisor.open(progress=print) as hypervisor:
         guests = Guests(hypervisor)
+        SHARED.append(guests)
         try:
             yield guests
         finally:
-            for clock in Clock:
-                guests.end(clock)
+            SHARED.remove(guests)
+            guests.end_all()
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """End the guests behind the last test of this folder, as no later one asks for them: the one in virtual time would
+    take a whole processor."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        for guests in SHARED:
+            guests.end_all()
 
 
 @pytest.fixture
