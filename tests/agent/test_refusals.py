@@ -77,7 +77,9 @@ def test_a_device_that_is_too_small_is_refused_by_mkfs(recording: Inhabited) -> 
     xfs = config(mkfs=("mkfs.xfs", "-q", "-f", "DEVICE"), driver="xfs")
     with pytest.raises(UsageError, match=r"mkfs.xfs failed \(1\): .*[Ff]ilesystem must be larger than 300MB"):
         make_base(recording.agent, xfs, WRITES.setup)
-    with pytest.raises(UsageError, match=r"operation 2 of the initial tree .* failed: No space left on device|too small"):
+    with pytest.raises(
+        UsageError, match=r"operation 2 of the initial tree .* failed: No space left on device|too small"
+    ):
         make_base(recording.agent, config(device=MIB), parse("create /a; write /b 0 2M"))
     assert_usable(recording)
 
