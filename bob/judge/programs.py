@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bob.claim.checking import Checked, evidence
 from bob.claim.counting import judged
@@ -61,6 +62,8 @@ def judge(
     harm = any(one.consequence is not Consequence.HANG for one in vulnerabilities)
     if vulnerabilities and not harm:
         reasons.append(f"{Consequence.HANG.words} on some crash states")
+    if reasons:  # not all that was seen has an answer, so what no answer shows may be there all the same
+        states = replace(states, exhaustive=None)
     safety = Safety.UNKNOWN if reasons else Safety.SAFE
     if harm and not contradictions:
         safety = Safety.VULNERABLE

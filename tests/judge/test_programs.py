@@ -234,6 +234,16 @@ def test_what_a_model_predicts_is_looked_for_on_the_real_file_system() -> None:
     assert all(set(one.crossed) == {"ext4", "xfs"} for one in two.vulnerabilities)
 
 
+def test_where_the_checker_was_not_asked_of_all_that_was_seen_nothing_is_unreachable() -> None:
+    predicted = by_model(built(FINE, LOST, STRANGE))
+    whole = replace(looked({}).observed.coverage, exhaustive="writes")
+    for answers, other in (({0: FINE, 1: LOST, 2: FINE}, Cross.NOT_REACHABLE), ({0: FINE, 1: LOST}, Cross.OPEN)):
+        real = asked(looked(answers, coverage=whole))
+        assert real.safety is Safety.VULNERABLE
+        both = {one.consequence: one.crossed["ext4"] for one in crossed(predicted, real, ()).vulnerabilities}
+        assert both == {Consequence.LOST: Cross.CONFIRMED, Consequence.OTHER: other}
+
+
 def test_what_the_file_system_leaves_and_the_model_does_not_allow_is_told() -> None:
     window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
     [(key, told, tree)] = refused_trees([window])
