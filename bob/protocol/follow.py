@@ -210,14 +210,16 @@ class _Follower:
         if not path or not call.result:
             return
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
+        begin = _moved_on(source, call.result) if copy.begin is None else copy.begin
+        start = _moved_on(target, call.result) if copy.start is None else copy.start
         if source is None or target is None or not self.effects.files[source.file].followed:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
-        begin = source.position if copy.begin is None else copy.begin
-        start = target.position if copy.start is None else copy.start
+        if source.file == target.file and abs(start - begin) < call.result:
+            # sendfile may read what it has itself written (copy_file_range refuses such ranges)
+            self._unfollowed(target.file, f"{call.name} of {path} to an overlapping range of itself")
+            return
         data = self.effects.files[source.file].read(begin, begin + call.result)
-        source.position += call.result if copy.begin is None else 0
-        target.position += call.result if copy.start is None else 0
         self._store(call, target, path, start, data)
 
     def _truncate(self, call: SystemCall) -> None:
@@ -392,3 +394,11 @@ class _Follower:
     def _name(self, file: int, path: str) -> str:
         """By which an operation names a file: its ``path``, or a handle where it has lost that."""
         return path if self._leads(path) == file else handle(file)
+
+
+def _moved_on(open_file: OpenFile | None, count: int) -> int:
+    """Where an open file stood (bytes); it stands ``count`` bytes further now."""
+    if open_file is None:
+        return 0
+    open_file.position += count
+    return open_file.position - count
