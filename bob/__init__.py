@@ -83,6 +83,7 @@ def probe(
     from bob.run import prober
     from bob.run.asking import asked_host, checked, depth, device_model, image_named, several, word
     from bob.run.interrupts import no_guest_left, telling_where
+    from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 
     wanted = checked(
@@ -101,6 +102,7 @@ def probe(
         )
     )
     folder = None if out is None else Path(out)
+    check_new_folder(folder or prober.RUNS / "new", "out")
     searched.check(folder or prober.RUNS / "new")
     with telling_where(folder, prober.RUNS), no_guest_left():
         result, run = prober.probe(wanted, folder, progress or Silent())
@@ -167,9 +169,11 @@ def try_(
 
     from bob.progress import Silent
     from bob.request import ProbeRequest
+    from bob.run import prober
     from bob.run.asking import Question, asked_host, depth, device_model, image_named, several, trial, word
     from bob.run.interrupts import no_guest_left
     from bob.run.trial import try_out
+    from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
     from bob.workload.operations import At
 
@@ -185,8 +189,10 @@ def try_(
     moment = word(At, at, "moment of the crash")
     asked = Question(operations, several(expect), setup, several(finishes), moment, most_witnesses=witnesses)
     question = trial(asked, request)
+    folder = None if out is None else Path(out)
+    check_new_folder(folder or prober.RUNS / "new", "out")
     with no_guest_left():
-        tried, _run = try_out(question, None if out is None else Path(out), progress or Silent())
+        tried, _run = try_out(question, folder, progress or Silent())
     return tried
 
 

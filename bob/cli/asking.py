@@ -22,7 +22,6 @@ from bob.cli.options import (
     NewFolder,
     ParamType,
     Size,
-    check_new_folder,
     connect_option,
     image_names,
     json_option,
@@ -33,6 +32,7 @@ from bob.errors import UsageError
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
 from bob.run.asking import ALL, checked, device_model, property_names
 from bob.run.interrupts import Begun
+from bob.store.new_folder import check_new_folder
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.trace.completion import Completion
 
