@@ -4,8 +4,9 @@ The way of the data is the layout of this package (docs/design.md, section 1)::
 
     record -> enumerate (crash) -> observe -> judge -> report -> derive (apm)
 
-From Python, :func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, :func:`resume`
-goes on with a probe, and :func:`load` reads what a run found (docs/reports.md, docs/notebook.ipynb).
+From Python, :func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, :func:`app` asks
+whether a program survives a crash, :func:`resume` goes on with a probe, and :func:`load` reads what a run found
+(docs/reports.md, docs/notebook.ipynb).
 
 A question that cannot be asked raises :class:`bob.errors.UsageError` before anything starts; a mistake in a text raises
 :class:`bob.errors.PointedError`, which is one, too. MissingProgramError, ImageError, GuestError and StoreError say what
@@ -20,14 +21,16 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from bob.judge.program_result import Programs
     from bob.judge.tried import Tried
     from bob.progress import Progress
     from bob.report.saved import Saved
 
     StrPath: TypeAlias = str | os.PathLike[str]
 
-__all__ = ["load", "probe", "resume", "try_"]
+__all__ = ["app", "load", "probe", "resume", "try_"]
 
 __version__ = "0.1.0"
 
@@ -72,6 +75,7 @@ def probe(
     :param out: the run directory, new or empty; where it is None, a new one in ``bob-runs``.
     :param progress: told how far it is, from several threads; nobody where it is None.
     """
+    from dataclasses import replace
     from pathlib import Path
 
     from bob.catalogue.probe_files import load as read_probe
@@ -79,26 +83,30 @@ def probe(
     from bob.judge import searched
     from bob.progress import Silent
     from bob.report.saved import Saved
-    from bob.request import ProbeRequest
     from bob.run import prober
-    from bob.run.asking import asked_host, checked, depth, device_model, image_named, several, word
+    from bob.run.asking import asked_request, checked, several, word
     from bob.run.interrupts import no_guest_left, telling_where
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 
+    how = asked_request(
+        configuration(fs, mkfs_options, mount_options, device),
+        image=image,
+        jobs=jobs,
+        budget=budget,
+        audit=audit,
+        seed=seed,
+        write_cache=write_cache,
+        atomic_write=atomic_write,
+        completion=completion,
+    )
     wanted = checked(
-        ProbeRequest(
-            configuration(fs, mkfs_options, mount_options, device),
-            several(properties),
-            image_named(image),
-            asked_host(jobs),
-            depth(budget),
-            seed,
-            device_model(write_cache, atomic_write, completion),
-            audit,
-            recovery_crashes,
-            tuple(read_probe(Path(one)) for one in several(probes)),
-            word(Rows, rows, "rows"),
+        replace(
+            how,
+            properties=several(properties),
+            probes=tuple(read_probe(Path(one)) for one in several(probes)),
+            rows=word(Rows, rows, "rows"),
+            recovery_crashes=recovery_crashes,
         )
     )
     folder = None if out is None else Path(out)
@@ -168,32 +176,98 @@ def try_(
     from pathlib import Path
 
     from bob.progress import Silent
-    from bob.request import ProbeRequest
     from bob.run import prober
-    from bob.run.asking import Question, asked_host, depth, device_model, image_named, several, trial, word
+    from bob.run.asking import Question, asked_request, several, trial, word
     from bob.run.interrupts import no_guest_left
     from bob.run.trial import try_out
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
     from bob.workload.operations import At
 
-    request = ProbeRequest(
+    how = asked_request(
         configuration(fs, mkfs_options, mount_options, device),
-        image=image_named(image),
-        host=asked_host(jobs),
-        budget=depth(budget),
-        seed=seed,
-        model=device_model(write_cache, atomic_write, completion),
+        image=image,
+        jobs=jobs,
+        budget=budget,
         audit=audit,
+        seed=seed,
+        write_cache=write_cache,
+        atomic_write=atomic_write,
+        completion=completion,
     )
     moment = word(At, at, "moment of the crash")
     asked = Question(operations, several(expect), setup, several(finishes), moment, most_witnesses=witnesses)
-    question = trial(asked, request)
+    question = trial(asked, how)
     folder = None if out is None else Path(out)
     check_new_folder(folder or prober.RUNS / "new", "out")
     with no_guest_left():
         tried, _run = try_out(question, folder, progress or Silent())
     return tried
+
+
+def app(
+    program: StrPath,
+    *,
+    fs: str | Sequence[str],
+    mkfs_options: str = "",
+    mount_options: str = "",
+    device: int = 0,
+    budget: int | None = None,
+    audit: float = 0.01,
+    seed: int = 1,
+    write_cache: str = "volatile",
+    atomic_write: int = 512,
+    completion: str = "youngest-first",
+    image: str | None = None,
+    jobs: int | None = None,
+    out: StrPath | None = None,
+    progress: Progress | None = None,
+) -> tuple[Programs, Path]:
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
+    directory.
+
+    Whatever is not here is as for :func:`probe`. Raises UsageError where the program cannot be run, or its checker
+    cannot be trusted.
+
+    :param program: the name of a program that bob ships, or a folder with app.toml and scripts.
+    :param fs: one file system, or several.
+    :param device: 0 is the size that app.toml says, or else the file system's default.
+    """
+    from pathlib import Path
+
+    from bob.errors import UsageError
+    from bob.program.folder import named
+    from bob.progress import Silent
+    from bob.run import prober
+    from bob.run.asking import asked_request, checked, several
+    from bob.run.interrupts import no_guest_left
+    from bob.run.programs import try_program
+    from bob.store.new_folder import check_new_folder
+    from bob.subject import configuration
+
+    found = named(str(program))
+    requests = [
+        checked(
+            asked_request(
+                configuration(name, mkfs_options, mount_options, device or found.device),
+                image=image,
+                jobs=jobs,
+                budget=budget,
+                audit=audit,
+                seed=seed,
+                write_cache=write_cache,
+                atomic_write=atomic_write,
+                completion=completion,
+            )
+        )
+        for name in dict.fromkeys(several(fs))
+    ]
+    if not requests:
+        raise UsageError("no file system is named", hint="for example fs='ext4'")
+    folder = None if out is None else Path(out)
+    check_new_folder(folder or prober.RUNS / "new", "out")
+    with no_guest_left():
+        return try_program(found, requests, folder, progress or Silent())
 
 
 def load(path: StrPath) -> Saved:

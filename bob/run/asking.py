@@ -22,7 +22,7 @@ from bob.guest.capacity import check_device, check_jobs
 from bob.judge.tried import Trial
 from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
 from bob.settings import forget, settings
-from bob.subject import DEFAULT_BUDGET, FileSystem
+from bob.subject import DEFAULT_BUDGET, Configuration, FileSystem
 from bob.trace.completion import Completion
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
@@ -40,27 +40,44 @@ Word = TypeVar("Word", bound=Enum)
 One = TypeVar("One", bound="str | PathLike[str]")
 
 
-def image_named(name: str | None) -> str:
-    """The guest image of this name; of None, that of bob.toml, which is read now, or else the default.
+def asked_request(
+    configuration: Configuration,
+    *,
+    image: str | None,
+    jobs: int | None,
+    budget: int | None,
+    audit: float,
+    seed: int,
+    write_cache: str,
+    atomic_write: int,
+    completion: str,
+) -> ProbeRequest:
+    """How and where a configuration is asked, as the arguments of Python's functions say it. What is None is as
+    bob.toml says, or else as it is by default.
 
-    Raises UsageError where there is none, or bob.toml is wrong.
+    Raises UsageError where that cannot be, or bob.toml is wrong.
     """
     from bob.image import check_name  # takes a while to load
 
-    forget()
-    name = name or settings().image or DEFAULT_IMAGE
+    host, said = asked_host(jobs), settings()
+    name = image or said.image or DEFAULT_IMAGE
     check_name(name)
-    return name
+    return ProbeRequest(
+        configuration=configuration,
+        image=name,
+        host=host,
+        budget=budget if budget is not None else said.budget or DEFAULT_BUDGET,
+        seed=seed,
+        model=device_model(write_cache, atomic_write, completion),
+        audit=audit,
+    )
 
 
 def asked_host(jobs: int | None) -> Host:
-    """Where guests run: ``jobs`` of them side by side; of None, as many as bob.toml says, or else as fit."""
+    """Where guests run: ``jobs`` of them side by side; of None, as many as bob.toml says, or else as fit. It is read
+    anew, as a question begins."""
+    forget()
     return Host(jobs=settings().jobs if jobs is None else jobs)
-
-
-def depth(budget: int | None) -> int:
-    """So many mounts per workload; of None, as many as bob.toml says, or else the default."""
-    return budget if budget is not None else settings().budget or DEFAULT_BUDGET
 
 
 def several(one_or_more: One | Iterable[One]) -> tuple[One, ...]:
