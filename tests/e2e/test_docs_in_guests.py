@@ -17,8 +17,12 @@ import bob
 import bob.subject.file_system
 from bob.cli.main import run as typed
 from bob.errors import Exit
+from bob.judge.program_result import Safety
+from bob.judge.program_result import from_json as programs_from_json
 from bob.judge.tried import Tried, from_json
+from bob.program.answer import Consequence
 from bob.progress import Silent
+from bob.report.saved import programs
 from bob.request import ProbeRequest
 from bob.result import Result, Verdict
 from bob.run.prober import probe
@@ -113,6 +117,19 @@ def test_python_tries_as_the_command_line_does(mine: str) -> None:
     assert answered(called) == answered(from_json(json.loads(Path("typed.json").read_bytes())))
     assert [one.verdict for one in called.answers] == [Verdict.FAILS, Verdict.HOLDS]
     assert (Path("bob-runs") / called.run.id / called.witnesses[0][0]).is_file()
+
+
+def test_python_asks_for_a_program_as_the_command_line_does(mine: str) -> None:
+    assert typed(["app", "replace-rename", "--fs", "ext4", "--json", "typed.json", "--quiet"]) == Exit.DIFFERENT
+    found = programs_from_json(json.loads(Path("typed.json").read_bytes()))
+    called, run = bob.app("replace-rename", fs="ext4", out="called")
+    kept = programs(run)
+    assert run == Path("called") and kept is not None
+    for one in (found, called):
+        [result] = one.results
+        assert [result.configuration, result.safety] == ["ext4", Safety.VULNERABLE]
+        assert {vulnerability.consequence for vulnerability in result.vulnerabilities} == {Consequence.LOST}
+    assert [one.safety for one in kept.results] == [Safety.VULNERABLE]
 
 
 INTERRUPTED = """
