@@ -116,6 +116,12 @@ def test_jobs_that_cannot_fit_are_refused_with_the_numbers(
         pytest.fail("nothing fits")
 
 
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_guests_are_refused(jobs: int) -> None:
+    with pytest.raises(UsageError, match=f"--jobs {jobs}: that many guests do nothing"):
+        capacity.check_jobs(jobs)
+
+
 @pytest.mark.parametrize("fs", file_systems())
 def test_a_device_has_the_size_that_its_file_system_and_a_guest_can_have(fs: str) -> None:
     known = file_systems()[fs]
