@@ -80,7 +80,8 @@ def no_guest_left() -> Iterator[None]:
 
     In the main thread Ctrl-C raises KeyboardInterrupt in the block, once. The guests end when each comes to where it
     can stop; where Ctrl-C is pressed again they end at once. Where the process has a handler of its own, or the block
-    is in another thread, that is as it is.
+    is in another thread, that is as it is. A block that breaks off ends all guests of this process, unless another such
+    block is open.
     """
     with _Calls.lock:
         _Calls.open += 1
@@ -105,8 +106,8 @@ def _interruptible() -> Iterator[None]:
         yield
         return
     interrupts = Interrupts(_kill_guests)
-    signal.signal(signal.SIGINT, interrupts)
     try:
+        signal.signal(signal.SIGINT, interrupts)
         yield
     except Exception as error:
         if interrupts.since is None or isinstance(error, BobError):
