@@ -161,7 +161,7 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
     [
         (scripts("echo no >&2; exit 3"), "workload failed \\(3\\): no"),
         (
-            scripts("dd if=/dev/zero of=big bs=1M"),
+            scripts("fallocate -l 20M a; fallocate -l 20M b"),
             "workload failed \\(1\\): .*; the file system is full, and device_mib",
         ),
         (scripts("sleep 1000"), "workload did not end within 5 s"),
