@@ -122,6 +122,7 @@ def told(heading: str) -> list[list[str]]:
         ("vfat: sync and syncfs send no flush", [Exit.DIFFERENT, Exit.DONE]),
         ("reiserfs: fsync leaves out the size that a direct write has made", [Exit.DIFFERENT]),
         ("btrfs: a file has two names after it is moved and the new directory is synced", [Exit.DIFFERENT]),
+        ("nilfs2: fsync leaves out what is in the inode alone", [Exit.DIFFERENT]),
     ],
 )
 def test_what_the_page_of_findings_asks_is_answered_as_it_says(
