@@ -119,6 +119,9 @@ def told(heading: str) -> list[list[str]]:
     ("heading", "answers"),
     [
         ("jfs: fsync of a directory writes nothing", [Exit.DIFFERENT]),
+        ("jfs: no flush, after anything", [Exit.DIFFERENT, Exit.DONE]),
+        ("jfs: Debian's fsck.jfs does not replay the log", [Exit.DIFFERENT]),
+        ("ext4 without a journal, and ext2: fsync does not write the inode", [Exit.DIFFERENT]),
         ("vfat: sync and syncfs send no flush", [Exit.DIFFERENT, Exit.DONE]),
         ("reiserfs: fsync leaves out the size that a direct write has made", [Exit.DIFFERENT]),
         ("btrfs: a file has two names after it is moved and the new directory is synced", [Exit.DIFFERENT]),
