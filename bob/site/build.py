@@ -1,5 +1,5 @@
-"""Builds the site: the project's pages and those about the results, by MkDocs with the theme Material, and beside them the
-pages of each result, which stand alone."""
+"""Builds the site: the project's pages and those about the results, by MkDocs with the theme Material, and beside them
+the pages of each result, which stand alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,11 +20,12 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
+from bob import documents
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex
 from bob.report.templating import SAYS, html
-from bob.result import to_json
+from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import Fault, faults
 from bob.site.living import living
@@ -113,14 +115,15 @@ def _write_results(results: Results, docs: Path) -> None:
         _write(docs / RESULTS / reference.name, reference.pages(_HOME))
         downloads = docs / _DOWNLOADS
         downloads.mkdir(exist_ok=True)
-        (downloads / f"{reference.name}.json").write_text(json.dumps(to_json(reference.saved.result), indent=1) + "\n")
+        (downloads / f"{reference.name}.json").write_text(documents.text(condensed(to_json(reference.saved.result))))
         (downloads / f"{reference.name}.csv").write_text(to_csv(reference.columns))
         (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
     for tested in results.programs:
         _write(docs / RESULTS / tested.name, tested.pages(f"../{_HOME}"))
     saved = [reference.saved for reference in results.references]
     every = columns_of((one.result, one.folder) for one in saved)
-    (docs / _DOWNLOADS / "all.json").write_text(json.dumps([to_json(one.result) for one in saved], indent=1) + "\n")
+    together = [condensed(to_json(one.result)) for one in saved]
+    (docs / _DOWNLOADS / "all.json").write_text(documents.text(together))
     (docs / _DOWNLOADS / "all.csv").write_text(to_csv(every))
 
 
@@ -196,7 +199,7 @@ def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
 
     file = folder / "mkdocs.yml"
     file.write_text(json.dumps({**_SETTINGS, "nav": list(_navigation(found))}))  # JSON is YAML
-    extensions = [*_EXTENSIONS, {"toc": {"permalink": True, "slugify": sources.slug}}]
+    extensions = [*deepcopy(_EXTENSIONS), {"toc": {"permalink": True, "slugify": sources.slug}}]  # MkDocs empties them
     warnings, logger = _Warnings(), logging.getLogger("mkdocs")
     logger.addHandler(warnings)
     try:

@@ -69,7 +69,7 @@ def faults(site: Path) -> Iterator[Fault]:
 
 def _read(path: Path) -> _Page:
     text = _SCRIPT.sub(r"\1</script>", _COMMENT.sub("", path.read_text()))
-    anchors, links, loads = {"", "top"}, set(), set()
+    anchors, links, loads = {"", "top"}, set[str](), set[str]()
     for tag, attributes in _TAG.findall(text):
         known = {
             name.lower(): html.unescape(double or single or bare)

@@ -1,4 +1,5 @@
-"""The table of all that was measured: a row for each configuration of each reference, and what changed between kernels."""
+"""The table of all that was measured: a row for each configuration of each reference; and what changed between
+kernels."""
 
 from __future__ import annotations
 
@@ -51,6 +52,12 @@ class Row:
     def label(self) -> str:
         """The row in a few words."""
         return f"{self.fs} {self.variant}".strip()
+
+    @property
+    def told(self) -> str:
+        """What its label and its kernel do not say: options of mkfs, and what it was measured for."""
+        measured = self.reference.removesuffix(f"-linux-{self.version}")
+        return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """\"Can I rely on ...?\": questions of people who write programs, and for each file system what was measured.
 
 Three things answer. A row of the table answers on every configuration that has it. A clause of a model answers where
-models were derived. And a program that was tested answers for those that do as it does. Where none of them was asked, the
-answer is that it was not measured.
+models were derived. And a program that was tested answers for those that do as it does. Where none of them was asked,
+the answer is that it was not measured.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from bob.workload.kinds import ChangeKind, Relation
 class Word(Enum):
     """An answer in a word, what stands before it, the tone of its colour, and what it means."""
 
-    YES = "yes", "·", "holds", "no crash state that was explored says otherwise; it is no proof"
+    YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
     NO = "no", "×", "fails", "a crash state that a disk may leave says otherwise"
-    DEPENDS = "it depends", "±", "unknown", "on the options, or on the kernel"
+    SOME = "yes in some", "±", "unknown", "it depends on the options, or on the kernel; the evidence says in which"
     UNSURE = "not promised", "?", "unknown", "nothing that was tried says otherwise, but too little was tried"
     UNKNOWN = "not known", "?", "unknown", "it was tried, and has no answer"
     UNMEASURED = "not measured", "–", "skipped", "nothing here was asked"
@@ -51,12 +51,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the ``advice`` that goes with it, and how answers to it are found."""
+    """A question, how answers to it are found, and the ``advice`` that goes with it."""
 
     id: str
     text: str
-    advice: str
     ask: Callable[[Results], Iterator[Answer]]
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,17 @@ class Answered:
     answers: tuple[tuple[str, tuple[Answer, ...]], ...]
 
     def word(self, answers: Sequence[Answer]) -> Word:
-        """What they say together."""
+        """What they say together: where none says yes, the one that says most against it."""
         words = {answer.word for answer in answers}
-        return words.pop() if len(words) == 1 else Word.DEPENDS
+        if len(words) > 1 and Word.YES in words:
+            return Word.SOME
+        return max(words, key=_AGAINST.index)
+
+    def says(self, answers: Sequence[Answer]) -> str:
+        """The same in words: ``yes``, ``yes in 1 of 4``."""
+        word = self.word(answers)
+        yes = sum(answer.word is Word.YES for answer in answers)
+        return f"yes in {yes} of {len(answers)}" if word is Word.SOME else word.word
 
     def anchor(self, fs: str) -> str:
         """Where the evidence for a file system is."""
@@ -80,7 +88,7 @@ class Answered:
         """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no``."""
         if not self.answers:
             return f"{Word.UNMEASURED.word.capitalize()} on any of them."
-        return ", ".join(f"{fs} {self.word(answers).word}" for fs, answers in self.answers) + "."
+        return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
 def answered(results: Results) -> list[tuple[str, str, list[Answered]]]:
@@ -197,6 +205,7 @@ _STANDINGS = {
     Standing.REFUTED: Word.NO,
 }
 _WEAKER = (Word.YES, Word.UNMEASURED, Word.UNSURE, Word.NO)
+_AGAINST = (Word.YES, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)
 
 
 def _after(call: Call, *things: What) -> Callable[[Results], Iterator[Answer]]:
@@ -207,86 +216,71 @@ _DURABLE = (
     Question(
         "fsync-data",
         "After fsync of a file, are its data and its size there?",
-        "This is what fsync is for.",
         _after(Call.FSYNC_FILE, What.DATA, What.SIZE),
+        "This is what fsync is for.",
     ),
     Question(
         "fsync-entry",
         "After fsync of a new file, is its name there?",
-        "POSIX does not promise it. An fsync of the directory is what asks for the name.",
         _after(Call.FSYNC_FILE, What.ENTRY),
+        "POSIX does not promise it. An fsync of the directory is what asks for the name.",
     ),
     Question(
         "fsync-names",
         "After a link or a rename and an fsync of the file, are the new names there, and the old ones gone?",
-        "To be safe everywhere, fsync the directories, too: the one that got the name and the one that lost it.",
         _after(Call.FSYNC_FILE, What.NAMES),
+        "To be safe everywhere, fsync the directories, too: the one that got the name and the one that lost it.",
     ),
     Question(
         "fsync-directory",
         "After fsync of a directory, is every name in it there, and every removed one gone?",
-        "",
         _after(Call.FSYNC_DIRECTORY, What.ENTRIES),
     ),
     Question(
         "fsync-new-directory",
         "After fsync of a new directory, is its own name there?",
-        "",
         _after(Call.FSYNC_DIRECTORY, What.ENTRY),
     ),
     Question(
         "fsync-others",
         "After fsync of one file, is there what was written to other files before?",
-        "Do not build on it: fsync each file that matters.",
         _after(Call.FSYNC_FILE, What.OTHER_OVERWRITES, What.OTHER_APPENDS),
+        "Do not build on it: fsync each file that matters.",
     ),
     Question(
         "fsync-other-names",
         "After fsync of one file, is there every name that was made, moved or removed before, also elsewhere?",
-        "",
         _after(Call.FSYNC_FILE, What.OTHER_NAMES),
     ),
     Question(
         "fdatasync-data",
         "After fdatasync of a file, are its data and its size there?",
-        "",
         _after(Call.FDATASYNC_FILE, What.DATA, What.SIZE),
     ),
-    Question(
-        "msync-data",
-        "After msync of a mapping, is the data there?",
-        "",
-        _after(Call.MSYNC, What.DATA),
-    ),
+    Question("msync-data", "After msync of a mapping, is the data there?", _after(Call.MSYNC, What.DATA)),
     Question(
         "o-sync-data",
         "When a write with O_SYNC has returned, are the data and the size there?",
-        "",
         _after(Call.O_SYNC, What.DATA, What.SIZE),
     ),
     Question(
-        "o-dsync-data",
-        "When a write with O_DSYNC has returned, is the data there?",
-        "",
-        _after(Call.O_DSYNC, What.DATA),
+        "o-dsync-data", "When a write with O_DSYNC has returned, is the data there?", _after(Call.O_DSYNC, What.DATA)
     ),
     Question(
         "sync-all",
         "After sync, is all there that was done before: data, sizes and names?",
-        "",
         _after(Call.SYNC, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
     ),
     Question(
         "syncfs-all",
         "After syncfs, is all there that was done before: data, sizes and names?",
-        "",
         _after(Call.SYNCFS, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
     ),
     Question(
         "returned-all",
         "Is a change there as soon as its system call has returned, without any sync?",
-        "A program that acknowledges something has to sync first.",
         _after(Call.RETURNED, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
+        "A program that acknowledges something has to sync first.",
     ),
 )
 _REPLACE = (
@@ -294,36 +288,34 @@ _REPLACE = (
         "replace-whole",
         "A file is replaced: a new one is written and renamed over it, without fsync. Are its old or its new contents "
         "there?",
-        "Several file systems look out for this, because many programs do it. An fsync before the rename does not have "
-        "to rely on that.",
         _clauses(
             Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE),
             Whole(ChangeKind.RENAME_OVER, Unit.WHOLE),
         ),
+        "Several file systems look out for this, because many programs do it. An fsync before the rename does not have "
+        "to rely on that.",
     ),
     Question(
         "replace-rename",
         "The same, as a whole program: once it said that it is done, is the new file there, and never a broken one?",
-        "",
         _program("replace-rename"),
     ),
     Question(
         "replace-fsync-rename",
         "And with an fsync of the new file before the rename?",
-        "The file is whole. But the program said that it is done before the rename was on the disk.",
         _program("replace-fsync-rename"),
+        "The file is whole. But the program said that it is done before the rename was on the disk.",
     ),
     Question(
         "replace-fsync-rename-fsync",
         "And with an fsync of the directory after the rename?",
-        "This is the way to replace a file.",
         _program("replace-fsync-rename-fsync"),
+        "This is the way to replace a file.",
     ),
     Question(
         "replace-truncate",
         "A file is truncated and written again in place, then synced. Once the program said that it is done, are the "
         "new contents there, and never a broken file?",
-        "",
         _program("replace-truncate"),
     ),
 )
@@ -331,64 +323,55 @@ _WHOLE = (
     Question(
         "overwrite-sector",
         "Is an overwrite inside one sector (512 bytes) all there or not at all?",
-        "The disk sees to it: in the model of a disk that was asked a sector is written whole.",
         _row("single-sector-overwrite"),
+        "The disk sees to it: in the model of a disk that was asked a sector is written whole.",
     ),
-    Question("overwrite-block", "Is an overwrite inside one block (4 KiB)?", "", _row("single-block-overwrite")),
+    Question("overwrite-block", "Is an overwrite inside one block (4 KiB)?", _row("single-block-overwrite")),
     Question(
         "append-sector",
         "Is an append inside one sector all there or not at all, size and data together?",
-        "",
         _row("single-sector-append"),
     ),
-    Question("append-block", "Is an append inside one block?", "", _row("single-block-append")),
+    Question("append-block", "Is an append inside one block?", _row("single-block-append")),
     Question(
         "append-blocks",
         "Is a write over several blocks all there or not at all?",
-        "Give each record a length and a checksum.",
         _row("multi-block-append"),
+        "Give each record a length and a checksum.",
     ),
     Question(
         "append-prefix",
         "Is there of an append over several blocks a beginning, and nothing behind a gap?",
-        "",
         _row("multi-block-prefix-append"),
     ),
     Question(
         "append-zeros",
         "Where a file has grown, is the appended data there, and never zeros in its place?",
-        "",
         _clauses(Never(ChangeKind.APPEND, Fill.ZEROS)),
     ),
     Question(
         "append-stale",
         "Where a file has grown, does it never show what others had on the disk before?",
-        "",
         _clauses(Never(ChangeKind.APPEND, Fill.STALE)),
     ),
     Question(
         "directory-whole",
         "Are rename, link, unlink, mkdir and create each all there or not at all?",
-        "",
         _row("directory-op"),
     ),
-    Question(
-        "collateral", "Is what no operation was to change left as it was?", "", _row("collateral")
-    ),
+    Question("collateral", "Is what no operation was to change left as it was?", _row("collateral")),
 )
 _ORDER = (
     Question(
         "append-append",
         "Does an append to a file come before a later append to the same file?",
-        "",
         _row("append-append-same-file"),
     ),
-    Question("append-any", "Does an append come before whatever is done later?", "", _row("append-any")),
-    Question("overwrite-any", "Does an overwrite come before whatever is done later?", "", _row("overwrite-any")),
+    Question("append-any", "Does an append come before whatever is done later?", _row("append-any")),
+    Question("overwrite-any", "Does an overwrite come before whatever is done later?", _row("overwrite-any")),
     Question(
         "directory-any",
         "Does a rename, link, unlink, mkdir or create come before whatever is done later?",
-        "",
         _row("directory-op-any"),
     ),
 )

@@ -88,9 +88,7 @@ def _to_folders(text: str, page: Path) -> str:
             target = f"{target.rstrip('/')}/README.md"
         return f"{before}{target}{after}"
 
-    return "".join(
-        part if number % 2 else _LINK.sub(changed, part) for number, part in enumerate(_CODE.split(text))
-    )
+    return "".join(part if number % 2 else _LINK.sub(changed, part) for number, part in enumerate(_CODE.split(text)))
 
 
 def _listing(root: Path, path: Path, folder: Path) -> Path:
