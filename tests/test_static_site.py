@@ -199,6 +199,7 @@ def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     asked = {clause["clause"] for path in MODELS for clause in json.loads(path.read_text())["clauses"]}
     assert not [clause for clause in asked if "fdatasync-file" in clause]
     assert answers(site, "fdatasync-data") == {"": "Not measured on any of them."}
+    assert "Not measured: exfat, ext4-nojournal, f2fs" in (site / "rely.html").read_text()
     for _title, _about, questions in answered(Results((), (), ())):
         assert {one.sentence for one in questions} == {"Not measured on any of them."}
 
@@ -274,7 +275,7 @@ def small(tmp_path: Path) -> Path:
     (root / "code/made.py").write_text("pass\n")
     (root / "README.md").write_text("# Small\n\n[Formats](docs/formats.md), [apps](docs/apps.md), [code](code)\n")
     (root / "CHANGELOG.md").write_text("# Changes\n")
-    for page in ("apps", "limits", "finer-tables"):
+    for page in ("apps", "limits", "finer-tables", "findings"):
         (root / f"docs/{page}.md").write_text(f"# {page}\n")
     (root / "docs/reports.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
     (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/1`\n\n- a\n  - b\n")
@@ -303,11 +304,11 @@ def test_a_link_to_nothing_in_a_page_is_an_error_and_the_old_site_stays(small: P
     target = tmp_path / "pages"
     build(small, target)
     before = (target / "index.html").read_text()
-    (small / "README.md").write_text("# Small\n\n[gone](docs/gone.md)\n")
-    with pytest.raises(MalformedError, match=r"gone\.md"):
+    (small / "README.md").write_text("# Small\n\n[gone](docs/GONE.md)\n")
+    with pytest.raises(MalformedError, match=r"GONE\.md"):
         build(small, target)
-    (small / "README.md").write_text('# Small\n\n<a href="docs/gone.html">gone</a>\n')
-    assert [str(fault) for fault in build(small, target).faults] == ["index.html: docs/gone.html leads to nothing"]
+    (small / "README.md").write_text('# Small\n\n<a href="docs/GONE.html">gone</a>\n')
+    assert [str(fault) for fault in build(small, target).faults] == ["index.html: docs/GONE.html leads to nothing"]
     assert (target / "index.html").read_text() == before
 
 

@@ -61,10 +61,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question with its answers, file system by file system."""
+    """A question with its answers, file system by file system; and the file systems of the table that have none."""
 
     question: Question
     answers: tuple[tuple[str, tuple[Answer, ...]], ...]
+    unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[Answer]) -> Word:
         """What they say together: where none says yes, the one that says most against it."""
@@ -100,7 +101,9 @@ def _answered(question: Question, results: Results) -> Answered:
     groups: dict[str, list[Answer]] = {}
     for answer in question.ask(results):
         groups.setdefault(answer.fs, []).append(answer)
-    return Answered(question, tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of)))
+    every = {column.fs for reference in results.references for column in reference.columns}
+    answers = tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of))
+    return Answered(question, answers, tuple(sorted(every - groups.keys(), key=order_of)))
 
 
 def _row(name: str) -> Callable[[Results], Iterator[Answer]]:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.crash.coverage import States
-from bob.report.broken import broken
+from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
 from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, TroubleKind, Unmountable, Verdict
