@@ -24,6 +24,7 @@ class Exit(IntEnum):
     RECORDING = 7
     MALFORMED = 8
     STORE = 9
+    CONTRADICTED = 10
     INTERNAL = 70
     INTERRUPTED = 130
 

@@ -25,8 +25,9 @@ from bob.apm.tried import Tried, how_tried, needed
 from bob.apm.words import what_shows
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
-from bob.request import configuration_to_json, request_from_json
+from bob.request import configuration_from_json, configuration_to_json, request_from_json
 from bob.store.run_directory import RunDirectory
+from bob.subject import Configuration
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 from bob.workload.operations import At
 
@@ -87,6 +88,19 @@ def derive(
     }
     words = f"{configuration.name} on Linux {', '.join(kernels)}, derived from {len(used)} workloads"
     return Derived(Model(configuration.name, words, findings, source), weakening.shown)
+
+
+def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> bool:
+    """Whether ``model`` was derived of runs of this ``configuration`` with this ``kernel`` (its release)."""
+    of = model.source.get("configuration")
+    if of is None or kernel not in model.source.get("kernels", ()):
+        return False
+    derived = configuration_from_json(of)
+    return (derived.fs, derived.mkfs_options, derived.options) == (
+        configuration.fs,
+        configuration.mkfs_options,
+        configuration.options,
+    ) and derived.stack == configuration.stack
 
 
 class _Weakening:

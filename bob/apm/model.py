@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,26 @@ class Model:
         """The clauses that it promises: these make the model."""
         return frozenset(finding.clause for finding in self.findings if finding.promised)
 
+    @property
+    def origin(self) -> str:
+        """Where it is from, in a word: built-in, published or derived."""
+        return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
+
     def finding(self, clause: Clause) -> Finding:
         """How a clause stands; one that the model does not speak of is assumed, and not promised."""
         found = next((finding for finding in self.findings if finding.clause == clause), None)
         return found or Finding(clause, Status.ASSUMED, promised=False)
+
+
+_ORIGINS = {"builtin": "built-in", "published": "published"}
+
+
+def told_apart(models: Sequence[Model]) -> list[Model]:
+    """``models``, with their origins in the names of those that are called the same."""
+    often = Counter(model.name for model in models)
+    return [
+        replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models
+    ]
 
 
 def to_json(model: Model) -> dict[str, Any]:

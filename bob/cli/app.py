@@ -131,6 +131,7 @@ def run(
       1   vulnerable on one of them
       2   the program cannot be run, or its checker cannot be trusted; nothing was explored
       3   not known on one of them: a guest was lost, the checker contradicts itself, or a call is not traced
+      10  a model forbids what the file system that it was derived of has left: the model is wrong, or bob
       4+  something is missing or went wrong, see `bob --help`
     """
     found = _program(program, workload, check, setup)
@@ -266,7 +267,10 @@ def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[P
 
 
 def programs_exit(answers: Programs) -> Exit:
-    """1 where a program is vulnerable, by a model, too; else 3 where something is not known, else 0."""
+    """10 where a model is contradicted; else 1 where a program is vulnerable, by a model, too; else 3 where something
+    is not known, else 0."""
+    if answers.is_contradicted:
+        return Exit.CONTRADICTED
     found = answers.safeties
     if Safety.VULNERABLE in found:
         return Exit.DIFFERENT

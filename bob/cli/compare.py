@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -11,13 +12,21 @@ from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
-from bob.report.comparison.sides import named_side
+from bob.report.comparison.sides import Side, named_side, paired
+from bob.report.comparison.words import names
 from bob.report.published import osdi14_reasons
 
 
 @click.command()
 @click.argument("a", metavar="A", type=click.Path())
 @click.argument("b", metavar="B", type=click.Path())
+@click.option(
+    "--as",
+    "pairs",
+    metavar="OLD=NEW",
+    multiple=True,
+    help="Hold A's configuration OLD against B's NEW, and no others; may be repeated.",
+)
 @click.option("--strict", is_flag=True, help="Let cells count that are differently explored, or in one of both only.")
 @json_option
 @click.option(
@@ -27,7 +36,18 @@ from bob.report.published import osdi14_reasons
     metavar="FILE",
     help="Write a page as Markdown into FILE; - is stdout.",
 )
-def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file: Path | None) -> Exit:
+@click.option(
+    "--html", "html_file", type=NewFile(), metavar="FILE", help="Write a page that stands alone into FILE; - is stdout."
+)
+def compare(
+    a: str,
+    b: str,
+    pairs: tuple[str, ...],
+    strict: bool,
+    json_file: Path | None,
+    markdown_file: Path | None,
+    html_file: Path | None,
+) -> Exit:
     """Compare two runs, or a run and the published table, cell by cell.
 
     A is the old one, or the reference; B is the new one. Each is a run directory, a result that --json wrote, or
@@ -36,12 +56,16 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
     Of each cell that both have it says: the same; B newly fails; B no longer fails; differently explored (the same
     verdict from other workloads, or from another number of crash states); or undecided, where one side has no verdict.
     For each difference it tells what was found and how to replay it, or what was explored in vain; and against the
-    published table the reason, where it is known. Configurations that only one side has are named, not compared.
+    published table the reason, where it is known. Configurations that only one side has are named, not compared. With
+    --as, two configurations are compared that have different names, such as two mount options of one file system; A and
+    B may be one run then.
 
     \b
     Examples:
       bob compare osdi14 bob-runs/20261121T230021-1f2e3d
       bob compare osdi14 bob-runs/matrix --markdown comparison.md
+      bob compare osdi14 bob-runs/matrix --html then-and-now.html
+      bob compare --as ext4-ordered=ext4-writeback bob-runs/matrix bob-runs/matrix
       bob compare before/result.json after/result.json || echo "something changed"
       bob compare good bob-runs/new --json - | jq '.cells[] | select(.kind != "same")'
 
@@ -60,9 +84,13 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
       8   a file is no result
       9   a run has no result, or cannot be read
     """
-    if is_stdout(json_file) and is_stdout(markdown_file):
-        raise UsageError("--json and --markdown cannot both go to stdout", hint="name a file for one of them")
-    comparison = compare_sides(named_side(a), named_side(b), osdi14_reasons())
+    files = {"--json": json_file, "--markdown": markdown_file, "--html": html_file}
+    if len(there := [option for option, file in files.items() if is_stdout(file)]) > 1:
+        raise UsageError(f"{' and '.join(there)} cannot both go to stdout", hint="name a file for one of them")
+    old, new = named_side(a), named_side(b)
+    if pairs:
+        old, new = paired(old, new, [_pair(text, old, new) for text in pairs])
+    comparison = compare_sides(old, new, osdi14_reasons())
     if not comparison.compared:
         raise UsageError(f"{a} and {b} have no cell in common", hint=_hint(comparison))
     if json_file is not None:
@@ -73,7 +101,11 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
         from bob.report.comparison.page import page  # jinja2 takes a while to load
 
         write_text(markdown_file, page(comparison), "--markdown")
-    if not is_stdout(json_file) and not is_stdout(markdown_file):
+    if html_file is not None:
+        from bob.report.comparison.html_page import html_page
+
+        write_text(html_file, html_page(comparison), "--html")
+    if not there:
         from bob.report.comparison.terminal import print_comparison
 
         print_comparison(console(), comparison)
@@ -82,7 +114,22 @@ def compare(a: str, b: str, strict: bool, json_file: Path | None, markdown_file:
     return Exit.UNKNOWN_CELLS if comparison.is_undecided else Exit.DONE
 
 
+def _pair(text: str, a: Side, b: Side) -> tuple[str, str]:
+    """The two configurations of ``--as``; a name may have a = of its own (ext4 -O quota data=journal)."""
+    halves = text.split("=")
+    splits = [("=".join(halves[:at]), "=".join(halves[at:])) for at in range(1, len(halves))]
+    if not splits:
+        raise UsageError(f"--as {text!r} names one configuration", hint="OLD=NEW, such as ext4-ordered=ext4-writeback")
+    there = [(old, new) for old, new in splits if old in a.columns and new in b.columns]
+    return there[0] if there else splits[0]
+
+
 def _hint(comparison: Comparison) -> str:
     if comparison.configurations:
         return "they probed other properties"
+    if comparison.only_a and comparison.only_b:
+        pair = shlex.quote(f"{comparison.only_a[0]}={comparison.only_b[0]}")
+        return (
+            f"A has {names(comparison.only_a)}; B has {names(comparison.only_b)}; compare two of them with --as {pair}"
+        )
     return f"A has {', '.join(comparison.only_a) or 'none'}; B has {', '.join(comparison.only_b) or 'none'}"

@@ -55,8 +55,9 @@ Exit codes:
   1  a difference, a broken expectation   7    a recording failed its check
   2  usage                                8    a file is malformed
   3  done, but some cell is unknown       9    a run directory is unusable
-  4  a program or library is missing      70   an internal error
-  5  a guest image could not be built     130  interrupted
+  4  a program or library is missing      10   a model forbids what was seen
+  5  a guest image could not be built     70   an internal error
+                                          130  interrupted
 
 \b
 Environment:

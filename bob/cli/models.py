@@ -49,9 +49,11 @@ def named_model(name: str) -> Model:
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
-    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships."""
+    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships.
+
+    Where two are called the same, each has its origin in its name."""
     from bob.apm.builtin import builtin, names
-    from bob.apm.model import load
+    from bob.apm.model import load, told_apart
 
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
@@ -59,7 +61,7 @@ def named_models(wanted: Sequence[str]) -> list[Model]:
             found += [*map(builtin, names()), *map(load, _shipped_models().values())]
         else:
             found.append(named_model(name))
-    return found
+    return told_apart(found)
 
 
 def _shipped_models() -> dict[str, Path]:

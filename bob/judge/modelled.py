@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bob.claim.checking import evidence
 from bob.judge.looked import Looked
-from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Safety
+from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Safety
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
@@ -121,11 +121,13 @@ def numbered(effects: Effects) -> Effects:
     return replace(effects, files=files)
 
 
-def crossed(model: ModelResult, result: ProgramResult, unforeseen: Collection[Key]) -> ModelResult:
+def crossed(
+    model: ModelResult, result: ProgramResult, unforeseen: Collection[Key], *, is_its_own: bool = False
+) -> ModelResult:
     """The answer of a model beside that of a real file system of the same run.
 
     ``unforeseen`` are the vulnerabilities of the file system with a tree that the model does not allow, though all that
-    it allows is known.
+    it allows is known. It should allow them where it was derived of that file system (``is_its_own``).
     """
     real = {_key(one.consequence, one.evidence) for one in result.vulnerabilities}
     is_whole = result.states.exhaustive is not None and result.reason is None
@@ -136,11 +138,11 @@ def crossed(model: ModelResult, result: ProgramResult, unforeseen: Collection[Ke
             cross = Cross.CONFIRMED
         predicted.append(replace(one, crossed={**one.crossed, result.configuration: cross}))
     missed = [
-        f"{Cross.MISSED.value}: {one.evidence} ({result.configuration} leaves a tree that the model does not allow)"
+        Missed(result.configuration, one.evidence, is_its_own)
         for one in result.vulnerabilities
         if _key(one.consequence, one.evidence) in unforeseen
     ]
-    return replace(model, vulnerabilities=tuple(predicted), notes=(*model.notes, *missed))
+    return replace(model, vulnerabilities=tuple(predicted), missed=(*model.missed, *missed))
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -99,13 +99,31 @@ class Predicted:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A vulnerability of a real file system, the ``configuration``, with a tree that a model does not allow. Where
+    ``is_wrong``, the model was derived of that file system: it is wrong, or bob."""
+
+    configuration: str
+    evidence: str
+    is_wrong: bool
+
+    @property
+    def words(self) -> str:
+        """A sentence for people."""
+        said = (
+            f"{Cross.MISSED.value}: {self.evidence} ({self.configuration} leaves a tree that the model does not allow)"
+        )
+        return f"{said}; the model was derived of this file system: it is wrong, or bob" if self.is_wrong else said
+
+
+@dataclass(frozen=True, slots=True)
 class ModelResult:
     """The answer of one model.
 
     ``tried`` crash states (a closed set of micro-operations, with what had been told) were made, of
     ``operations`` operations and ``micro_operations``; ``is_all`` says that the model allows no other one. They left so
     many different ``trees``, and the checker was run so often for this model (``checks``): of what another model has
-    left, too, the answer was known.
+    left, too, the answer was known. ``missed`` is what the real file systems have, and it does not allow.
     """
 
     model: str
@@ -120,6 +138,7 @@ class ModelResult:
     vulnerabilities: tuple[Predicted, ...] = ()
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    missed: tuple[Missed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +156,11 @@ class Programs:
     def safeties(self) -> frozenset[Safety]:
         """What the answers say, those of models included."""
         return frozenset({*(one.safety for one in self.results), *(one.safety for one in self.models)})
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether a model forbids what the file system that it was derived of has left."""
+        return any(missed.is_wrong for model in self.models for missed in model.missed)
 
 
 def to_json(
@@ -181,6 +205,7 @@ def _model_to_json(model: ModelResult) -> dict[str, Any]:
             for one in model.vulnerabilities
         ],
         "notes": list(model.notes),
+        "missed": [asdict(missed) for missed in model.missed],
     }
 
 
@@ -306,4 +331,7 @@ def _model_from_json(document: Mapping[str, Any]) -> ModelResult:
         ),
         reason=document["reason"],
         notes=tuple(document["notes"]),
+        missed=tuple(
+            Missed(one["configuration"], one["evidence"], bool(one["is_wrong"])) for one in document.get("missed", ())
+        ),
     )

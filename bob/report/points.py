@@ -218,6 +218,9 @@ def _model(result: ModelResult) -> Point:
     which = "all that it allows" if result.is_all else "not all that it allows"
     details = [f"{plural(result.tried, 'state')}, {which}; {plural(result.trees, 'tree')}"]
     details += [f"{one.evidence}, in {plural(one.trees, 'tree')}" for one in result.vulnerabilities]
+    details += [missed.words for missed in result.missed]
+    if wrong := [missed.words for missed in result.missed if missed.is_wrong]:
+        return Point(f"model {result.model}", Outcome.FAILED, wrong[0], _lines(details))
     return Point(f"model {result.model}", _SAFETY[result.safety], _said(result), _lines(details))
 
 

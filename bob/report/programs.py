@@ -75,6 +75,8 @@ def _print_model(console: Console, model: ModelResult) -> None:
         _print(console, Text(f"{tried}, {plural(model.trees, 'tree')}, {plural(model.checks, 'check')}", "bob.dim"), 2)
         of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
         _print(console, Text(f"the program's calls are {of}", "bob.dim"), 2)
+    for missed in model.missed:
+        _print(console, Text(missed.words, "bob.fails" if missed.is_wrong else "bob.dim"), 2)
     for note in model.notes:
         _print(console, Text(f"note: {note}", "bob.dim"), 2)
 

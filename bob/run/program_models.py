@@ -52,8 +52,9 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """The answer of a model; ``shapes`` of all trees that it allows (None: not all are known)."""
+    """The answer of a ``model``; ``shapes`` of all trees that it allows (None: not all are known)."""
 
+    model: Model
     result: ModelResult
     shapes: frozenset[bytes] | None
 
@@ -82,12 +83,13 @@ def hold_against(
         root = before.get("/", Node("directory"))
         work = _Work(hypervisor, image, taken, again, asked, root, jobs, progress)
         _trust(hypervisor, image, taken, (before, after), progress)
+        progress.planned(len(models), len(models) * taken.request.budget)
         return [work.look(model, notes) for model in models]
     except CannotBeModelled as found:
         reason = str(found)
     except (GuestLost, AgentBroken) as loss:
         reason = what_happened(loss, " before anything was built")
-    return [Modelled(unknown(model.name, model.about, reason), None) for model in models]
+    return [Modelled(model, unknown(model.name, model.about, reason), None) for model in models]
 
 
 def protocol_of(
@@ -195,11 +197,12 @@ class _Work:
     def look(self, model: Model, notes: Sequence[str]) -> Modelled:
         """Try what ``model`` allows, and judge it."""
         self.progress.step(f"building what {model.name} allows of {self.taken.program.name}")
+        self.progress.recorded(model.name)
         budget = self.taken.request.budget
         tries = Tries(self._graph, model.promised, self._again.told, MOST_TRIED * budget)
         known = len(self._answers)
         queue = Queue(tries, budget, self._answers)
-        threads = [_Worker(self, queue) for _ in range(self._jobs)]
+        threads = [_Worker(self, queue, model.name) for _ in range(self._jobs)]
         with ThreadPoolExecutor(self._jobs) as pool:
             try:
                 for future in [pool.submit(thread.work) for thread in threads]:
@@ -207,6 +210,7 @@ class _Work:
             except BaseException:
                 queue.stop()
                 raise
+        self.progress.finished(model.name, budget - queue.handed_out)
         told = [state for state in queue.states if state.digest in self._answers]
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
         looked = ModelLooked(
@@ -227,13 +231,14 @@ class _Work:
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
         is_known = tries.is_all and len(told) == len(states)
-        return Modelled(result, frozenset(tries.shapes) if is_known else None)
+        return Modelled(model, result, frozenset(tries.shapes) if is_known else None)
 
 
 class Queue:
     """The distinct states of a model, handed out in batches to several workers; each is checked once."""
 
     def __init__(self, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer]) -> None:
+        self.handed_out = 0
         self.states: list[ModelState] = []
         self.lost: str | None = None
         self.disagreed: str | None = None
@@ -260,6 +265,7 @@ class Queue:
                 self.states.append(state)
                 if state.digest not in self._answers:
                     found.append((state, nodes(tree)))
+            self.handed_out += len(found)
             return found
 
     def put_back(self, states: list[ModelState]) -> None:
@@ -267,8 +273,9 @@ class Queue:
         with self._lock:
             self._again.append(states)
 
-    def take(self, state: ModelState, answer: CheckerAnswer) -> None:
-        """Take in an answer. One that did not end in time is no answer where the same tree has another one."""
+    def take(self, state: ModelState, answer: CheckerAnswer) -> bool:
+        """Take in an answer, and say whether it is the first of its tree. One that did not end in time is no answer
+        where the same tree has another one."""
         with self._lock:
             known = self._answers.get(state.digest)
             if known is None or known.code is None:
@@ -276,6 +283,7 @@ class Queue:
             elif answer.code is not None and answer.code != known.code:
                 codes = f"{known.code} and with {answer.code}"
                 self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
+            return known is None
 
     def answer(self, state: ModelState) -> CheckerAnswer | None:
         """What the checker said so far."""
@@ -294,8 +302,8 @@ class Queue:
 class _Worker:
     """Has one guest after the other look at what is handed out. ``again`` counts the checks that were made twice."""
 
-    def __init__(self, work: _Work, queue: Queue) -> None:
-        self._work, self._queue = work, queue
+    def __init__(self, work: _Work, queue: Queue, model: str) -> None:
+        self._work, self._queue, self._model = work, queue, model
         self._chances = SecondChances(work.progress)
         self.again = 0
         self.without: tuple[str, ...] = ()
@@ -324,8 +332,9 @@ class _Worker:
     def _ask(self, builder: Builder, batch: Sequence[tuple[ModelState, Mapping[str, Node]]]) -> None:
         asked = [BuiltChecking(tree, state.told) for state, tree in batch]
         answers = builder.check(asked, self._work.taken.program.seconds)
-        for (state, _tree), answer in zip(batch, answers, strict=True):
-            self._queue.take(state, answer)
+        new = sum(self._queue.take(state, answer) for (state, _tree), answer in zip(batch, answers, strict=True))
+        if new:
+            self._work.progress.observed(self._model, new)
 
     def _lost(self, states: list[ModelState], loss: BobError) -> None:
         words = what_happened(loss, " while checking")

@@ -15,6 +15,7 @@ from typing import Any
 
 import bob
 from bob.agent.inside.mounts import ROOT
+from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.crash.case import Case
 from bob.guest.capacity import check_jobs, guests_that_fit
@@ -94,7 +95,12 @@ def try_program(
             result = judge(name, mount, looked, _notes(taken), reliances)
             results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
             answers = [
-                crossed(answer, result, unforeseen(one, looked) if number == 0 else frozenset())
+                crossed(
+                    answer,
+                    result,
+                    unforeseen(one, looked) if number == 0 else frozenset(),
+                    is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
+                )
                 for answer, one in zip(answers, modelled, strict=True)
             ]
             save()

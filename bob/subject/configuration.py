@@ -58,6 +58,11 @@ class Configuration:
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
+    def options(self) -> frozenset[str]:
+        """The mount options, one by one; where none are given, those that the kernel takes then."""
+        return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
+
+    @property
     def note(self) -> str:
         """A sentence for who reads the results; empty if there is nothing to say."""
         words = shlex.split(self.mkfs_options)

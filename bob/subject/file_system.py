@@ -36,12 +36,13 @@ class FileSystem:
     silent and ``keeps_commits`` in memory until something syncs is synced when it has been silent.
 
     ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
-    that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name). ``note`` is for
-    who reads the results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of
-    new ones (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there
-    is of no account (empty: all is; see :mod:`bob.observe.left_behind`). ``refusals`` are the operations that it lacks,
-    each with what the kernel says of it; workloads go without them (:mod:`bob.workload.lacking`). Where there are no
-    ``lasting_inodes``, a file has another number at each mount.
+    that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name).
+    ``default_options`` are those that the kernel takes where nothing else is said. ``note`` is for readers of the
+    results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of new ones
+    (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there is of
+    no account (empty: all is; see :mod:`bob.observe.left_behind`). ``refusals`` are the operations that it lacks,
+    each with what the kernel says of it; workloads go without them (:mod:`bob.workload.lacking`). Where there are
+    no ``lasting_inodes``, a file has another number at each mount.
 
     ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
     where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
@@ -61,6 +62,7 @@ class FileSystem:
     keeps_commits: bool = False
     check: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
+    default_options: str = ""
     note: str = ""
     forgets: bool = False
     log: str = ""
@@ -97,6 +99,7 @@ def _file_system(table: Table) -> FileSystem:
         keeps_commits=table.truth("keeps_commits", False),
         check=_command(table, "check", ""),
         names=tuple(table.texts("names").items()),
+        default_options=table.text("default_options", ""),
         note=table.text("note", ""),
         forgets=table.truth("forgets", False),
         log=_log(table),

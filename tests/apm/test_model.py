@@ -11,13 +11,15 @@ import pytest
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import Ordered, every_clause
 from bob.apm.compare import differences
+from bob.apm.derive import was_derived_of
 from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
 from bob.apm.published import from_published
 from bob.claim.property.of_property import OfProperty
+from bob.cli.models import named_model
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.report.published import osdi14
-from bob.subject import load_set
+from bob.subject import configuration, load_set
 from bob.witness.document import read
 from bob.workload.kinds import ChangeKind, Relation
 
@@ -37,6 +39,23 @@ def test_a_model_is_written_and_read_again(tmp_path: Path) -> None:
     save(model, tmp_path / "apm" / "m.json")
     assert load(tmp_path / "apm" / "m.json") == model
     assert model.finding(clauses[9]) == Finding(clauses[9], Status.ASSUMED, promised=False)
+
+
+def test_a_model_is_of_the_file_system_and_the_kernel_that_it_was_derived_of() -> None:
+    ordered, writeback = (named_model(f"ext4-{mode}") for mode in ("ordered", "writeback"))
+    [kernel] = ordered.source["kernels"]
+    assert was_derived_of(ordered, configuration("ext4", mount_options="data=ordered"), kernel)
+    assert was_derived_of(ordered, configuration("ext4"), kernel), "data=ordered is the default"
+    assert was_derived_of(writeback, configuration("ext4", mount_options="data=writeback"), kernel)
+    for other in (
+        configuration("ext4", mount_options="data=writeback"),
+        configuration("ext3", mount_options="data=ordered"),
+        configuration("ext4", "-O ^has_journal"),
+        configuration("ext4", mount_options="data=ordered,noatime"),
+    ):
+        assert not was_derived_of(ordered, other, kernel)
+    assert not was_derived_of(ordered, configuration("ext4"), "6.12.0")
+    assert not was_derived_of(builtin("ext4-o"), configuration("ext4"), kernel)
 
 
 @pytest.mark.parametrize("wrong", [{}, {"schema": "bob.apm/1"}, {"schema": "bob.result/1"}])

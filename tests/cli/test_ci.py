@@ -16,8 +16,7 @@ from bob.errors import GuestError
 from bob.result import Result, Verdict, to_json
 
 from .stand_in import Bob, Work, result
-from .test_bisect import BAD, GOOD, LOST, NO_BUILD, Tree
-from .test_compare import put_with
+from .test_compare import BAD, GOOD, LOST, NO_BUILD, Tree, put_with
 from .test_results import put
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,9 @@ import pytest
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model
-from bob.errors import UsageError
+from bob.cli.app import programs_exit
+from bob.cli.models import named_model
+from bob.errors import Exit, UsageError
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
@@ -246,17 +248,25 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path
     [lost] = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
     assert lost.crossed == {real.configuration: Cross.CONFIRMED}
     assert lost.told == b"saved\n" and found.is_all
-    assert not [note for note in found.notes if note.startswith("missed by the model")]
+    assert not found.missed
     assert json.loads((tmp_path / "result.json").read_text())["models"][0]["vulnerabilities"]
 
 
 def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> None:
     """It says that each call is durable when it has returned: ext4 leaves trees that it does not allow."""
     program = BY_NAME["no-fsync"].program(mended=False)
-    answers = by_models(program, tmp_path, model(every_clause(), "too-strong"), explores=True)
+    answers = by_models(program, tmp_path / "1", model(every_clause(), "too-strong"), explores=True)
     [real], [found] = answers.results, answers.models
     assert (real.safety, found.safety) == (Safety.VULNERABLE, Safety.SAFE)
-    assert [note for note in found.notes if note.startswith("missed by the model: lost acknowledged data")]
+    [missed] = found.missed
+    assert missed.evidence.startswith("lost acknowledged data") and not missed.is_wrong
+    kernel = json.loads((tmp_path / "1" / "result.json").read_text())["environment"]["kernel"]
+    derived = named_model("ext4-ordered")
+    derived = replace(derived, source={**derived.source, "kernels": [kernel]})
+    wrong = replace(derived, name="wrong", findings=model(every_clause()).findings)
+    answers = by_models(program, tmp_path / "2", wrong, derived, explores=True)
+    assert [[one.is_wrong for one in found.missed] for found in answers.models] == [[True], []]
+    assert programs_exit(answers) is Exit.CONTRADICTED
 
 
 def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import samples_of_runs as samples
+from bob.cli.app import programs_exit
 from bob.crash.state import CrashState
-from bob.errors import MalformedError
+from bob.errors import Exit, MalformedError
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, ModelLooked, crossed, judge_model, refused_trees, unknown
-from bob.judge.program_result import Cross, Easiest, ModelResult, ProgramResult, Safety, from_json, to_json
+from bob.judge.program_result import Cross, Easiest, ModelResult, ProgramResult, Programs, Safety, from_json, to_json
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, ReliedOn
 from bob.observe.observed import Observed, Seen, Troubled
@@ -249,8 +251,23 @@ def test_what_the_file_system_leaves_and_the_model_does_not_allow_is_told() -> N
     [(key, told, tree)] = refused_trees([window])
     assert told == b"a" and tree == window.tree(2)
     found = crossed(by_model(built(FINE)), asked(window), {key})
-    assert [note for note in found.notes if note.startswith("missed by the model: lost acknowledged data")]
-    assert crossed(by_model(built(FINE)), asked(window), ()).notes == ("a note",)
+    [missed] = found.missed
+    assert missed.words.startswith("missed by the model: lost acknowledged data") and not missed.is_wrong
+    assert crossed(by_model(built(FINE)), asked(window), ()).missed == ()
+    answers = Programs("p", "", (asked(window),), models=(found,))
+    assert programs_exit(answers) is Exit.DIFFERENT, "a model of another file system may forbid what this one leaves"
+
+
+def test_a_model_that_forbids_what_its_own_file_system_leaves_fails_the_run() -> None:
+    window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
+    [(key, _told, _tree)] = refused_trees([window])
+    found = crossed(by_model(built(FINE)), asked(window), {key}, is_its_own=True)
+    assert found.missed[0].words.endswith("the model was derived of this file system: it is wrong, or bob")
+    later = crossed(found, replace(asked(window), configuration="xfs"), ())
+    answers = Programs("p", "", (asked(window),), models=(later,))
+    assert programs_exit(answers) is Exit.CONTRADICTED
+    again = from_json(json.loads(json.dumps(to_json(Program("p", "about", ()), answers.results, {}, answers.models))))
+    assert again.models[0].missed == found.missed and programs_exit(again) is Exit.CONTRADICTED
 
 
 def test_a_document_with_models_is_read_back() -> None:

@@ -61,6 +61,14 @@ def test_names(asked: tuple[str, ...], name: str) -> None:
     assert configuration(*asked).name == name  # type: ignore[arg-type]
 
 
+def test_the_options_that_the_kernel_takes_where_none_are_given() -> None:
+    assert configuration("ext4").options == configuration("ext4", mount_options="data=ordered").options
+    assert configuration("ext4", mount_options="nodelalloc").options == {"nodelalloc"}
+    assert configuration("btrfs").options == frozenset()
+    both = [configuration("xfs", mount_options=options).options for options in ("wsync,noatime", "noatime,wsync")]
+    assert both[0] == both[1]
+
+
 def test_the_users_mkfs_options_come_last() -> None:
     mkfs = configuration("ext4", "-O '^a b' -N 5").mkfs
     assert mkfs[-5:] == ("-O", "^a b", "-N", "5", "DEVICE")

@@ -14,7 +14,7 @@ from statistics import fmean
 from xml.etree import ElementTree as Xml
 
 from bob.apm.clauses import Clause
-from bob.apm.model import Model
+from bob.apm.model import Model, told_apart
 from bob.report.counts import plural
 from bob.report.escape import clean
 
@@ -63,7 +63,7 @@ class Box:
 def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
     """The models, those that promise the same together; the weakest first."""
     names: dict[frozenset[Clause], list[str]] = {}
-    for model in models:
+    for model in told_apart(tuple(models)):
         names.setdefault(model.promised, []).append(model.name)
     found = (Box(tuple(sorted(together)), promised) for promised, together in names.items())
     return tuple(sorted(found, key=lambda box: (len(box.promised), box.names)))

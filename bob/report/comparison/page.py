@@ -79,12 +79,12 @@ def page(comparison: Comparison) -> str:
     """The page, as Markdown with GitHub's tables. Commands are to be run in the directory that it was written from."""
     text = _template().render(
         comparison=comparison,
-        title=_title(comparison),
+        title=escaped(title(comparison)),
         again=_again(comparison),
         counts=counts(comparison),
         explained=_explained(comparison),
         run=comparison.b if comparison.a.published else comparison.a,
-        facts=_facts,
+        facts=facts,
         measured=tuple(_measured(comparison)),
         grids=tuple(_grid(comparison, lot) for lot in _side_by_side(comparison.configurations)),
         legend=tuple(legend(comparison)),
@@ -114,10 +114,17 @@ def _template() -> Template:
     return made.get_template("comparison.md.j2")
 
 
-def _title(comparison: Comparison) -> str:
+def title(comparison: Comparison) -> str:
+    """What a page about ``comparison`` is called; plain text."""
     if comparison.with_published:
         return "Table 1, then and now"
-    return f"{escaped(comparison.a.name)} and {escaped(comparison.b.name)}, compared"
+    return f"{comparison.a.name} and {comparison.b.name}, compared"
+
+
+def headings(comparison: Comparison) -> dict[Kind, str]:
+    """What the cells of each kind of difference stand under."""
+    then = comparison.with_published and comparison.a.published
+    return {kind: (_SINCE if then else {}).get(kind) or words.capitalize() for kind, words in HEADINGS.items()}
 
 
 def _again(comparison: Comparison) -> str:
@@ -148,7 +155,7 @@ def _explained(comparison: Comparison) -> str:
 
 def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """The rows of the table on what was measured where: a label, A's and B's."""
-    old, new = _facts(comparison.a), _facts(comparison.b)
+    old, new = facts(comparison.a), facts(comparison.b)
     for label in dict.fromkeys([*old, *new]):
         yield label, old.get(label, ""), new.get(label, "")
     for what, in_a, in_b in settings(comparison):
@@ -156,7 +163,8 @@ def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
             yield what, in_a, in_b
 
 
-def _facts(side: Side) -> dict[str, str]:
+def facts(side: Side) -> dict[str, str]:
+    """On what a side was measured, by label; nothing of the published table."""
     return {} if side.result is None else _environment(side.result)
 
 
@@ -211,13 +219,12 @@ def _marked(cell: Cell | None) -> str:
 
 
 def _sections(comparison: Comparison) -> Iterator[_Section]:
-    then = comparison.with_published and comparison.a.published
+    words = headings(comparison)
     by_kind: dict[Kind, list[Group]] = {}
     for group in comparison.groups():
         by_kind.setdefault(group.kind, []).append(group)
     for kind, groups in by_kind.items():
-        heading = (_SINCE if then else {}).get(kind) or HEADINGS[kind].capitalize()
-        yield _Section(heading, tuple(_part(comparison, group) for group in groups))
+        yield _Section(words[kind], tuple(_part(comparison, group) for group in groups))
 
 
 def _part(comparison: Comparison, group: Group) -> tuple[str, str, tuple[_Entry, ...]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bob.errors import MalformedError, StoreError
+from bob.errors import MalformedError, StoreError, UsageError, meant
 from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
 from bob.report.saved import read_result
@@ -46,7 +46,8 @@ class Side:
     """One side: its answers, by configuration and then by property.
 
     ``name`` is what the user called it. ``result`` is the run, None for the published table, ``source`` where that was
-    published; ``folder`` is where the run's witnesses are.
+    published; ``folder`` is where the run's witnesses are. ``called`` says what the run calls a column that has another
+    name here.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Side:
     result: Result | None = None
     folder: Path = Path()
     source: str = ""
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def published(self) -> bool:
@@ -97,6 +99,22 @@ def published_side(table: Published) -> Side:
         for configuration in table.configurations
     }
     return Side(OSDI14, columns, source=table.source)
+
+
+def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
+    """The two sides with these columns alone, each pair, A's and B's, under one name.
+
+    Raises UsageError where a side has no such column.
+    """
+    for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
+        for name in names:
+            if name not in side.columns:
+                raise UsageError(f"{side.name} has no {name!r}", hint=meant(name, side.columns, "it has"))
+    named = [(old if old == new else f"{old} → {new}", old, new) for old, new in dict.fromkeys(pairs)]
+    return (
+        replace(a, columns={name: a.columns[old] for name, old, _new in named}, called={x: y for x, y, _ in named}),
+        replace(b, columns={name: b.columns[new] for name, _old, new in named}, called={x: y for x, _, y in named}),
+    )
 
 
 def answer_of(cell: PropertyResult) -> Answer:

@@ -137,7 +137,7 @@ def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
     """What was set otherwise in B than in A: what it is, A's and B's. Nothing is known of the published table."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
-    old, new = _settings(comparison.a.result), _settings(comparison.b.result)
+    old, new = _settings(comparison.a), _settings(comparison.b)
     shared = {f"mount options of {name}" for name in comparison.configurations}
     told = [what for what in old if what in new and (not what.startswith("mount options of ") or what in shared)]
     return tuple((what, old[what], new[what]) for what in told if old[what] != new[what])
@@ -182,7 +182,9 @@ def _in_vain(cell: PropertyResult) -> str:
     return f"holds: nothing found in {plural(len(cell.workloads), 'workload')} finished by {tried}{more}{seen}"
 
 
-def _settings(result: Result) -> dict[str, str]:
+def _settings(side: Side) -> dict[str, str]:
+    result = side.result
+    assert result is not None
     on = result.environment
     found = {
         "kernel": on.kernel,
@@ -197,5 +199,7 @@ def _settings(result: Result) -> dict[str, str]:
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,
     }
-    mounted = [column for column in result.configurations if column.effective_mount_options]  # the others were skipped
-    return found | {f"mount options of {column.name}": column.effective_mount_options for column in mounted}
+    # A column that was skipped was mounted with nothing.
+    mounted = {one.name: one.effective_mount_options for one in result.configurations if one.effective_mount_options}
+    names = side.called or {name: name for name in mounted}
+    return found | {f"mount options of {name}": mounted[its] for name, its in names.items() if its in mounted}

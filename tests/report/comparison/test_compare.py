@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import settings as limits
 
 from bob.crash.coverage import States
-from bob.errors import MalformedError
+from bob.errors import MalformedError, UsageError
 from bob.report.comparison.compare import Kind, compare, kind_of
 from bob.report.comparison.exploration import differences
-from bob.report.comparison.sides import Answer, Said, Side, run_side
+from bob.report.comparison.sides import Answer, Said, Side, paired, run_side
 from bob.report.comparison.words import counts, settings
 from bob.report.published import Direction, Reason
 from bob.result import ConfigurationResult, Verdict
@@ -261,3 +261,21 @@ def test_what_was_set_otherwise() -> None:
     assert settings(compare(sides[0], other)) == (("mount options of ext4-ordered", "rw,relatime", "rw,noatime"),)
     skipped = ConfigurationResult("ext4-ordered", "ext4", "", "", "", (cell(),))
     assert settings(compare(sides[0], run_side("b", run_of(skipped), Path()))) == ()
+
+
+def test_two_columns_of_other_names_are_held_against_each_other() -> None:
+    columns = [
+        ConfigurationResult(name, "ext4", "", "", options, (cell(verdict=verdict),))
+        for name, options, verdict in (("one", "rw", Verdict.HOLDS), ("two", "rw,sync", Verdict.FAILS))
+    ]
+    both = run_side("run", run_of(*columns), Path())
+    found = compare(*paired(both, both, [("one", "two"), ("two", "two"), ("one", "two")]))
+    assert [(one.configuration, one.kind) for one in found.cells] == [
+        ("one → two", Kind.NEWLY_FAILS),
+        ("two", Kind.SAME),
+    ]
+    assert not found.only_a and not found.only_b
+    assert settings(found) == (("mount options of one → two", "rw", "rw,sync"),)
+    for wrong in (("on", "two"), ("one", "tow")):
+        with pytest.raises(UsageError, match="run has no"):
+            paired(both, both, [wrong])

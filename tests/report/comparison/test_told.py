@@ -20,13 +20,16 @@ from rich.console import Console
 from bob.crash.coverage import States
 from bob.report.comparison.compare import Comparison, Kind, compare
 from bob.report.comparison.document import to_document
+from bob.report.comparison.html_page import html_page
 from bob.report.comparison.page import code, escaped, page
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import LEGEND, mark, says
 from bob.report.published import osdi14, osdi14_reasons
+from bob.report.saved import read_result
 from bob.result import ConfigurationResult, PropertyResult, Verdict
 
+from ..html_pages import NASTY, parse
 from ..samples import MORE
 from .worlds import ROWS, cell, run_of, side, sides, table, workload
 
@@ -325,3 +328,40 @@ def test_what_was_searched_is_told_and_a_violation_of_a_search_is_one() -> None:
     assert says(found.b) == (
         "fails: found by bob search, not by the 1 workload of the probe; 3 of 12,000 searched fail"
     )
+
+
+@given(sides(), sides())
+@settings(max_examples=60)
+def test_the_page_in_html_has_every_cell_and_each_coloured_mark_leads_to_what_is_told(one: Side, other: Side) -> None:
+    comparison = compare(one, other)
+    shown = parse(html_page(comparison))
+    told = {article.attributes["id"] for article in shown.all("article")}
+    links = [link for link in shown.all("a") if (link.attributes.get("href") or "").startswith("#cell-")]
+    assert {link.attributes["href"] for link in links} == {f"#{anchor}" for anchor in told}
+    assert len(told) == len(comparison.of(*DIFFERENT))
+    marks = [element.text for element in shown.elements if element.parent and element.parent.tag == "td"]
+    assert sorted(marks) == sorted(map(mark, comparison.cells))
+
+
+DIFFERENT = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS, Kind.UNDECIDED, Kind.EXPLORED)
+
+
+def test_the_page_in_html_has_both_sides_and_the_reason_and_nothing_that_looks_like_html() -> None:
+    nasty = replace(cell("directory-op", Verdict.FAILS), evidence=NASTY, witness="w.json")
+    column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw", (nasty,))
+    shown = parse(html_page(compare(table(), run_side(NASTY, run_of(column), Path("a b")))))
+    [article] = shown.all("article")
+    assert "blank: no case was found" in article.text and NASTY in article.text
+    assert "bob replay 'a b/w.json'" in article.text
+    assert not shown.all("script") and not shown.all("img") and not shown.all("link")
+
+
+REFERENCE = Path(__file__).parents[3] / "reports/reference/osdi14-linux-6.1"
+
+
+def test_the_published_table_and_the_reference_as_a_page() -> None:
+    new = run_side("new", read_result(REFERENCE), REFERENCE)
+    shown = parse(html_page(compare(published_side(osdi14()), new, osdi14_reasons())))
+    assert [one.text for one in shown.all("h1")] == ["Table 1, then and now"]
+    assert len(shown.all("article")) == len(shown.with_class("td", "fails")) + len(shown.with_class("td", "holds")) > 40
+    assert "`" not in shown.by_id("kind-1").text
