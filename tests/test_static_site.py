@@ -16,12 +16,14 @@ import pandas as pd
 import pytest
 
 import bob
+from bob.catalogue.sets import Rows
 from bob.errors import Exit, MalformedError, StoreError
-from bob.result import to_json
+from bob.result import Verdict, to_json
 from bob.site.build import MARKER, build
 from bob.site.links import faults
+from bob.site.questions import GROUPS
 from bob.site.rely import Word, answered
-from bob.site.results import Results, short
+from bob.site.results import Reference, Results, short
 from bob.site.sources import for_mkdocs, slug
 from report import samples
 from report.html_pages import NASTY, Page, parse
@@ -31,6 +33,7 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 REFERENCES = sorted(path.parent for path in ROOT.glob("reports/reference/*/result.json"))
 MODELS = sorted(ROOT.glob("reports/models/osdi14-linux-6.1/*.json"))
+QUESTIONS = {question.id: question for _title, _about, questions in GROUPS for question in questions}
 MARKS = {"fails": "×", "holds": "·", "unknown": "?", "skipped": "–"}
 
 
@@ -42,6 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = build(ROOT, target)
     assert [str(fault) for fault in built.faults] == []
     assert built.pages == len(list(target.rglob("*.html"))) > 500
+    assert (target / MARKER).exists() and not (target / "404.html").exists()
     return target
 
 
@@ -131,6 +135,10 @@ def test_what_changed_between_kernels_is_told(site: Path) -> None:
         if verdicts[after][fs, name] != verdict
     ]
     assert sorted(rows) == sorted(differ)
+    lists = re.findall(r'<a href="results/compared/([^"]+)\.html">[^<]*</a>: (\d+) cells, (\d+) with another', told)
+    pairs = {name: int(differing) for name, _compared, differing in lists}
+    assert sum(count for name, count in pairs.items() if name.startswith("defaults-")) == len(differ)
+    assert pairs["osdi14--osdi14-linux-6.1"] > 0
 
 
 def test_downloads_are_the_results(site: Path) -> None:
@@ -200,8 +208,8 @@ def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     assert not [clause for clause in asked if "fdatasync-file" in clause]
     assert answers(site, "fdatasync-data") == {"": "Not measured on any of them."}
     assert "Not measured: exfat, ext4-nojournal, f2fs" in (site / "rely.html").read_text()
-    for _title, _about, questions in answered(Results((), (), ())):
-        assert {one.sentence for one in questions} == {"Not measured on any of them."}
+    for question in QUESTIONS.values():
+        assert answered(question, Results((), (), ())).sentence == "Not measured on any of them."
 
 
 def test_every_word_has_its_evidence(site: Path) -> None:
@@ -300,6 +308,30 @@ def test_a_run_of_ones_own_is_in_the_table(small: Path, tmp_path: Path) -> None:
     assert (tmp_path / "pages/code/index.html").exists() and (tmp_path / "pages/code/made.py.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("fsync-data", ["fsync-file.data", "fsync-file.size"]),
+        ("fsync-directory", ["fsync-directory.new-entries", "fsync-directory.moved-entries"]),
+        ("fdatasync-data", ["fdatasync-file.data", "fdatasync-file.size"]),
+        ("msync-data", ["msync.data"]),
+        ("syncfs-all", ["syncfs.data", "syncfs.size", "syncfs.entry", "syncfs.names"]),
+    ],
+)
+def test_a_table_of_durability_answers(question: str, rows: list[str], tmp_path: Path) -> None:
+    result = samples.finer(Rows.DURABILITY, "ext4")
+    verdicts = {cell.name: cell.verdict for cell in result.configurations[0].properties}
+    (tmp_path / "result.json").write_text(json.dumps(to_json(result)))
+    reference = Reference("finer", bob.load(tmp_path))
+    one = answered(QUESTIONS[question], Results((reference,), (), ()))
+    wanted = {verdicts[row] for row in rows}
+    word = "no" if Verdict.FAILS in wanted else "not known" if Verdict.UNKNOWN in wanted else "yes"
+    assert one.sentence == f"ext4 {word}."
+    [(_fs, [answer])] = one.answers
+    assert [said.partition(":")[0] for said in answer.evidence] == rows
+    assert answer.link.startswith("results/finer/index.html#ext4--")
+
+
 def test_a_link_to_nothing_in_a_page_is_an_error_and_the_old_site_stays(small: Path, tmp_path: Path) -> None:
     target = tmp_path / "pages"
     build(small, target)
@@ -376,8 +408,3 @@ def test_the_filter_and_the_search_work_from_a_file_system(site: Path, tmp_path:
     assert f"1 of {len(rows)} configurations are shown." in page
     found = seen(f"{(site / 'index.html').as_uri()}?q=recovery+forgets", tmp_path)
     assert re.search(r'<a href="[^"]*how-it-works\.html\?h=[^"]*#what-recovery-forgets" class="md-search', found)
-
-
-def test_the_marker_is_there(site: Path) -> None:
-    assert (site / MARKER).exists()
-    assert not (site / "404.html").exists()

@@ -1,8 +1,8 @@
-"""What becomes of work whose guest was lost: another guest begins it anew, once. And of work at which bob itself breaks:
-it is told and kept, and the others go on.
+"""What becomes of work whose guest was lost: another guest begins it anew, once. And of work at which bob itself
+breaks: it is told and kept, and the others go on.
 
-If the second guest is lost as well, the work is given up: a run marks it as unknown and goes on with the rest, a command
-that shows or shrinks witnesses ends with the loss. The user is told of each new attempt.
+If the second guest is lost as well, the work is given up: a run marks it as unknown and goes on with the rest, a
+command that shows or shrinks witnesses ends with the loss. The user is told of each new attempt.
 """
 
 from __future__ import annotations

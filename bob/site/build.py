@@ -23,14 +23,17 @@ from jinja2 import Environment, PackageLoader
 from bob import documents
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
+from bob.report.comparison.compare import Kind
+from bob.report.comparison.html_page import html_page
 from bob.report.documents import to_csv, to_latex
 from bob.report.templating import SAYS, html
 from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import Fault, faults
-from bob.site.living import living
+from bob.site.living import is_finer, living
+from bob.site.questions import GROUPS
 from bob.site.rely import Word, answered
-from bob.site.results import RESULTS, Results, read, short
+from bob.site.results import RESULTS, Results, compared, read, short
 
 MODELS = "osdi14-linux-6.1"
 """The folder of reports/models that answers."""
@@ -120,6 +123,8 @@ def _write_results(results: Results, docs: Path) -> None:
         (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
     for tested in results.programs:
         _write(docs / RESULTS / tested.name, tested.pages(f"../{_HOME}"))
+    pages = ((PurePosixPath(one.place), html_page(one.comparison, _HOME)) for one in compared(results.references))
+    _write(docs, pages)
     saved = [reference.saved for reference in results.references]
     every = columns_of((one.result, one.folder) for one in saved)
     together = [condensed(to_json(one.result)) for one in saved]
@@ -147,6 +152,8 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             table=living(results.references),
             legend=SAYS.items(),
             downloads=[("everything", everything), *one_of_each],
+            compared=list(compared(results.references)),
+            differing=(Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS),
             has_kernels=Path("reports/kernels.md") in found,
             zip=zip,
         )
@@ -157,11 +164,14 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
         _templates()
         .get_template("rely.md.j2")
         .render(
-            groups=answered(results),
+            groups=[
+                (title, about, [answered(one, results) for one in questions]) for title, about, questions in GROUPS
+            ],
             words=list(Word),
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",
             models_folder=MODELS,
             model_workloads=", ".join(map(str, counts)),
+            finer=any(is_finer(shown) for reference in results.references for shown in reference.shown),
             another_run=results.models_are_of_another_run,
         )
     )

@@ -56,7 +56,7 @@ class Row:
     @property
     def told(self) -> str:
         """What its label and its kernel do not say: options of mkfs, and what it was measured for."""
-        measured = self.reference.removesuffix(f"-linux-{self.version}")
+        measured = self.reference.partition("-linux-")[0]
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
 
@@ -112,7 +112,7 @@ class Living:
 
 def living(references: Sequence[Reference]) -> Living:
     """The table of ``references``; those of finer tables are left out, whose rows are hundreds."""
-    every = [(reference, shown) for reference in references for shown in reference.shown if not _is_finer(shown)]
+    every = [(reference, shown) for reference in references for shown in reference.shown if not is_finer(shown)]
     families = by_family(shown.configuration for _reference, shown in every)
     names = [name for family in families.values() for name in family]
     rows = sorted((_row(reference, shown, names) for reference, shown in every), key=_order)
@@ -139,7 +139,8 @@ def cell_of(reference: Reference, shown: PageCell) -> Cell:
     return Cell(found.name, shown.mark, found.verdict, reference.place(shown), shown.summary)
 
 
-def _is_finer(shown: PageColumn) -> bool:
+def is_finer(shown: PageColumn) -> bool:
+    """Whether it is a column of a finer table, with hundreds of rows."""
     return any(cell.is_in_grid for cell in shown.cells.values())
 
 

@@ -1,8 +1,8 @@
 """\"Can I rely on ...?\": questions of people who write programs, and for each file system what was measured.
 
-Three things answer. A row of the table answers on every configuration that has it. A clause of a model answers where
-models were derived. And a program that was tested answers for those that do as it does. Where none of them was asked,
-the answer is that it was not measured.
+Three things answer. A row of a table, one of the finer tables too, answers on every configuration that has it. A clause
+of a model answers where models were derived. And a program that was tested answers for those that do as it does. Where
+none of them was asked, the answer is that it was not measured.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole
+from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.standing import Reader, Standing, standing
 from bob.apm.model import Finding, Model
-from bob.claim.property.vocabulary import Call, Unit, What
+from bob.claim.property.vocabulary import What
 from bob.judge.program_result import ProgramResult, Safety
 from bob.report.counts import explored, plural
+from bob.report.page import PageColumn
 from bob.report.site import INDEX
 from bob.result import Verdict
 from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, Tested, short
-from bob.workload.kinds import ChangeKind, Relation
 
 
 class Word(Enum):
@@ -92,12 +92,8 @@ class Answered:
         return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
-def answered(results: Results) -> list[tuple[str, str, list[Answered]]]:
-    """Every question with what ``results`` answer, in groups: title, what the group is about, questions."""
-    return [(title, about, [_answered(one, results) for one in questions]) for title, about, questions in _GROUPS]
-
-
-def _answered(question: Question, results: Results) -> Answered:
+def answered(question: Question, results: Results) -> Answered:
+    """A question with what ``results`` answer."""
     groups: dict[str, list[Answer]] = {}
     for answer in question.ask(results):
         groups.setdefault(answer.fs, []).append(answer)
@@ -106,7 +102,7 @@ def _answered(question: Question, results: Results) -> Answered:
     return Answered(question, answers, tuple(sorted(every - groups.keys(), key=order_of)))
 
 
-def _row(name: str) -> Callable[[Results], Iterator[Answer]]:
+def row(name: str) -> Callable[[Results], Iterator[Answer]]:
     """What a row of the table says, of each configuration of each reference."""
 
     def ask(results: Results) -> Iterator[Answer]:
@@ -135,13 +131,20 @@ def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bo
     )
 
 
-def _clauses(*clauses: Clause) -> Callable[[Results], Iterator[Answer]]:
-    """What the models say of these clauses together; a model is left out that none of them was tried on."""
+def clauses(*needed: Clause) -> Callable[[Results], Iterator[Answer]]:
+    """What the rows of finer tables and the models say of these clauses together; a model is left out that none of them
+    was tried on."""
+    rows = [_rows(clause) for clause in needed]
+    names = [name for some in rows for name in some] if all(rows) else []
 
     def ask(results: Results) -> Iterator[Answer]:
+        for reference in results.references:
+            for shown in reference.shown:
+                if answer := _of_rows(reference, shown, names):
+                    yield answer
         for model in results.models:
             reader = Reader(model)
-            findings = [reader.finding(clause) for clause in clauses]
+            findings = [reader.finding(clause) for clause in needed]
             stand = [standing(finding) for finding in findings]
             if any(one is not Standing.UNTRIED for one in stand):
                 word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
@@ -150,7 +153,37 @@ def _clauses(*clauses: Clause) -> Callable[[Results], Iterator[Answer]]:
     return ask
 
 
-def _program(name: str) -> Callable[[Results], Iterator[Answer]]:
+def _rows(clause: Clause) -> list[str]:
+    """The rows of finer tables that ask what a clause says; none where no row does."""
+    match clause:
+        case Durable(call, What.ENTRIES):
+            return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
+        case Durable(call, what):
+            return [f"{call}.{what}"]
+        case Ordered(before, after, relation):
+            return [f"{before}-then-{after}.{relation}"]
+        case Whole(kind, unit):
+            return [f"{kind}.{unit}"]
+    return []
+
+
+def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Answer | None:
+    """What these rows say of a configuration together: yes only where all of them were asked."""
+    cells = [shown.cells[name] for name in names if name in shown.cells]
+    if not cells:
+        return None
+    word = max((_VERDICTS[one.cell.verdict] for one in cells), key=_AGAINST.index)
+    if word is not Word.NO and len(cells) < len(names):
+        return None
+    evidence = tuple(
+        ": ".join(filter(None, (one.cell.name, one.cell.evidence or one.cell.reason, one.variants))) for one in cells
+    )
+    telling = next(one for one in cells if _VERDICTS[one.cell.verdict] is word)
+    label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}, {reference.name}"
+    return Answer(shown.configuration.fs, label, word, evidence, reference.place(telling))
+
+
+def program(name: str) -> Callable[[Results], Iterator[Answer]]:
     """What the test of a program said, of each configuration."""
 
     def ask(results: Results) -> Iterator[Answer]:
@@ -209,190 +242,3 @@ _STANDINGS = {
 }
 _WEAKER = (Word.YES, Word.UNMEASURED, Word.UNSURE, Word.NO)
 _AGAINST = (Word.YES, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)
-
-
-def _after(call: Call, *things: What) -> Callable[[Results], Iterator[Answer]]:
-    return _clauses(*(Durable(call, what) for what in things))
-
-
-_DURABLE = (
-    Question(
-        "fsync-data",
-        "After fsync of a file, are its data and its size there?",
-        _after(Call.FSYNC_FILE, What.DATA, What.SIZE),
-        "This is what fsync is for.",
-    ),
-    Question(
-        "fsync-entry",
-        "After fsync of a new file, is its name there?",
-        _after(Call.FSYNC_FILE, What.ENTRY),
-        "POSIX does not promise it. An fsync of the directory is what asks for the name.",
-    ),
-    Question(
-        "fsync-names",
-        "After a link or a rename and an fsync of the file, are the new names there, and the old ones gone?",
-        _after(Call.FSYNC_FILE, What.NAMES),
-        "To be safe everywhere, fsync the directories, too: the one that got the name and the one that lost it.",
-    ),
-    Question(
-        "fsync-directory",
-        "After fsync of a directory, is every name in it there, and every removed one gone?",
-        _after(Call.FSYNC_DIRECTORY, What.ENTRIES),
-    ),
-    Question(
-        "fsync-new-directory",
-        "After fsync of a new directory, is its own name there?",
-        _after(Call.FSYNC_DIRECTORY, What.ENTRY),
-    ),
-    Question(
-        "fsync-others",
-        "After fsync of one file, is there what was written to other files before?",
-        _after(Call.FSYNC_FILE, What.OTHER_OVERWRITES, What.OTHER_APPENDS),
-        "Do not build on it: fsync each file that matters.",
-    ),
-    Question(
-        "fsync-other-names",
-        "After fsync of one file, is there every name that was made, moved or removed before, also elsewhere?",
-        _after(Call.FSYNC_FILE, What.OTHER_NAMES),
-    ),
-    Question(
-        "fdatasync-data",
-        "After fdatasync of a file, are its data and its size there?",
-        _after(Call.FDATASYNC_FILE, What.DATA, What.SIZE),
-    ),
-    Question("msync-data", "After msync of a mapping, is the data there?", _after(Call.MSYNC, What.DATA)),
-    Question(
-        "o-sync-data",
-        "When a write with O_SYNC has returned, are the data and the size there?",
-        _after(Call.O_SYNC, What.DATA, What.SIZE),
-    ),
-    Question(
-        "o-dsync-data", "When a write with O_DSYNC has returned, is the data there?", _after(Call.O_DSYNC, What.DATA)
-    ),
-    Question(
-        "sync-all",
-        "After sync, is all there that was done before: data, sizes and names?",
-        _after(Call.SYNC, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
-    ),
-    Question(
-        "syncfs-all",
-        "After syncfs, is all there that was done before: data, sizes and names?",
-        _after(Call.SYNCFS, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
-    ),
-    Question(
-        "returned-all",
-        "Is a change there as soon as its system call has returned, without any sync?",
-        _after(Call.RETURNED, What.DATA, What.SIZE, What.ENTRY, What.NAMES),
-        "A program that acknowledges something has to sync first.",
-    ),
-)
-_REPLACE = (
-    Question(
-        "replace-whole",
-        "A file is replaced: a new one is written and renamed over it, without fsync. Are its old or its new contents "
-        "there?",
-        _clauses(
-            Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE),
-            Whole(ChangeKind.RENAME_OVER, Unit.WHOLE),
-        ),
-        "Several file systems look out for this, because many programs do it. An fsync before the rename does not have "
-        "to rely on that.",
-    ),
-    Question(
-        "replace-rename",
-        "The same, as a whole program: once it said that it is done, is the new file there, and never a broken one?",
-        _program("replace-rename"),
-    ),
-    Question(
-        "replace-fsync-rename",
-        "And with an fsync of the new file before the rename?",
-        _program("replace-fsync-rename"),
-        "The file is whole. But the program said that it is done before the rename was on the disk.",
-    ),
-    Question(
-        "replace-fsync-rename-fsync",
-        "And with an fsync of the directory after the rename?",
-        _program("replace-fsync-rename-fsync"),
-        "This is the way to replace a file.",
-    ),
-    Question(
-        "replace-truncate",
-        "A file is truncated and written again in place, then synced. Once the program said that it is done, are the "
-        "new contents there, and never a broken file?",
-        _program("replace-truncate"),
-    ),
-)
-_WHOLE = (
-    Question(
-        "overwrite-sector",
-        "Is an overwrite inside one sector (512 bytes) all there or not at all?",
-        _row("single-sector-overwrite"),
-        "The disk sees to it: in the model of a disk that was asked a sector is written whole.",
-    ),
-    Question("overwrite-block", "Is an overwrite inside one block (4 KiB)?", _row("single-block-overwrite")),
-    Question(
-        "append-sector",
-        "Is an append inside one sector all there or not at all, size and data together?",
-        _row("single-sector-append"),
-    ),
-    Question("append-block", "Is an append inside one block?", _row("single-block-append")),
-    Question(
-        "append-blocks",
-        "Is a write over several blocks all there or not at all?",
-        _row("multi-block-append"),
-        "Give each record a length and a checksum.",
-    ),
-    Question(
-        "append-prefix",
-        "Is there of an append over several blocks a beginning, and nothing behind a gap?",
-        _row("multi-block-prefix-append"),
-    ),
-    Question(
-        "append-zeros",
-        "Where a file has grown, is the appended data there, and never zeros in its place?",
-        _clauses(Never(ChangeKind.APPEND, Fill.ZEROS)),
-    ),
-    Question(
-        "append-stale",
-        "Where a file has grown, does it never show what others had on the disk before?",
-        _clauses(Never(ChangeKind.APPEND, Fill.STALE)),
-    ),
-    Question(
-        "directory-whole",
-        "Are rename, link, unlink, mkdir and create each all there or not at all?",
-        _row("directory-op"),
-    ),
-    Question("collateral", "Is what no operation was to change left as it was?", _row("collateral")),
-)
-_ORDER = (
-    Question(
-        "append-append",
-        "Does an append to a file come before a later append to the same file?",
-        _row("append-append-same-file"),
-    ),
-    Question("append-any", "Does an append come before whatever is done later?", _row("append-any")),
-    Question("overwrite-any", "Does an overwrite come before whatever is done later?", _row("overwrite-any")),
-    Question(
-        "directory-any",
-        "Does a rename, link, unlink, mkdir or create come before whatever is done later?",
-        _row("directory-op-any"),
-    ),
-)
-_GROUPS = (
-    (
-        "What is there when a call has returned",
-        "The crash comes after the call. Whether what was done before it is there is answered by the models.",
-        _DURABLE,
-    ),
-    (
-        "Replacing a file",
-        "What most programs do that save something. Whole programs were tested with a checker of their own.",
-        _REPLACE,
-    ),
-    ("One change: all or nothing", "A crash may come at any time. Nothing is synced, or something else.", _WHOLE),
-    (
-        "One change before another, without a sync in between",
-        "Whenever there is anything of the later one after a crash, is the earlier one there as a whole?",
-        _ORDER,
-    ),
-)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from bob.apm.model import Model
@@ -16,12 +17,17 @@ from bob.judge.program_result import Programs
 from bob.judge.program_result import from_json as programs_from_json
 from bob.report import programs_page
 from bob.report.columns import Column, columns_of
+from bob.report.comparison.compare import Comparison, compare
+from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.page import PageCell, PageColumn
+from bob.report.published import OSDI14, osdi14, osdi14_reasons
 from bob.report.saved import Saved, load
 from bob.report.site import INDEX, pages, shown_apart
 
 RESULTS = "results"
 """The folder of the site that has the pages of each result."""
+COMPARED = "compared"
+"""The folder among these that has the comparisons."""
 _APPS = "apps.json"
 _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -57,6 +63,30 @@ class Reference:
         link = cell.link
         return f"{RESULTS}/{self.name}/{INDEX if link.startswith('#') else ''}{link}"
 
+    @property
+    def measured_for(self) -> str:
+        """What it is a table of: its name without the kernel."""
+        return self.name.partition("-linux-")[0]
+
+    @property
+    def side(self) -> Side:
+        """The same, to be compared."""
+        return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two tables of the same, cell by cell; what the two are called, and where the page about them is."""
+
+    before: str
+    after: str
+    comparison: Comparison
+
+    @property
+    def place(self) -> str:
+        """Where the site has its page."""
+        return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
+
 
 @dataclass(frozen=True, slots=True)
 class Tested:
@@ -84,6 +114,20 @@ class Results:
         """Whether no table here is of the run that the models were derived from."""
         shown = {reference.saved.result.run.id for reference in self.references}
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
+
+
+def compared(references: Sequence[Reference]) -> Iterator[Compared]:
+    """What to compare: tables of the same on one kernel after the other; those of Table 1 with the published one."""
+    same: dict[str, list[Reference]] = {}
+    for reference in references:
+        same.setdefault(reference.measured_for, []).append(reference)
+    for name, found in same.items():
+        ordered = sorted(found, key=lambda one: version(one.kernel))
+        for before, after in pairwise(ordered):
+            yield Compared(before.name, after.name, compare(before.side, after.side))
+        if name == OSDI14:
+            for one in ordered:
+                yield Compared(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
 
 
 def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:

@@ -1,5 +1,5 @@
-"""A model in prose: what is said to hold and what not, and the evidence; as a page and for a terminal. And which model is
-weaker than which: the order, reduced, and the picture of it."""
+"""A model in prose: what is said to hold and what not, and the evidence; as a page and for a terminal. And which model
+is weaker than which: the order, reduced, and the picture of it."""
 
 from __future__ import annotations
 

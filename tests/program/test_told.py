@@ -1,5 +1,5 @@
-"""What was told before a crash, against the rules spelled out: every time, every subset, what had been told by then. And
-files that were told of and never synced, and changes that bob does not follow, by what strace wrote."""
+"""What was told before a crash, against the rules spelled out: every time, every subset, what had been told by then.
+And files that were told of and never synced, and changes that bob does not follow, by what strace wrote."""
 
 from __future__ import annotations
 
