@@ -299,11 +299,14 @@ def test_a_run_of_ones_own_is_in_the_table(small: Path, tmp_path: Path) -> None:
     run = tmp_path / "my run"
     run.mkdir()
     (run / "result.json").write_text(json.dumps(to_json(samples.result("xfs-mine"))))
-    built = build(small, tmp_path / "pages", [run])
+    (tmp_path / "finer.json").write_text(json.dumps(to_json(samples.finer(Rows.DURABILITY, "ext4"))))
+    built = build(small, tmp_path / "pages", [run, tmp_path / "finer.json"])
     assert built.faults == ()
     text = (tmp_path / "pages/table.html").read_text()
     rows = re.findall(r'<tr [^>]*data-reference="([^"]+)"', text)
     assert sorted(rows) == ["made-linux-6.1", "made-linux-6.1", "my-run"]
+    assert 'href="results/finer/index.html"' in text, "hundreds of rows have a page of their own"
+    assert 'href="results/finer/index.html#ext4--' in (tmp_path / "pages/rely.html").read_text()
     assert "<img src=x" not in text and 'alert("1")' not in text
     assert (tmp_path / "pages/code/index.html").exists() and (tmp_path / "pages/code/made.py.txt").exists()
 

@@ -44,6 +44,10 @@ _SHIM = "iframe-worker.js"
 """A name that makes MkDocs' plugin `offline` leave its own script out, which comes from another host."""
 _DOWNLOADS = "downloads"
 _HOME = "../../index.html"
+_WHERE = (
+    "[The table](table.md) has all that was measured. [Can I rely on …?](rely.md) answers questions of people who write "
+    "programs."
+)
 _OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
 """What MkDocs makes for a server whose address it was told: it was not."""
 
@@ -175,6 +179,9 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             another_run=results.models_are_of_another_run,
         )
     )
+    first = docs / "README.md"
+    heading, _, rest = first.read_text().partition("\n")
+    first.write_text(f"{heading}\n\n{_WHERE}\n{rest}")
     for name in _ASSETS:
         (docs / "assets").mkdir(exist_ok=True)
         text = files("bob.site").joinpath("templates", name).read_text()
