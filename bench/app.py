@@ -14,12 +14,11 @@ import time
 from pathlib import Path
 from random import Random
 
-from bob.cli.app import shipped_programs
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure, ensure_world
 from bob.observe.session import Checking, Session
-from bob.program.folder import load
+from bob.program.folder import load, shipped_programs
 from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program

@@ -14,14 +14,13 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from bob.agent.client import Agent
-from bob.cli.app import shipped_programs
 from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure
 from bob.judge.looked import Looked
 from bob.observe.session import Checking
-from bob.program.folder import load
+from bob.program.folder import load, shipped_programs
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.request import Host, ProbeRequest

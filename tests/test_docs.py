@@ -8,6 +8,7 @@ import dataclasses
 import importlib
 import inspect
 import io
+import json
 import re
 import shlex
 import sys
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import bob
 import bob.catalogue.probe_files
 import bob.claim.expectation.evaluate
 import bob.claim.expectation.language
@@ -99,6 +101,32 @@ def code(page: str, language: str) -> list[str]:
 def words(page: str) -> set[str]:
     """Everything in the page that stands as ``code`` in a line, word by word."""
     return {word for span in re.findall(r"`([^`\n]+)`", without_code(page)) for word in re.findall(r"[\w.-]+", span)}
+
+
+# Python
+
+
+def test_each_argument_of_python_is_told_with_the_functions_that_take_it() -> None:
+    told: dict[str, set[str]] = {}
+    for line in between(text("docs/reports.md"), "arguments").splitlines()[2:]:
+        names, _what, functions = line.strip("| ").split(" | ")
+        for name in re.findall(r"`(\w+)`", names):
+            told[name] = set(re.findall(r"`(\w+)`", functions))
+    taken: dict[str, set[str]] = {}
+    for function in (bob.probe, bob.resume, bob.try_, bob.app):
+        for name in inspect.signature(function).parameters:
+            taken.setdefault(name, set()).add(function.__name__)
+    assert told == taken
+
+
+def test_the_notebook_was_run_from_top_to_bottom() -> None:
+    notebook = json.loads(text("docs/notebook.ipynb"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert all(cell["outputs"] for cell in cells)
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} == {"stream", "execute_result"}
+    assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
 
 
 # Links

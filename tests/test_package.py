@@ -152,6 +152,40 @@ print(bob.__file__, *map(load_recipe, recipe_names()), *probe_names(), sep="\\n"
     assert str(ROOT) not in ended.stdout
 
 
+USE = """
+from pathlib import Path
+
+import bob
+from bob.errors import BobError
+from bob.progress import Silent
+
+
+class Mine(Silent):
+    def step(self, text: str) -> None:
+        print(text)
+
+
+try:
+    run = bob.probe("ext4", properties=["append-any"], budget=3, out=Path("run"), progress=Mine())
+    verdicts: list[str] = [cell.verdict.value for cell in run.result.configurations[0].properties]
+    words: list[str] = [answer.expectation.text for answer in bob.try_("create /a", "mounts", fs="ext4").answers]
+    folder: Path = bob.app("sqlite-rollback", fs="ext4")[1]
+    print(bob.resume(folder).folder, bob.load("run").folder)
+except BobError as error:
+    print(error.hint or error.message)
+bob.probe(fs=4)
+"""
+
+
+def test_its_types_are_known_to_who_uses_it(elsewhere: Path) -> None:
+    (elsewhere / "use.py").write_text(USE)
+    clean = elsewhere / "clean" / "bin" / "python"
+    ended = done(sys.executable, "-m", "mypy", "--strict", "--python-executable", clean, "use.py", cwd=elsewhere)
+    [wrong, told] = ended.stdout.splitlines()
+    assert 'Argument "fs" to "probe" has incompatible type "int"; expected "str"' in wrong
+    assert wrong.startswith(f"use.py:{len(USE.splitlines())}:") and told.startswith("Found 1 error")
+
+
 def test_commands_find_their_files(elsewhere: Path) -> None:
     assert bob(elsewhere, "--version").stdout == f"bob {__version__}\n"
     assert bob(elsewhere, "probe", "new", "mine").returncode == Exit.DONE

@@ -17,14 +17,13 @@ from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
 from bob.counts import written
-from bob.errors import Exit, UsageError, meant
+from bob.errors import Exit, UsageError
 from bob.judge.program_result import Programs, Safety, to_json
-from bob.program.folder import load, of_commands
+from bob.program.folder import named, of_commands, shipped_programs
 from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
-from bob.resources import shipped
 from bob.subject import configuration, file_systems
 
 DEFAULT = "run"
@@ -56,12 +55,6 @@ def complete_program(_ctx: click.Context, _param: click.Parameter | None, incomp
 @click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
 def app() -> None:
     """Ask whether a program survives a crash: bob app PROGRAM is short for bob app run PROGRAM."""
-
-
-def shipped_programs() -> dict[str, Path]:
-    """The folders of the programs that bob ships, by name."""
-    folders = shipped("probes") / "apps"
-    return {path.parent.name: path.parent for path in sorted(folders.glob("*/app.toml"))}
 
 
 _PROGRAM = (
@@ -249,12 +242,7 @@ def _program(name: str | None, workload: str | None, check: str | None, setup: s
         return of_commands(workload, check, setup or "")
     if workload or check or setup:
         raise UsageError("PROGRAM has its own scripts", hint="leave out --workload, --check and --setup")
-    there = shipped_programs()
-    if name in there and not Path(name).is_dir():
-        return load(there[name])
-    if "/" not in name and not Path(name).exists():
-        raise UsageError(f"there is no program {name!r}", hint=meant(name, there, "bob ships"))
-    return load(Path(name))
+    return named(name)
 
 
 def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:

@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from bob.catalogue.probe_files import Probe, check_own, load
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.probe_files import Probe, load
+from bob.catalogue.sets import Rows
 from bob.cli.ci import expect_option, junit_option
 from bob.cli.ending import Interrupted, is_interrupt
 from bob.cli.options import (
@@ -22,17 +22,17 @@ from bob.cli.options import (
     NewFolder,
     ParamType,
     Size,
-    check_new_folder,
     connect_option,
     image_names,
     json_option,
     quiet_option,
 )
 from bob.crash.caches import CACHES, VOLATILE
-from bob.crash.device import DeviceModel
-from bob.errors import UsageError, meant
-from bob.guest.capacity import check_device
+from bob.errors import UsageError
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
+from bob.run.asking import ALL, checked, device_model, property_names
+from bob.run.interrupts import Begun
+from bob.store.new_folder import check_new_folder
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.trace.completion import Completion
 
@@ -43,10 +43,6 @@ RECOVERIES = 40
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
 _WITH_RESUME = {"resume", "connect", "jobs", "json_file", "junit_file", "expected", "quiet"}
 """What may be said anew when a run is gone on with."""
-
-
-ALL = "all"
-"""In place of a property's name: every one that is shipped."""
 
 
 class PropertyName(ParamType):
@@ -60,12 +56,8 @@ class PropertyName(ParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin so."""
-        names = (*_names(Rows(ctx.params.get("rows") or Rows.TABLE1)), ALL)
+        names = (*property_names(Rows(ctx.params.get("rows") or Rows.TABLE1)), ALL)
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-def _names(rows: Rows) -> tuple[str, ...]:
-    return tuple(probe.property.name for probe in probes_of(rows))
 
 
 class OwnProbe(ParamType):
@@ -292,26 +284,21 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration, on the first image. Raises UsageError for probes of one name, and for
-    properties that are not among the rows, or a device that cannot be."""
-    check_device(configuration)
-    check_own(asked.get("probes", ()))
-    rows = Rows(asked.get("rows", Rows.TABLE1))
-    names = [name for one in asked.get("properties", ()) for name in (_names(rows) if one == ALL else (one,))]
-    if unknown := [name for name in names if name not in _names(rows)]:
-        raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], [*_names(rows), ALL]))
-    return ProbeRequest(
-        configuration=configuration,
-        properties=tuple(dict.fromkeys(names)),
-        probes=asked.get("probes", ()),
-        image=asked["images"][0] if "images" in asked else asked["image"],
-        host=host(asked),
-        budget=asked["budget"],
-        seed=asked["seed"],
-        model=DeviceModel(CACHES[asked["write_cache"]], int(asked["atomic_write"]), Completion(asked["completion"])),
-        audit=asked["audit"],
-        recovery_crashes=asked.get("recovery_crashes", 0),
-        rows=rows,
+    """What the options ask of one configuration, on the first image; :func:`bob.run.asking.checked` checks it."""
+    return checked(
+        ProbeRequest(
+            configuration=configuration,
+            properties=asked.get("properties", ()),
+            probes=asked.get("probes", ()),
+            image=asked["images"][0] if "images" in asked else asked["image"],
+            host=host(asked),
+            budget=asked["budget"],
+            seed=asked["seed"],
+            model=device_model(asked["write_cache"], int(asked["atomic_write"]), asked["completion"]),
+            audit=asked["audit"],
+            recovery_crashes=asked.get("recovery_crashes", 0),
+            rows=Rows(asked.get("rows", Rows.TABLE1)),
+        )
     )
 
 
@@ -340,15 +327,12 @@ def check_out(out: Path | None, runs: Path) -> None:
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, runs: Path) -> Iterator[None]:
     """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``)."""
-    earlier = set(runs.glob("*"))
+    begun = Begun(folder, runs)
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
         if not is_interrupt(error):
             raise
-        found = [folder] if folder else sorted(set(runs.glob("*")) - earlier)
-        started = [one for one in found if (one / "run.json").exists()]
-        if len(started) != 1:
+        if (run := begun.run) is None:
             raise Interrupted from None
-        name = shlex.quote(str(started[0]))
-        raise Interrupted(f"what is finished is kept; `bob {verb} --resume {name}` goes on") from None
+        raise Interrupted(f"what is finished is kept; `bob {verb} --resume {shlex.quote(str(run))}` goes on") from None

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from bob.cli.options import why_no_new_file
 from bob.errors import BobError
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.report.counts import plural, size
 from bob.request import DEFAULT_IMAGE
 from bob.settings import places, settings
+from bob.store.new_folder import why_no_new_file
 
 _MIB = 2**20
 _CACHE_BYTES = 1024 * _MIB

@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,11 +18,10 @@ import click
 from bob import __version__
 from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError
+from bob.run.interrupts import Interrupts
 
 _BESIDE = 36
 """So many letters of a text are shown before a mistake in it, and from there on."""
-_SAME = 1.0
-"""Signals within so many seconds are one."""
 _SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
@@ -47,14 +45,14 @@ def catch_signals() -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, _interrupt)
+            signal.signal(number, _INTERRUPTS)
     threading.excepthook = lambda failed: None if failed.exc_value is None else _internal(failed.exc_value)
 
 
 def ignore_signals() -> None:
     """Let no signal change the exit code any more: as Python ends it gives signals back to the kernel, which kills."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is _interrupt:
+        if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
 
 
@@ -76,7 +74,7 @@ def is_interrupt(error: BaseException) -> bool:
     """Whether an error is what a signal became: C code that was under way may turn it into an error of its own (numpy
     does so in a comparison)."""
     foreseen = isinstance(error, (BobError, click.ClickException))
-    return isinstance(error, KeyboardInterrupt) or (_Stopping.since is not None and not foreseen)
+    return isinstance(error, KeyboardInterrupt) or (_INTERRUPTS.since is not None and not foreseen)
 
 
 def _tell(error: BaseException) -> Exit:
@@ -173,19 +171,11 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Stopping:
-    """When the first signal came (host seconds); None before that."""
+def _end_at_once() -> None:
+    with suppress(OSError):
+        cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # which a progress bar may have hidden
+        os.write(2, f"{cursor}bob: interrupted again, and ended at once; what is finished is kept\n".encode())
+    os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there
 
-    since: float | None = None
 
-
-def _interrupt(_number: int, _frame: object) -> None:
-    now = time.monotonic()
-    if _Stopping.since is None:
-        _Stopping.since = now
-        raise KeyboardInterrupt
-    if now - _Stopping.since >= _SAME:
-        with suppress(OSError):
-            cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # which a progress bar may have hidden
-            os.write(2, f"{cursor}bob: interrupted again, and ended at once; what is finished is kept\n".encode())
-        os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there
+_INTERRUPTS = Interrupts(_end_at_once)

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 import click
 
 from bob import __version__
-from bob.cli.options import check_folder
 from bob.cli.output import write_pages
 from bob.errors import Exit
+from bob.store.new_folder import check_folder
 
 _VERBATIM = "\b"
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")

@@ -10,7 +10,6 @@ from click.core import ParameterSource
 
 from bob.catalogue.probe_files import probe_names
 from bob.cli.asking import (
-    ALL,
     check_out,
     check_resumed,
     configuration_options,
@@ -30,6 +29,7 @@ from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.report.points import suites_of
 from bob.result import Result, Verdict
+from bob.run.asking import ALL
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, search_of_file

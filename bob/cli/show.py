@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.app import programs_exit
-from bob.cli.options import Destination, NewFileOrFolder, check_folder, json_option
+from bob.cli.options import Destination, NewFileOrFolder, json_option
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.judge.program_result import Programs
@@ -27,6 +27,7 @@ from bob.report.programs import print_programs
 from bob.report.saved import Saved, load, programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
+from bob.store.new_folder import check_folder
 from bob.store.searched_file import FILE as SEARCHED
 
 STDOUT = Path("-")

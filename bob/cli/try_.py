@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bob.catalogue.probe_files import parse_finish
-from bob.claim.expectation.evaluate import check
-from bob.claim.expectation.language import parse as parse_expectation
-from bob.claim.expectation.syntax import Expectation
 from bob.cli.asking import check_out, configuration_options, request, trying_options
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known
 from bob.cli.output import console, is_stdout, write_json
-from bob.errors import Exit, PointedError, UsageError
-from bob.judge.tried import Trial, to_json
+from bob.errors import Exit, UsageError
+from bob.judge.tried import to_json
 from bob.report.answers import print_answers
 from bob.report.points import suites_of_tried
 from bob.result import Verdict
-from bob.subject import FileSystem, configuration, file_systems
-from bob.workload.finishes import default_finishes
-from bob.workload.history import History
-from bob.workload.lacking import LACKABLE
-from bob.workload.language import parse, places
-from bob.workload.operations import At, Operation, Workload
-from bob.workload.simulation import RefusedError, simulate
+from bob.run.asking import MOST_WITNESSES, Parts, Question
+from bob.run.asking import trial as read
+from bob.subject import configuration, file_systems
+from bob.workload.operations import At
 
 STDIN = "-"
-_THERE = "what --setup makes is there when the first operation begins"
+_PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
 
 
 @click.command("try")
@@ -75,7 +67,7 @@ _THERE = "what --setup makes is there when the first operation begins"
     "--witnesses",
     type=click.IntRange(min=1),
     metavar="N",
-    default=5,
+    default=MOST_WITNESSES,
     show_default=True,
     help="Show and keep at most so many ways to break each expectation.",
 )
@@ -135,8 +127,10 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
-    workloads, history = _asked("\n".join(setups), _text(operations), finishes, At(at), made.fs)
-    expectations = tuple(_expectation(text, history) for text in expected)
+    question = Question(
+        _text(operations), expected, "\n".join(setups), finishes, At(at), most_witnesses=witnesses, parts=_PARTS
+    )
+    trial = read(question, request(made, asked))
 
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.trial import try_out
@@ -144,8 +138,7 @@ def try_(
     check_out(out, RUNS)
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
     with watching(quiet=quiet) as progress:
-        trial = Trial(request(made, asked), workloads, expectations, witnesses)
-        tried, run = try_out(trial, out, progress)
+        tried, run = try_out(replace(trial, request=request(made, asked)), out, progress)
     if json_file is not None:
         write_json(json_file, to_json(tried))
     if not is_stdout(json_file):
@@ -164,67 +157,3 @@ def _text(operations: tuple[str, ...]) -> str:
             f"the operations are one argument, here are {len(operations)}", hint="quote them: 'create /a; fsync /a'"
         )
     return sys.stdin.read() if operations == (STDIN,) else operations[0]
-
-
-def _asked(
-    setup: str, operations: str, finishes: tuple[str, ...], at: At, fs: FileSystem
-) -> tuple[tuple[Workload, ...], History]:
-    """What is asked for, once for each finish, and what it does where nothing crashes; a mistake is pointed at in the
-    text that has it."""
-    with _naming("--setup"):
-        initial = parse(setup)
-    with _naming("OPERATIONS"):
-        performed = parse(operations)
-    if not performed:
-        raise UsageError("there are no operations to be tried", hint="such as 'write /a 0 4096; fsync /a'")
-    texts = (("--setup", setup, initial), ("OPERATIONS", operations, performed))
-    for option, text, done in texts:
-        _check_lacks(option, text, done, fs)
-    asked = []
-    for finish in finishes:
-        with _naming("--finish"):
-            asked.append(parse_finish(finish, performed))
-    try:
-        history = simulate(Workload("try", initial, performed))[0]
-        workloads = [
-            Workload("try", initial, performed, finish, at)
-            for finish in dict.fromkeys(asked) or default_finishes(history)
-        ]
-        for workload in workloads:
-            simulate(workload)
-    except RefusedError as error:
-        for option, text, done in texts:
-            for one, place in zip(done, places(text), strict=True):
-                if one is error.operation:
-                    with _naming(option):
-                        raise PointedError(error.why, text, *place, hint=_THERE) from None
-        raise UsageError(f"--finish: {error.why}", hint=_THERE) from None
-    return tuple(workloads), history
-
-
-def _check_lacks(option: str, text: str, done: tuple[Operation, ...], fs: FileSystem) -> None:
-    """Raise PointedError for an operation that the file system lacks."""
-    for one, place in zip(done, places(text), strict=True):
-        for word, said in fs.refusals:
-            if LACKABLE[word](one):
-                hint = f"the kernel says: {said}; {fs.name} lacks {', '.join(fs.lacks)}"
-                with _naming(option):
-                    raise PointedError(f"{fs.name} cannot do '{word}'", text, *place, hint=hint)
-
-
-def _expectation(text: str, history: History) -> Expectation:
-    with _naming("--expect"):
-        found = parse_expectation(text)
-        check(found, history)
-    return found
-
-
-@contextmanager
-def _naming(option: str) -> Iterator[None]:
-    """Have a mistake in the text of ``option`` say so, and where in it."""
-    try:
-        yield
-    except PointedError as error:
-        raise PointedError(
-            f"{option}, {error.place}: {error.message}", error.text, error.start, error.stop, hint=error.hint
-        ) from None

@@ -32,9 +32,11 @@ def recorders(jobs: int) -> int:
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Raise UsageError for more guests side by side than this machine has processors or memory for."""
+    """Raise UsageError for no guests, and for more side by side than this machine has processors or memory for."""
     if jobs is None or jobs == 1:
         return
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs}: that many guests do nothing", hint="1 or more")
     processors, guests = len(os.sched_getaffinity(0)), jobs + recorders(jobs)
     hint = f"--jobs {guests_that_fit()} is what fits, and what bob takes where --jobs is not given"
     if jobs > processors * JOBS_PER_PROCESSOR:

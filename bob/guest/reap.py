@@ -73,13 +73,18 @@ def kill(pid: int, mark: str) -> None:
             os.close(handle)
 
 
-def remove_root(root: Path) -> None:
-    """Kill every QEMU of the libvirt root ``root``, and remove it."""
+def kill_all(root: Path) -> None:
+    """Kill every QEMU of the libvirt root ``root``."""
     deadline = time.monotonic() + _DEADLINE
     while (pids := qemus(f"{root}/")) and time.monotonic() < deadline:
         for pid in pids:
             with suppress(PermissionError):
                 kill(pid, f"{root}/")
+
+
+def remove_root(root: Path) -> None:
+    """The same, and remove it."""
+    kill_all(root)
     shutil.rmtree(root, ignore_errors=True)
 
 

@@ -61,6 +61,12 @@ class Root:
         Reaper.shared().remove_root(root.path)
         return root
 
+    @staticmethod
+    def end_guests() -> None:
+        """Kill every guest of this process, if it has had any."""
+        if Root.shared.cache_info().currsize:
+            reap.kill_all(Root.shared().path)
+
 
 def sweep() -> None:
     """Remove the roots of dead bobs, and end what still runs in them."""

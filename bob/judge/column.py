@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bob.blocks.naming import Name
-from bob.claim.claim import Judgeable
+from bob.claim import kinds
+from bob.claim.claim import AfterMount, Claim, Judgeable, context_of
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench, Judged, cell
@@ -70,6 +71,7 @@ class Column:
         self._effective = ""
         self._losses: list[str] = []
         self._troubles: dict[tuple[str, str], _Found] = {}
+        self._everywhere: dict[str, _Found] = {}
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
@@ -110,6 +112,8 @@ class Column:
         is_first = self._first_unmountable is None
         self._add_unmountable(case, bench.unmountable, observed)
         self._add_troubles(case, observed)
+        for claim in kinds.EVERYWHERE:
+            self._add_everywhere(claim, case, observed)
         if is_first and self._first_unmountable is not None:
             self._first_unmountable = _explained(self._first_unmountable, bench)
         for prop in self._properties:
@@ -181,6 +185,26 @@ class Column:
                 found.rank = rank
                 found.showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
 
+    def _add_everywhere(self, claim: Claim, case: Case, observed: Observed) -> None:
+        """Hold each crash state that mounts against a claim that is no property. Where bob breaks, a note says so."""
+        context = context_of(case)
+        said: dict[int, str | None] = {}
+        found = self._everywhere.setdefault(claim.name, _Found())
+        try:
+            for outcome, seen in enumerate(observed.findings.observations()):
+                said[outcome] = claim.broken(AfterMount(seen), context) if seen.mounted else None
+        except Exception as broken:
+            told = self._told(case.workload, broken)
+            self._losses.append(f"{case.workload.title}: it is not known whether {claim.name} is broken: {told}")
+            return
+        for one in observed.states:
+            evidence = None if one.outcome is None else said[one.outcome]
+            if evidence is not None:
+                rank = (len(case.workload.operations), *departure(one.state))
+                found.states += one.states
+                if found.rank is None or rank < found.rank:
+                    found.rank, found.showing = rank, Showing(case, one.state, claim, evidence)
+
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
@@ -197,13 +221,26 @@ class Column:
             effective_mount_options=self._effective,
             properties=tuple(cells),
             unmountable=self._unmountable_states(),
-            notes=(*((made.note,) if made.note else ()), *self._losses, *self._no_findings()),
+            notes=tuple(self._notes()),
             mkfs_version=self._environment["mkfs_version"],
             troubles=tuple(self._kept_troubles()),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
             findings=() if self._findings is None else self._findings.kept(self._keep),
         )
+
+    def _notes(self) -> Iterator[str]:
+        if self._configuration.note:
+            yield self._configuration.note
+        yield from (*self._losses, *self._broken_everywhere(), *self._no_findings())
+
+    def _broken_everywhere(self) -> Iterator[str]:
+        """What breaks a claim that is asked of every crash state; writes the witnesses."""
+        for name, found in self._everywhere.items():
+            if found.showing is not None:
+                path = self._keep(name, self._witness(found.showing))
+                title, evidence = found.showing.claim.title, found.showing.evidence
+                yield f"{title}: {evidence}; crash states: {found.states:,} ({path})"
 
     def _no_findings(self) -> Iterator[str]:
         """What no crash has done, once where the words differ in numbers only."""

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from bob.errors import UsageError
+from bob.errors import UsageError, meant
 from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
+from bob.resources import shipped
 from bob.subject.declarations import Table, read
 from bob.subject.file_system import MIB
 
@@ -36,6 +37,22 @@ def load(folder: Path) -> Program:
     program = replace(declared, name=folder.resolve().name, files=files)
     _check(program, folder)
     return program
+
+
+def named(name: str) -> Program:
+    """The program that bob ships by this name, or else that in the folder ``name``. Raises UsageError for neither."""
+    there = shipped_programs()
+    if name in there and not Path(name).is_dir():
+        return load(there[name])
+    if "/" not in name and not Path(name).exists():
+        raise UsageError(f"there is no program {name!r}", hint=meant(name, there, "bob ships"))
+    return load(Path(name))
+
+
+def shipped_programs() -> dict[str, Path]:
+    """The folders of the programs that bob ships, by name."""
+    folders = shipped("probes") / "apps"
+    return {path.parent.name: path.parent for path in sorted(folders.glob(f"*/{DECLARATION}"))}
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:

@@ -64,9 +64,31 @@ def _made(
 ) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
-    header, packed = agent.ask(
+    header, packed = _ask_for_base(agent, configuration, name, setup, blob, setup_seconds=setup_seconds)
+    held.add(name)
+    options, printed = header["effective_options"], header["mkfs"]
+    return Base(name, configuration.device_bytes, packed, options, printed, configuration.disks)
+
+
+def room(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...], path: str) -> int:
+    """How many bytes the new file ``path`` can take, beside the initial tree ``setup``, of a device of its own.
+
+    Raises as :func:`make_base` does.
+    """
+    name = f"{base_name(configuration, setup)}-full"
+    encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
+    header, _packed = _ask_for_base(agent, configuration, name, encoded, blob, fill=path)
+    agent.ask("drop_base", timeout=BASE_TIMEOUT, base=name)
+    filled: int = header["filled"]
+    return filled
+
+
+def _ask_for_base(
+    agent: Agent, configuration: Configuration, name: str, setup: list[list[Any]], blob: bytes, **more: Any
+) -> tuple[dict[str, Any], bytes]:
+    return agent.ask(
         "make_base",
-        timeout=BASE_TIMEOUT + setup_seconds,
+        timeout=BASE_TIMEOUT + more.get("setup_seconds", 0.0),
         base=name,
         length=configuration.device_bytes,
         cell=STALE_CELL.decode(),
@@ -75,12 +97,9 @@ def _made(
         options=configuration.mount_options,
         setup=setup,
         blob=blob,
-        setup_seconds=setup_seconds,
+        **more,
         **configuration.for_agent,
     )
-    held.add(name)
-    options, printed = header["effective_options"], header["mkfs"]
-    return Base(name, configuration.device_bytes, packed, options, printed, configuration.disks)
 
 
 def put_base(agent: Agent, base: Base) -> None:

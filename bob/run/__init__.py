@@ -1,5 +1,6 @@
 """Everything that starts guests: the only room, beside the command line, that knows how they are had.
 
+asking         what may be asked, in words, by the command line and from Python
 agents         a guest with bob's agent in it
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it
 prober         a probe from end to end; matrix: a set of configurations, one after the other
@@ -8,5 +9,6 @@ recoveries     crashes during recovery
 replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files
 witness_image  which guest image a witness needs
+interrupts     Ctrl-C, and that no guest is left
 breaking       what to do where bob itself breaks at one workload
 """

@@ -15,14 +15,20 @@ import bob
 from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import ensure
 from bob.judge.again import told
 from bob.progress import Progress
+from bob.record.base import room
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, Verdict, from_json
 from bob.run import prober
+from bob.run.agents import agent_in
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
+from bob.search.bounds import FILLER, parsed
 from bob.search.space import Space, possible, probes, still_asking
 from bob.search.spaces import Search
 from bob.store.lock import writing
@@ -49,6 +55,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     Raises UsageError before anything is started for what cannot be asked, and where nothing would be tried.
     """
     check_jobs(request.host.jobs)
+    asked = _filled(asked, request, progress)
     identity = new_identity()
     planned = _Planned.of(asked, request, progress)
     path = out if out is not None else RUNS / identity
@@ -86,6 +93,34 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     with writing([path]):
         planned = _Planned.of(asked, request, progress)
         return _Searching(directory, asked, request, planned, progress).result(), path
+
+
+def _filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
+    """The same with the number of bytes that fill the device, where the bounds want it full: a guest tells.
+
+    Raises UsageError where the file system cannot be filled, or has less room than is to be left.
+    """
+    leave, configuration = asked.leave, request.configuration
+    if not leave:
+        return asked
+    if "keep" in configuration.fs.lacks:
+        said = dict(configuration.fs.refusals)["keep"]
+        hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
+        raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
+    image = ensure(request.image, progress.step)
+    setup = parsed(asked.name, asked.text).setup
+    with (
+        Hypervisor.open(request.host.connect, progress.step) as hypervisor,
+        agent_in(hypervisor, image, Clock.REAL) as agent,
+    ):
+        free = room(agent, configuration, setup, FILLER)
+    if free <= leave:
+        raise UsageError(
+            f"a new {configuration.name} has room for {free:,} bytes, and the bounds {asked.name} leave {leave:,}",
+            hint="ask for a larger one with --device",
+        )
+    progress.step(f"of {free:,} bytes that are free, a file takes all but {leave:,}")
+    return replace(asked, filler=free - leave)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, product
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 from bob.workload import operations as ops
-from bob.workload.language import parse, parse_one, path_in
+from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
 FILE, DIRECTORY = "FILE", "DIRECTORY"
 """Where these words stand in an operation, each name of the file or directory list is put in."""
 _PLACES = re.compile(rf"(?<!\S)({FILE}|{DIRECTORY})(?=[\s;]|$)")
+FILLER = "/full"
 SEVERAL = "several"
 """``fsync-file.several``: the word that stands for what is promised in a property's name."""
 
@@ -39,7 +40,8 @@ class Bounds:
     They start from the tree that ``setup`` makes, and with the operations ``begin``, which are not counted: they open
     files, say. ``operations`` are those that change something, each entry done as one; ``calls`` those that may end a
     workload, ``between`` those that may also stand between two operations. ``files`` and ``directories`` are
-    the names that these go by. ``promises`` are the properties that are asked of each workload.
+    the names that these go by. ``promises`` are the properties that are asked of each workload. Where ``leave`` is
+    not 0, the device is full but for so many bytes when a workload begins: the file :data:`FILLER` has the rest.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Bounds:
     calls: tuple[Operation, ...]
     between: tuple[Operation, ...]
     promises: tuple[Property, ...]
+    leave: int = 0
 
 
 def shipped_bounds() -> dict[str, Path]:
@@ -81,27 +84,47 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
         raise UsageError(f"{path.name}: {error}", hint="bounds are a TOML file") from None
 
 
-def parsed(name: str, text: str) -> Bounds:
-    """The bounds ``name`` in TOML ``text``. Raises UsageError for a mistake in them."""
+def parsed(name: str, text: str, filler: int = 0) -> Bounds:
+    """The bounds ``name`` in TOML ``text``; the file that fills the device is given ``filler`` bytes. Raises UsageError
+    for a mistake in them."""
     file = f"{name}.toml"
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", hint="bounds are a TOML file") from None
     with mistakes_in(file):
-        return read(name, document)
+        made = read(name, document)
+    if not (made.leave and filler):
+        return made
+    return replace(made, setup=(*made.setup, *filling(filler)))
+
+
+def filling(length: int) -> tuple[Operation, ...]:
+    """The operations that take ``length`` bytes of a device. The file has no size, so a look at it costs nothing."""
+    return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
 def read(name: str, document: Mapping[str, Any]) -> Bounds:
     """The bounds in a ``document``. Raises what :func:`bob.catalogue.probe_files.mistakes_in` makes a UsageError of."""
     fields.check_keys(
-        document, "about", "setup", "begin", "files", "directories", "operations", "calls", "between", "promises"
+        document,
+        "about",
+        "setup",
+        "begin",
+        "files",
+        "directories",
+        "operations",
+        "calls",
+        "between",
+        "promises",
+        "leave",
     )
     files = tuple(map(path_in, fields.texts(document["files"])))
     directories = tuple(map(path_in, fields.texts(document.get("directories", ()))))
     setup = tuple(map(parse_one, counted(fields.texts(document["setup"]))))
     begin = tuple(map(parse_one, fields.texts(document.get("begin", ()))))
-    simulate(Workload("setup", setup, begin))
+    leave = bytes_in(fields.text(document["leave"])) if "leave" in document else 0
+    simulate(Workload("setup", (*setup, *(filling(leave) if leave else ())), begin))
 
     def filled(key: str) -> tuple[tuple[Operation, ...], ...]:
         texts = fields.texts(document.get(key, ()))
@@ -126,6 +149,7 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         calls=calls,
         between=between,
         promises=promised(fields.texts(document["promises"])),
+        leave=leave,
     )
 
 

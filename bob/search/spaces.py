@@ -43,6 +43,8 @@ class Search:
     Where it ``is_python``, ``name`` and ``text`` are those of a Python file, and so are the workloads; their ``length``
     is 1.
 
+    Where the bounds want the device full, a file takes ``filler`` bytes (0: it is not known yet how many).
+
     ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed, or until all of
     ``props`` are broken.
     """
@@ -54,6 +56,12 @@ class Search:
     part: Part = ALL
     seconds: int | None = None
     is_python: bool = False
+    filler: int = 0
+
+    @property
+    def leave(self) -> int:
+        """How many bytes of the device the bounds leave free; 0 where they leave all of them."""
+        return 0 if self.is_python or not self.text else bounds.parsed(self.name, self.text).leave
 
     @property
     def origin(self) -> str:
@@ -78,7 +86,7 @@ class Search:
         if not self.text:
             promises = tuple(one for one in properties() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
-        made = bounds.parsed(self.name, self.text)
+        made = bounds.parsed(self.name, self.text, self.filler)
         return Asking(made, self.wanted) if self.props else Promising(made)
 
     def workloads(self, space: Space) -> Iterator[Workload]:

@@ -1,19 +1,33 @@
-"""The agent's smaller pieces, as far as they run without a guest: the packed file, frames, the block log, mounts."""
+"""The agent's smaller pieces, as far as they run without a guest: the packed file, frames, the block log, mounts; the
+trace is read to its end, and not before, here from a pipe that stands in for the kernel's.
+
+The agent runs on the Python of the oldest guest (3.9, bullseye's), which is not the one that runs these tests. Its
+syntax is checked by the compiler, and what is known to have come later by name. ruff too checks the agent as 3.9
+(pyproject.toml); a guest of debian-bullseye is the proof.
+"""
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import bob.agent.inside
 from bob.agent.client import agent_file
+from bob.agent.inside import scratch
 from bob.agent.inside.block_log import read_log
 from bob.agent.inside.frames import PREFIX, Refused, Reply, encode, serve
+from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained
+from bob.agent.inside.scratch import MOST_EMPTY_READS, Counts, counts
 from bob.trace.log import LogReader
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
@@ -21,6 +35,11 @@ from bob.trace.log_writer import NewEntry, write_log
 IMPORT = (
     "import sys; sys.path.insert(0, sys.argv[1]); import bob.agent.inside.main as m; print(m.__file__, m.__cached__)"
 )
+OLDEST = (3, 9)
+MODULES = sorted(Path(bob.agent.inside.__path__[0]).glob("*.py"))
+LATER_ARGUMENTS = {"zip": "strict", "dataclass": "slots", "field": "kw_only"}
+LATER_NAMES = {"pairwise", "TypeAlias", "ParamSpec", "bit_count", "aiter", "anext", "StrEnum", "Self", "batched", "UTC"}
+LATER_MODULES = {"tomllib", "wsgiref.types", "asyncio.taskgroups"}
 
 
 def test_the_packed_agent_runs_on_the_standard_library_alone(tmp_path: Path) -> None:
@@ -137,3 +156,126 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(4096))
     with pytest.raises(Refused, match="no dm-log-writes log"):
         read_log(str(path))
+
+
+def later_things(source: str) -> list[str]:
+    """What in ``source`` Python 3.9 does not have."""
+    try:
+        tree = ast.parse(source, feature_version=OLDEST)
+    except SyntaxError as error:
+        return [f"line {error.lineno}: {error.msg}"]
+    return [f"line {line}: {what}" for line, what in _later(tree)]
+
+
+def _later(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Call(func=ast.Name(id=name), keywords=keywords):
+            if any(keyword.arg == LATER_ARGUMENTS.get(name, "") for keyword in keywords):
+                yield node.lineno, f"{name}({LATER_ARGUMENTS[name]}=)"
+        case (
+            ast.BinOp(op=ast.BitOr(), right=ast.Constant(value=None))
+            | ast.BinOp(op=ast.BitOr(), left=ast.Constant(value=None))
+        ):
+            yield node.lineno, "a union with None"
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in LATER_NAMES:
+            yield node.lineno, name
+        case ast.Import(names=names) if any(one.name in LATER_MODULES for one in names):
+            yield node.lineno, "an import"
+        case ast.ImportFrom(module=str(module)) if module in LATER_MODULES:
+            yield node.lineno, module
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns"):  # never evaluated: each module postpones them
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _later(child)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_agent_needs_nothing_later(module: Path) -> None:
+    source = module.read_text()
+    assert later_things(source) == []
+    assert "def " not in source or "from __future__ import annotations" in source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "match x:\n    case 1: pass",
+        "zip(a, b, strict=True)",
+        "Outcome = tuple[str | None, int]",
+        "from itertools import pairwise",
+        "import tomllib",
+        "@dataclass(frozen=True, slots=True)\nclass A: pass",
+    ],
+)
+def test_later_things_are_seen(source: str) -> None:
+    assert later_things(source)
+
+
+def test_annotations_may_be_newer() -> None:
+    assert later_things("def f(a: int | None) -> str | None:\n    b: int | None = a\n    return b") == []
+
+
+NO_MORE = None
+"""What stands for EAGAIN: the kernel has nothing more to give."""
+
+
+def page(text: bytes) -> bytes:
+    """A page of the buffer that has ``text``, whose length is a multiple of 4, for events."""
+    return (bytes(8) + len(text).to_bytes(8, "little") + text).ljust(PAGE_BYTES, b"\0")
+
+
+def pipe(*answers: bytes | None) -> Pipe:
+    """A pipe that gives these answers, one for each read, and the last one for ever."""
+    left = list(answers)
+
+    def read() -> bytes:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if answer is NO_MORE:
+            raise BlockingIOError
+        return answer
+
+    return read
+
+
+def texts(pages: bytes) -> bytes:
+    """The texts of pages that travel, without their headers of 16 bytes."""
+    found, position = b"", 0
+    while position < len(pages):
+        length = int.from_bytes(pages[position + 8 : position + 16], "little")
+        found += pages[position + 16 : position + 16 + length]
+        position += 16 + length
+    return found
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch.time, "sleep", lambda _seconds: None)
+
+
+@given(st.lists(st.sampled_from([b"", b"abcd", b"efghijkl"])))
+def test_an_empty_read_is_no_end(answers: list[bytes]) -> None:
+    """``tracing_buffers_read`` gives 0 bytes when an event came between its look for a page and that for an end."""
+    read = pipe(*(page(answer) if answer else b"" for answer in answers), NO_MORE)
+    assert texts(drained(scratch.patient(read, lambda: True))) == b"".join(answers)
+
+
+def test_what_is_empty_for_ever_is_an_error_where_there_are_events() -> None:
+    with pytest.raises(RuntimeError, match="the kernel's trace cannot be read to its end"):
+        drained(scratch.patient(pipe(page(b"abcd"), b""), lambda: True))
+    answers = [b""] * (MOST_EMPTY_READS - 1)
+    assert texts(drained(scratch.patient(pipe(*answers, page(b"abcd"), *answers, NO_MORE), lambda: True))) == b"abcd"
+
+
+def test_what_is_empty_for_ever_is_the_end_where_all_is_read() -> None:
+    """What was thrown away, as it does not pass a filter, may be left in the buffer as room that nothing is in."""
+    assert texts(drained(scratch.patient(pipe(page(b"abcd"), b""), lambda: False))) == b"abcd"
+
+
+def test_a_count_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = iter(["9 0 80 0 5 0 40 0 2 0 0", "9 0 88 0 5 0 40 0 1 0 0", "9 0 88 0 6 0 48 0 0 0 0 0 0 0 0 0 0"])
+    assert counts(lambda: next(fields).encode()) == Counts(88, 48)
+    monkeypatch.setattr(scratch, "UNDER_WAY_SECONDS", 0.01)
+    with pytest.raises(RuntimeError, match="2 requests of the scratch device are still under way"):
+        counts(lambda: b"9 0 80 0 5 0 40 0 2 0 0")

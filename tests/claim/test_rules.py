@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.presence import Presence
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.observe.observation import Node, Observation
+from bob.story.timeline import Timeline
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
@@ -43,6 +49,30 @@ def broken(world: World, seen: Observation) -> str:
         if shown:
             found.append(" ".join([name, *shown]))
     return "; ".join(found)
+
+
+def _values(one: Field[Any]) -> st.SearchStrategy[Any]:
+    """Of a field of a Question, whichever a later rule adds."""
+    numbers = st.integers(1, 3)
+    if one.name == "required":
+        return st.lists(numbers, max_size=3, unique=True).map(tuple)
+    return st.booleans() if isinstance(one.default, bool) else st.none() | numbers
+
+
+@given(st.fixed_dictionaries({one.name: _values(one) for one in fields(Question)}).map(lambda made: Question(**made)))
+def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question: Question) -> None:
+    """A field that was lost on the way would have a witness judged by another rule than it was found by."""
+    [probe] = shipped_probes(["append-any"])
+    workload = Workload("w", (), parse("create /x; append /x 10; fsync /x"))
+    claim = OfProperty(probe.property.name, question, probe.property)
+    document = json.loads(json.dumps(claim.to_json()))
+    if question.required or question.beside:
+        assert read(document, workload, {}.get) == claim
+        assert claim.sentence(Timeline((), 1.0), workload.operations)
+        assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
+    document["question"]["whatever"] = True
+    with pytest.raises(ValueError, match="whatever"):
+        read(document, workload, {}.get)
 
 
 def asked(question: Question) -> str:

@@ -1,4 +1,4 @@
-"""``bob apm`` on the command line; what needs a run is in tests/e2e/test_models.py."""
+"""``bob apm`` on the command line; what needs a run is in tests/e2e/test_finer_rows.py."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ import os, signal, sys, time
 from bob.cli import ending
 
 ending.catch_signals()
-ending._Stopping.since = time.monotonic()  # it was interrupted, and has ended well
+ending._INTERRUPTS.since = time.monotonic()  # it was interrupted, and has ended well
 target = os.getpid()
 if os.fork() == 0:
     for _ in range(4000):

@@ -1,19 +1,30 @@
-"""What the documentation tells people to type, typed: the tutorial from its first command to its last, and minix."""
+"""What the documentation tells people to type, typed: the tutorial from its first command to its last, minix, the
+notebook; and Python finds what the command line finds, and leaves no guest when it is interrupted."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import bob
 import bob.subject.file_system
+from bob.cli.main import run as typed
+from bob.errors import Exit
+from bob.judge.program_result import Safety
+from bob.judge.program_result import from_json as programs_from_json
+from bob.judge.tried import Tried, from_json
+from bob.program.answer import Consequence
 from bob.progress import Silent
+from bob.report.saved import programs
 from bob.request import ProbeRequest
-from bob.result import Verdict
+from bob.result import Result, Verdict
 from bob.run.prober import probe
 from bob.store.run_directory import read_document
 from bob.subject import configuration, file_systems
@@ -62,3 +73,125 @@ def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(cell.verdict is Verdict.FAILS and cell.witness for cell in cells.values())
     refused = [read_document(path)["reason"] for path in tmp_path.glob("run/workloads/*/refused.json")]
     assert any("of the initial tree" in words and words.endswith("File name too long") for words in refused)
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A probe file with three recordings, in the current directory; there is one guest at a time."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bob.toml").write_text("jobs = 1\nbudget = 12\n")
+    assert typed(["probe", "new", "mine"]) == Exit.DONE
+    return "mine.toml"
+
+
+def judged(result: Result) -> list[tuple[str, str, Verdict]]:
+    """What is said of each recording, by its name and finish."""
+    [cell] = result.configurations[0].properties
+    return [(one.name, one.finish, one.verdict) for one in cell.workloads]
+
+
+def test_python_probes_as_the_command_line_does(mine: str) -> None:
+    asked = ["--fs", "ext4", "--mount-opts", "data=ordered", "--probe", mine, "--quiet"]
+    assert typed(["probe", *asked, "--out", "typed"]) == Exit.DONE
+    called = bob.probe("ext4", mount_options="data=ordered", probes=mine, out="called")
+    assert called.folder == Path("called")
+    assert called.result.run.budget == 12
+    assert called.matrix().to_dict() == {"ext4-ordered": {("ordering", "mine"): "×"}}
+    assert judged(called.result) == judged(bob.load("typed").result)
+    assert bob.load("called").result == called.result
+    documents = [read_document(Path(run) / "run.json")["request"] for run in ("typed", "called")]
+    assert documents[0] == documents[1]
+
+
+def answered(tried: Tried) -> list[tuple[str, Verdict, set[str]]]:
+    """The answer to each expectation."""
+    return [(one.expectation.text, one.verdict, {way.evidence for way in one.ways}) for one in tried.answers]
+
+
+def test_python_tries_as_the_command_line_does(mine: str) -> None:
+    operations, expected = "write /a 0 4096; rename /a /b", ("content /b = new", "absent /b or content /b prefix new")
+    options = [word for one in expected for word in ("--expect", one)]
+    asked = ["try", "--fs", "ext4", operations, *options, "--json", "typed.json", "--quiet"]
+    assert typed(asked) == Exit.DIFFERENT
+    called = bob.try_(operations, expected, fs="ext4")
+    assert answered(called) == answered(from_json(json.loads(Path("typed.json").read_bytes())))
+    assert [one.verdict for one in called.answers] == [Verdict.FAILS, Verdict.HOLDS]
+    assert (Path("bob-runs") / called.run.id / called.witnesses[0][0]).is_file()
+
+
+def test_python_asks_for_a_program_as_the_command_line_does(mine: str) -> None:
+    assert typed(["app", "replace-rename", "--fs", "ext4", "--json", "typed.json", "--quiet"]) == Exit.DIFFERENT
+    found = programs_from_json(json.loads(Path("typed.json").read_bytes()))
+    called, run = bob.app("replace-rename", fs="ext4", out="called")
+    kept = programs(run)
+    assert run == Path("called") and kept is not None
+    for one in (found, called):
+        [result] = one.results
+        assert [result.configuration, result.safety] == ["ext4", Safety.VULNERABLE]
+        assert {vulnerability.consequence for vulnerability in result.vulnerabilities} == {Consequence.LOST}
+    assert [one.safety for one in kept.results] == [Safety.VULNERABLE]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import bob
+from bob.guest import reap
+from bob.guest.root import Root
+from bob.progress import Silent
+
+class Impatient(Silent):
+    def recorded(self, workload):
+        threading.Thread(target=self.press).start()
+    def press(self):
+        while presses:
+            presses.pop()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.3)
+
+presses = [None] * int(sys.argv[1])
+try:
+    bob.probe("ext4", mount_options="data=ordered", probes="mine.toml", out="run", progress=Impatient())
+except KeyboardInterrupt as interrupt:
+    print(*interrupt.__notes__, sep="\\n")
+print("guests left:", len(reap.qemus(f"{Root.shared().path}/")))
+print("handler as before:", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+print(bob.resume("run").matrix().to_string(header=False, index=False))
+"""
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_python_that_is_interrupted_leaves_no_guest_and_goes_on(mine: str, presses: int) -> None:
+    words = [sys.executable, "-c", INTERRUPTED, str(presses)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "what is finished is kept; bob.resume('run') goes on",
+        "guests left: 0",
+        "handler as before: True",
+        "×",
+    ], done.stderr
+
+
+SAME_EACH_TIME = (0, 1, 4, 5, 6)
+"""The cells of which the output depends on no count: verdicts, evidence, the mistake."""
+
+
+def test_the_notebook(tmp_path: Path) -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    (tmp_path / "bob.toml").write_text("jobs = 1\n")
+    notebook = nbformat.read(DOCS / "notebook.ipynb", as_version=4)
+    kept = printed(notebook)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=resources).execute()
+    found = printed(notebook)
+    assert len(found) == len(kept)
+    for number in SAME_EACH_TIME:
+        assert found[number] == kept[number]
+
+
+def printed(notebook: Any) -> list[str]:
+    """What each cell of code printed, or shows as its value."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [
+        "".join(one.get("text") or one.data["text/plain"] for one in cell.outputs if "text" in one or "data" in one)
+        for cell in cells
+    ]

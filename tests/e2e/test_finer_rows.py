@@ -1,14 +1,19 @@
-"""Finer rows, and a probe of the user's own, on a real guest: judged again, replayed, and what merely returned."""
+"""Finer rows, a model, and a probe of the user's own, on a real guest: judged again, replayed, and held against it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bob.apm.clauses import clause_of
+from bob.apm.model import Status, save
+from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
 from bob.catalogue.sets import Rows
 from bob.claim.property.of_property import OfProperty
+from bob.cli.main import run as bob
 from bob.errors import Exit
 from bob.judge.again import judge_again
 from bob.progress import Silent
@@ -20,6 +25,7 @@ from bob.run.replay import replay
 from bob.run.shrink import shrink
 from bob.subject import configuration
 from bob.witness.document import read
+from claims import own
 
 pytestmark = pytest.mark.vm
 
@@ -62,10 +68,8 @@ def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: 
 
 
 def test_a_new_probe_finds_what_ext4_reorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bob.cli.main import run
-
     monkeypatch.chdir(tmp_path)
-    assert run(["probe", "new", "mine"]) == Exit.DONE
+    assert bob(["probe", "new", "mine"]) == Exit.DONE
     file = tmp_path / "mine.toml"
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), probes=(load(file),), budget=10)
     folder = start(request, tmp_path / "run", "made-up").path
@@ -80,3 +84,26 @@ def test_a_new_probe_finds_what_ext4_reorders(tmp_path: Path, monkeypatch: pytes
     elsewhere = (folder / "witnesses" / "mine.json").rename(tmp_path / "sent.json")
     [again] = replay([elsewhere], image=None, connect=None, times=1, progress=Silent())
     assert again.confirmed == 1
+
+
+# A model from a real run: what was seen refutes clauses, a guest confirms it, and a lie is found out
+
+
+def test_a_model_is_derived_confirmed_and_held_against_its_run(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "apm"
+    asked = configuration("ext4", "", "data=ordered")
+    probe(ProbeRequest(asked, budget=60, probes=own("single-block-overwrite")), run, Silent())
+
+    assert bob(["apm", "derive", "--witnesses", "--out", str(out), "--quiet", str(run)]) == 0
+    model = load_model(out / "ext4-ordered.json")
+    torn, kept = model.finding(clause_of("whole overwrite block")), model.finding(clause_of("intact contents"))
+    assert (torn.status, kept.status) == (Status.REFUTED, Status.EXHAUSTIVE)
+    assert torn.refutation is not None
+    assert torn.refutation.witness is not None
+    [shown] = list(replay([out / torn.refutation.witness], image=None, connect=None, times=2, progress=Silent()))
+    assert shown.confirmed == 2
+
+    assert bob(["apm", "check", "--quiet", str(out / "ext4-ordered.json"), str(run)]) == 0
+    findings = [replace(one, promised=True) if one.clause == torn.clause else one for one in model.findings]
+    save(replace(model, findings=tuple(findings)), tmp_path / "lie.json")
+    assert bob(["apm", "check", "--quiet", str(tmp_path / "lie.json"), str(run)]) == 1

@@ -12,7 +12,7 @@ from shutil import rmtree
 import pytest
 
 from bob.catalogue.probe_files import load
-from bob.errors import StoreError
+from bob.errors import StoreError, UsageError
 from bob.judge.again import judge_again
 from bob.judge.searched import keep
 from bob.progress import Progress, Silent
@@ -25,11 +25,14 @@ from bob.run.replay import replay
 from bob.search.space import ALL, Part, probes
 from bob.search.spaces import search as asked_search
 from bob.search.spaces import search_of_file
+from bob.store.run_directory import workload_from_json
 from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 from bob.witness import document as witness
 from bob.witness.probe_file import to_probe
 from bob.witness.xfstests import Loss, loss, to_case
+from bob.workload.language import write_one
+from bob.workload.operations import Fsync, Operation, Workload, Write
 
 pytestmark = pytest.mark.vm
 NOBODY = Silent()
@@ -113,6 +116,39 @@ def test_where_nothing_is_flushed_every_promise_is_broken(tmp_path: Path) -> Non
     assert {(one.cause.rule, one.cause.fate, one.cause.flush) for one in told} == {("durable", "lost", "none")}
     assert {row for one in told for row in one.rows} == cells.keys()
     assert len(told) < len(cells)
+
+
+def test_a_device_that_is_to_be_full_is_full(tmp_path: Path) -> None:
+    """The kernel has no room for more than is left, and a resumed search does not measure again."""
+    out = tmp_path / "run"
+    request = ProbeRequest(configuration("ext4"), budget=20)
+    asked = asked_search("full", part=Part(sample=3))
+    result, _run = searching.search(asked, request, out, Silent())
+    cells = cells_of(result.configurations[0])
+    assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}
+    filler = SearchDirectory(out).about()["search"]["filler"]
+    assert filler > 2**20 and f"fallocate /full 0 {filler} keep" in map(write_one, _setup_of(out))
+    assert cells_of(searching.resume(out, Host(), Silent())[0].configurations[0]) == cells
+    room = asked.leave + 2**20
+    big = replace(request, probes=probes(asked.space(), [_appending(out, room)]))
+    refused, _run = prober.probe(big, tmp_path / "big", Silent())
+    reasons = {cell.reason for cell in refused.configurations[0].properties if cell.verdict is Verdict.UNKNOWN}
+    assert any("No space left on device" in (reason or "") for reason in reasons)
+
+
+def _setup_of(out: Path) -> tuple[Operation, ...]:
+    [run] = SearchDirectory(out).runs()
+    return workload_from_json(run.about()["workloads"][0]).setup
+
+
+def _appending(out: Path, length: int) -> Workload:
+    return Workload("big", _setup_of(out), (Write("/d/c", 4096, length), Fsync("/d/c")))
+
+
+def test_where_nothing_can_be_allocated_ahead_no_device_is_filled(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="ext2 cannot be filled") as refused:
+        searching.search(asked_search("full"), ProbeRequest(configuration("ext2")), tmp_path / "run", Silent())
+    assert "Operation not supported" in (refused.value.hint or "") and not (tmp_path / "run").exists()
 
 
 def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> None:

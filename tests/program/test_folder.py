@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bob.cli.app import TEMPLATE, shipped_programs
+from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
-from bob.program.folder import load, of_commands
+from bob.program.folder import load, of_commands, shipped_programs
 from bob.program.program import EMPTIED, Program
 
 

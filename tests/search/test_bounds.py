@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 
 from bob.errors import UsageError
 from bob.search.bounds import load, read, shipped_bounds
+from bob.search.spaces import Search, search
 from bob.workload.language import write_one
+from bob.workload.operations import Operation
 
 SMALL: dict[str, Any] = {
     "about": "two files",
@@ -57,9 +60,24 @@ def test_an_entry_may_be_several_operations_and_files_may_stay_open() -> None:
     assert [*map(write_one, bounds.begin)] == ["open /d/a as f"]
 
 
+def test_a_device_that_is_to_be_full_gets_a_file_of_the_rest_when_its_room_is_known() -> None:
+    asked = search("full")
+
+    def setup(asked: Search) -> tuple[Operation, ...]:
+        return next(asked.workloads(asked.space())).setup
+
+    [*begin, created, filled] = setup(replace(asked, filler=5 * 65536))
+    assert (asked.leave, search("small").leave) == (192 * 1024, 0)
+    assert [write_one(created), write_one(filled)] == ["create /full", "fallocate /full 0 327680 keep"]
+    assert setup(asked) == tuple(begin), "how many workloads there are can be said without a guest"
+    assert Search.from_json(replace(asked, filler=7).to_json()).filler == 7, "a resumed search asks of the same trees"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        ({"leave": "much"}, "is not a number of bytes"),
+        ({"leave": "64K", "setup": ["create /full"]}, "/full exists"),
         ({"calls": ["create FILE"]}, "'create' makes nothing durable"),
         ({"calls": []}, "nothing is promised"),
         ({"operations": []}, "there is no operation"),

@@ -130,10 +130,12 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
     assert not left
 
 
-@pytest.mark.parametrize(("name", "count"), [("small", 83), ("every", 339), ("odd", 130), ("shapes", 141)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("small", 83), ("every", 339), ("odd", 130), ("shapes", 141), ("full", 58)]
+)
 def test_what_is_shipped_makes_workloads(name: str, count: int) -> None:
     """A tree of many names that no workload speaks of, as in odd, costs nothing."""
-    assert set(shipped_bounds()) == {"small", "every", "odd", "shapes"}
+    assert set(shipped_bounds()) == {"small", "every", "odd", "full", "shapes"}
     assert len([*Promising(load(name)).every(1)]) == count
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import Rows, asked_probes
+from bob.claim import kinds
+from bob.claim.claim import Context, Refusal, View
 from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
@@ -25,12 +27,12 @@ from bob.judge.column import Column
 from bob.observe.observed import Troubled
 from bob.result import TroubleKind, Verdict
 from bob.run.replay import lines
-from bob.story.timeline import Fate, from_json
+from bob.story.timeline import Fate, Timeline, from_json
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Showing
-from bob.workload.operations import At
+from bob.workload.operations import At, Operation
 from claims import broken, question_of
 
 LOST = CrashState(1, (3,))
@@ -91,6 +93,70 @@ def test_a_column() -> None:
         "rw,data=ordered",
         (samples.CONFIGURATION.fs.note,),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A made-up claim of a kind of its own: a name is there, whatever happens."""
+
+    path: str
+    kind = "kept"
+    is_shown_by_the_tree = True
+    operations: ClassVar[tuple[int, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
+    no_shrinking = Refusal("a name that is not there", "it is made up")
+    no_export: ClassVar[Refusal | None] = None
+    asks = ("What is asked for", "The name is there.")
+
+    @property
+    def name(self) -> str:
+        return f"kept-{self.path[1:]}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.path} is not there"
+
+    def headline(self, configuration: str) -> str:
+        return f"{self.title} on {configuration}"
+
+    def broken(self, view: View, context: Context) -> str | None:
+        del context
+        if self.path == "/broken":
+            raise RuntimeError("no answer")
+        tree = view.observation.tree or {}
+        return None if self.path in tree else f"{len(tree)} names are"
+
+    def kept(self, view: View, context: Context) -> bool:
+        return self.broken(view, context) is None
+
+    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
+        return f"{len(line.events)} events, {len(operations)} operations."
+
+    def role(self, number: int) -> str:
+        return str(number)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"property": None, "probe": None, "question": None, "kept": self.path}
+
+
+def test_a_claim_that_is_asked_everywhere_has_a_note_and_a_witness(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kinds, "EVERYWHERE", (Kept("/n"), Kept("/a"), Kept("/broken")))
+    made, keep = filled((LOST, 2), (CrashState(0, (2,)), 3), found=[samples.OUT_OF_ORDER, samples.UNMOUNTABLE])
+    notes = made.result(made.cells()).notes
+    [note] = [note for note in notes if "/n is not there" in note]
+    assert note.endswith("crash states: 1 (witnesses/kept-n.json)"), "a state that does not mount is none of them"
+    assert not [note for note in notes if "/a is not there" in note]
+    [unknown] = [note for note in notes if "it is not known whether kept-broken is broken" in note]
+    assert "no answer" in unknown
+    path = tmp_path / "kept-n.json"
+    path.write_text(json.dumps(keep["kept-n"]))
+    with pytest.raises(MalformedError, match="kind 'kept', which this bob does not know"):
+        witness.read(path)
+    readers = {"kept": lambda document, _workload, _known: Kept(document["kept"]) if "kept" in document else None}
+    monkeypatch.setattr(kinds, "KINDS", {**readers, **kinds.KINDS})
+    assert witness.read(path).claim == Kept("/n")
 
 
 def test_a_refused_workload_leaves_nothing_to_hold() -> None:

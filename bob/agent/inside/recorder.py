@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -43,6 +44,8 @@ QUIET_POLLS = 3
 LITTLE_KIB = 256
 """So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
 ALIGNMENT_SECONDS = 20
+FILLED_IN = 65536
+"""A device is filled by a multiple of so many bytes: whole blocks of every file system."""
 PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
 """Values of Completion (bob/trace/completion.py)."""
 
@@ -64,13 +67,15 @@ def make_base(
     disks: list[int] | None = None,
     stack: dict[str, Any] | None = None,
     setup_seconds: float = 0.0,
+    fill: str = "",
 ) -> Reply:
     """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted. Where there are
     ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them. Where
-    ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long at most.
+    ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long at most. The file
+    ``fill``, where one is named, takes all the room that is left.
 
-    Replies with what mkfs printed, the effective mount options and, as blob, the image as its differences from a
-    device full of ``cell``.
+    Replies with what mkfs printed, the effective mount options, how many bytes that file has taken and, as blob, the
+    image as its differences from a device full of ``cell``.
     """
     clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(length, cell.encode())
@@ -83,6 +88,7 @@ def make_base(
             os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
         with Operations(ROOT) as performer:
             perform_all(performer, setup, blob, lambda _text: None)
+            filled = take_all(performer, fill) if fill else 0
         if setup_seconds:
             run_setup(setup_seconds)
         os.sync()
@@ -91,7 +97,27 @@ def make_base(
     runs = device.adopt(base)
     packed = pack(device.pristine, runs)
     medium.bases[base] = medium.Base(length, cell.encode(), packed)
-    return {"mkfs": printed, "effective_options": effective}, packed
+    return {"mkfs": printed, "effective_options": effective, "filled": filled}, packed
+
+
+def take_all(performer: Operations, path: str) -> int:
+    """Give the new file ``path`` all the room there is, a multiple of :data:`FILLED_IN`; how many bytes that are.
+
+    It is tried: what statvfs(2) tells counts room that a file cannot have, or leaves out some that root can.
+    """
+    performer.do_create(path)
+    room = os.statvfs(ROOT)
+    taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()
+    while step >= FILLED_IN:
+        try:
+            performer.do_fallocate(path, taken, step, "keep")
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            step //= 2
+        else:
+            taken += step
+    return taken
 
 
 def put_base(base: str, length: int, cell: str, blob: bytes) -> Reply:

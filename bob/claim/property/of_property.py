@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, Shown, View
@@ -102,18 +102,35 @@ class OfProperty:
             is_call = number == question.returned
             return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
         if question.later is None:
-            return "is there only in part"
+            is_alone = len(question.required) == 1
+            return "is there only in part" if is_alone else f"is one of those that {self.name} is about"
         return "is there too early" if number == question.later else f"must come before operation {question.later}"
 
     def to_json(self) -> dict[str, Any]:
-        question = self.question
-        returned = {} if question.returned is None else {"returned": question.returned}
-        beside = {"beside": True} if question.beside else {}
-        return {
-            "property": self.name,
-            "probe": declaration(self.resolved),
-            "question": {"required": list(question.required), "later": question.later, **returned, **beside},
-        }
+        asked = _question_to_json(self.question)
+        return {"property": self.name, "probe": declaration(self.resolved), "question": asked}
+
+
+def _question_to_json(question: Question) -> dict[str, Any]:
+    """Every field by its name: whatever tells the questions of two rules apart is in a witness. Those that say nothing
+    are left out, but for the oldest two."""
+    told = {one.name: getattr(question, one.name) for one in fields(question)}
+    more = {one.name: told[one.name] for one in _MORE_FIELDS if told[one.name] != one.default}
+    return {"required": list(question.required), "later": question.later, **more}
+
+
+def _question_of(asked: Mapping[str, Any]) -> Question:
+    """Raises ValueError, KeyError or TypeError for what is none, or asks in a way that this bob does not know."""
+    more = {one.name: asked[one.name] for one in _MORE_FIELDS if one.name in asked}
+    if unknown := asked.keys() - {"required", "later", *more}:
+        raise ValueError(f"it asks by {min(unknown)!r}, which this bob does not know")
+    for one in _MORE_FIELDS:
+        if isinstance(one.default, bool) and not isinstance(more.get(one.name, False), bool):
+            raise TypeError(f"{one.name!r} is neither true nor false")
+    return Question(tuple(asked["required"]), asked["later"], **more)
+
+
+_MORE_FIELDS = tuple(one for one in fields(Question) if one.name not in ("required", "later"))
 
 
 def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfProperty | None:
@@ -124,9 +141,8 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfPro
         return None
     if not isinstance(name, str):
         raise TypeError("its names are no text")
-    beside = bool(asked.get("beside", False))
-    question = Question(tuple(asked["required"]), asked["later"], asked.get("returned"), beside)
-    if not question.required and not beside:
+    question = _question_of(asked)
+    if not question.required and not question.beside:
         raise ValueError("it asks about no operation")
     if not all(0 < number <= len(workload.operations) for number in question.operations):
         raise ValueError("it asks about operations that its workload does not have")

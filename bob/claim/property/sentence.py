@@ -23,11 +23,14 @@ def of_question(line: Timeline, operations: Sequence[Operation], question: Quest
     if question.beside:
         return f"{decisive(line)}, and what no operation was to change is not as it was."
     if question.returned is not None:
-        (number,) = question.required
+        number = question.required[0]
         if number == question.returned:
             return f"{_name(operations, number)} had returned, but it {_still(line, number)}."
         returned, missing = _name(operations, question.returned), f"{_name(operations, number)}, issued before it,"
         return f"{returned} had returned while {missing} {_still(line, number)}."
+    if question.later is None and len(question.required) > 1:
+        several = ", ".join(_name(operations, number) for number in question.required)
+        return f"{decisive(line)}, and of {several} not all is there as it should be."
     if question.later is None:
         (number,) = question.required
         return f"When the power failed, {_where(line, number)}: {_name(operations, number)} is there only in part."

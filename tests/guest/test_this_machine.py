@@ -1,4 +1,4 @@
-"""How many guests fit."""
+"""What this machine can do: KVM or TCG, without either; how many guests fit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,59 @@ from pathlib import Path
 import pytest
 
 from bob.errors import UsageError
-from bob.guest import capacity
+from bob.guest import accelerator, capacity
+from bob.guest.accelerator import choose
+from bob.guest.spec import Accelerator
 from bob.subject import configuration
 from bob.subject.file_system import MIB, file_systems
+
+
+@pytest.fixture(autouse=True)
+def kvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a /dev/kvm that opens and an empty cache; returns the device."""
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(accelerator, "_DEVICE", device)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(accelerator.VARIABLE, raising=False)
+    return device
+
+
+def never() -> bool:
+    raise AssertionError("nobody should try")
+
+
+@pytest.mark.parametrize(("boots", "expected"), [(True, Accelerator.KVM), (False, Accelerator.TCG)])
+def test_tried_once_and_remembered(boots: bool, expected: Accelerator) -> None:
+    assert choose("QEMU 7", lambda: boots).accelerator is expected
+    assert choose("QEMU 7", never).accelerator is expected
+
+
+def test_another_qemu_is_tried_again() -> None:
+    choose("QEMU 7", lambda: False)
+    assert choose("QEMU 8", lambda: True).accelerator is Accelerator.KVM
+
+
+def test_no_device_no_trial(kvm: Path) -> None:
+    kvm.unlink()
+    choice = choose("QEMU 7", never)
+    assert choice.accelerator is Accelerator.TCG
+    assert "there is no" in choice.reason
+
+
+def test_a_damaged_memory_is_no_memory(tmp_path: Path) -> None:
+    choose("QEMU 7", lambda: True)
+    (memory,) = (tmp_path / "cache/bob/accelerator").iterdir()
+    memory.write_text("{")
+    assert choose("QEMU 7", lambda: False).accelerator is Accelerator.TCG
+
+
+def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(accelerator.VARIABLE, "kvm")
+    assert choose("QEMU 7", never).accelerator is Accelerator.KVM
+    monkeypatch.setenv(accelerator.VARIABLE, "xen")
+    with pytest.raises(UsageError, match="xen"):
+        choose("QEMU 7", never)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +114,12 @@ def test_jobs_that_cannot_fit_are_refused_with_the_numbers(
             break
     else:
         pytest.fail("nothing fits")
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_guests_are_refused(jobs: int) -> None:
+    with pytest.raises(UsageError, match=f"--jobs {jobs}: that many guests do nothing"):
+        capacity.check_jobs(jobs)
 
 
 @pytest.mark.parametrize("fs", file_systems())

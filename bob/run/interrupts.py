@@ -1,0 +1,125 @@
+"""Ctrl-C, for the command line and where bob is a library: a notebook lives on, so all guests end with the call.
+
+A signal may come anywhere. What was begun ends by its ``with`` blocks. There are instants in which a guest runs and no
+block knows of it; so a call of the library that breaks off kills what is left.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bob.errors import BobError
+
+_SAME = 1.0
+"""Signals within so many seconds are one."""
+
+
+class Interrupts:
+    """A handler of signals: the first one raises KeyboardInterrupt. Those of the second after it say the same again;
+    for a later one, ``again`` is called.
+
+    ``since`` is when the first one came (host seconds); None before that.
+    """
+
+    def __init__(self, again: Callable[[], None]) -> None:
+        self.since: float | None = None
+        self._again = again
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if self.since is None:
+            self.since = now
+            raise KeyboardInterrupt
+        if now - self.since >= _SAME:
+            self._again()
+
+
+class Begun:
+    """Which run directory was begun since: ``folder``, or a new one in ``runs``."""
+
+    def __init__(self, folder: Path | None, runs: Path) -> None:
+        self._folder, self._runs = folder, runs
+        self._earlier = set(runs.glob("*"))
+
+    @property
+    def run(self) -> Path | None:
+        """The run directory; None where there is none yet, or it is not known which it is."""
+        found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
+        begun = [one for one in found if (one / "run.json").exists()]
+        return begun[0] if len(begun) == 1 else None
+
+
+@contextmanager
+def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
+    """Where Ctrl-C ends the block, a note on it says how Python goes on with the run in ``folder`` (None: a new one in
+    ``runs``)."""
+    begun = Begun(folder, runs)
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if run := begun.run:
+            interrupt.add_note(f"what is finished is kept; bob.resume({str(run)!r}) goes on")
+        raise
+
+
+class _Calls:
+    """How many calls of the library are under way."""
+
+    lock = threading.Lock()
+    open = 0
+
+
+@contextmanager
+def no_guest_left() -> Iterator[None]:
+    """See to it that the block leaves no guest, however it ends, in a process that lives on.
+
+    In the main thread Ctrl-C raises KeyboardInterrupt in the block, once. The guests end when each comes to where it
+    can stop; where Ctrl-C is pressed again they end at once. Where the process has a handler of its own, or the block
+    is in another thread, that is as it is. A block that breaks off ends all guests of this process, unless another such
+    block is open.
+    """
+    with _Calls.lock:
+        _Calls.open += 1
+    try:
+        with _interruptible():
+            yield
+    except BaseException:
+        with _Calls.lock:
+            is_last = _Calls.open == 1
+        if is_last:  # those of another call, in another thread, are at work
+            _kill_guests()
+        raise
+    finally:
+        with _Calls.lock:
+            _Calls.open -= 1
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    interrupts = Interrupts(_kill_guests)
+    try:
+        signal.signal(signal.SIGINT, interrupts)
+        yield
+    except Exception as error:
+        if interrupts.since is None or isinstance(error, BobError):
+            raise
+        raise KeyboardInterrupt from error  # C code that was under way turns one into an error of its own
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _kill_guests() -> None:
+    """End all guests of this process's own libvirt; whoever waits for one sees that it is lost."""
+    from bob.guest.root import Root
+
+    with suppress(OSError):
+        Root.end_guests()
