@@ -11,6 +11,8 @@ import numpy as np
 from bob.blocks import xfs_format as form
 from bob.blocks.medium import Medium
 from bob.blocks.owners import MOST_BLOCKS
+from bob.trace.base import Base
+from bob.trace.model import SECTOR_BYTES
 
 _DEEPEST = 9
 _MOST_RECORDS = 1 << 14
@@ -157,3 +159,15 @@ def role_of(mode: int) -> str | None:
     if stat.S_ISLNK(mode):
         return "symlink"
     return "data" if stat.S_ISREG(mode) else None
+
+
+def log_area(form: str, base: Base) -> range:
+    """The sectors of the log in ``base``, if its file system has the format ``form`` (xfs, or empty: a log that nobody
+    looks for); an empty range where no log is found: it is outside of the device, or the superblock makes no sense."""
+    if form != "xfs":
+        return range(0)
+    geometry = Geometry.of(Medium(base.length, base.sector))
+    if geometry is None:
+        return range(0)
+    first, stop = (min(end, base.length) // SECTOR_BYTES for end in (geometry.log.start, geometry.log.stop))
+    return range(first, stop)

@@ -17,7 +17,7 @@ from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.image.cache import OWN, images_folder
 from bob.report.counts import size
-from bob.report.trimmed import Trimmed
+from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
 
 _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}

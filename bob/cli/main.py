@@ -34,6 +34,7 @@ COMMANDS = {
     "image": "List, build and remove guest images.",
     "trace": "Look into a block log, as dm-log-writes makes it.",
     "doctor": "Check everything that a probe needs.",
+    "site": "Build the documentation and the results as one static site.",
     "man": "Write the manual pages.",
 }
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
 from bob.report.counts import plural
-from bob.report.trimmed import Trimmed
+from bob.report.lines import Trimmed
 from bob.resources import shipped
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bob.cli.options import Known, WitnessPath, connect_option, image_names, jso
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
-from bob.report.trimmed import Trimmed
+from bob.report.lines import Trimmed
 
 if TYPE_CHECKING:
     from bob.run.replay import Replayed

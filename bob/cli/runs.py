@@ -17,9 +17,9 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, UsageError
 from bob.judge.program_result import Safety
 from bob.report.counts import plural, size
+from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
-from bob.report.trimmed import Trimmed
 from bob.result import Verdict
 from bob.store.kept_runs import KeptRun, State, remove, runs_in
 from bob.store.run_directory import RUNS

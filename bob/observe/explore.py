@@ -9,7 +9,7 @@ from typing import Literal
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
-from bob.blocks.log_area import log_area
+from bob.blocks.xfs_geometry import log_area
 from bob.crash.plan import Plan
 from bob.crash.search import Search
 from bob.crash.state import CrashState

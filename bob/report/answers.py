@@ -14,11 +14,10 @@ from rich.text import Text
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
-from bob.report.broken import broken
 from bob.report.counts import compact, explored, plural
+from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.report.trimmed import Trimmed
 from bob.result import Verdict
 from bob.workload.language import write_one
 from bob.workload.operations import At

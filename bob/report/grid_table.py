@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.report.grids import Grid, finishes
-from bob.report.heads import key, letters
+from bob.report.lines import Trimmed, key, letters
 from bob.report.nearby import witness_command
 from bob.report.overview import LEGEND, mark
 from bob.report.rows import MARKS, style
-from bob.report.trimmed import Trimmed
 from bob.result import PropertyResult, Verdict
 
 

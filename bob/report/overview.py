@@ -8,10 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bob.report.heads import key, letters
+from bob.report.lines import Trimmed, key, letters
 from bob.report.matrix import matrix
 from bob.report.rows import MARKS, style
-from bob.report.trimmed import Trimmed
 from bob.result import Result, Verdict
 
 _HOLDS = "·"

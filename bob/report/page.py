@@ -205,9 +205,13 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
 
 
 def render(
-    columns: Sequence[Column], shown: Sequence[PageColumn], template: Template | None = None, **more: Any
+    columns: Sequence[Column],
+    shown: Sequence[PageColumn],
+    template: Template | None = None,
+    home: str = "",
+    **more: Any,
 ) -> str:
-    """The page about ``columns``, which are ``shown`` as :func:`laid_out` says."""
+    """The page about ``columns``, which are ``shown`` as :func:`laid_out` says; it links to ``home``, if any."""
     by_column = {id(column.column): column for column in shown}
     groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
     results = results_of(columns)
@@ -215,6 +219,7 @@ def render(
     page = template or html().get_template("page.html.j2")
     return page.render(
         bob=__version__,
+        home=home,
         columns=shown,
         apart=any(cell.story and cell.story.page for cell in every),
         groups=groups,

@@ -9,10 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.report.broken import broken
 from bob.report.counts import explored, plural
+from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
-from bob.report.trimmed import Trimmed
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
 MOST_RELIED_ON = 3

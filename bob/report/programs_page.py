@@ -71,17 +71,18 @@ def to_html(found: Programs, run: Path) -> str:
     return _render(found, _laid_out(found, run))
 
 
-def pages(found: Programs, run: Path) -> Iterator[tuple[PurePosixPath, str]]:
+def pages(found: Programs, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """The pages about ``found``, each with its place in their folder: one for each witness, and last the answer, which
-    links to them."""
+    links to them. All link to ``home``, if any, which is as it is seen from the answer."""
     shown = [
         replace(answer, vulnerabilities=tuple(map(_apart, answer.vulnerabilities))) for answer in _laid_out(found, run)
     ]
     for one in (one for answer in shown for one in answer.vulnerabilities):
         if one.story is not None:
-            page = witness_page(one.story.witness, nearby(one.story.path), f"../{INDEX}", one.anchor)
+            above = home and f"../{home}"
+            page = witness_page(one.story.witness, nearby(one.story.path), f"../{INDEX}", one.anchor, above)
             yield PurePosixPath(one.story.page), page
-    yield INDEX, _render(found, shown)
+    yield INDEX, _render(found, shown, home)
 
 
 def _apart(shown: ShownVulnerability) -> ShownVulnerability:
@@ -108,10 +109,10 @@ def _said(safety: Safety) -> tuple[str, str, str]:
     return _TONES[safety], _MARKS[safety], _SAYS[safety]
 
 
-def _render(found: Programs, answers: list[ShownAnswer]) -> str:
+def _render(found: Programs, answers: list[ShownAnswer], home: str = "") -> str:
     kernels = f" on Linux {found.kernel}" if found.kernel else ""
     models = [
         ShownModel(f"model-{number}", *_said(one.safety), one) for number, one in enumerate(found.models, start=1)
     ]
     page = html().get_template("programs.html.j2")
-    return page.render(bob=__version__, found=found, where=kernels, answers=answers, models=models)
+    return page.render(bob=__version__, home=home, found=found, where=kernels, answers=answers, models=models)

@@ -7,28 +7,35 @@ from pathlib import PurePosixPath
 
 from bob.report.columns import Column
 from bob.report.nearby import nearby
-from bob.report.page import Story, laid_out, render
+from bob.report.page import PageColumn, laid_out, render
 from bob.report.witness_page import to_html
 
 INDEX = PurePosixPath("index.html")
 WITNESSES = "witnesses"
 
 
-def pages(columns: Sequence[Column]) -> Iterator[tuple[PurePosixPath, str]]:
+def pages(
+    columns: Sequence[Column], shown: Sequence[PageColumn] | None = None, home: str = ""
+) -> Iterator[tuple[PurePosixPath, str]]:
     """The pages about ``columns``, each with its place in their folder: the witnesses, and last the table, which links
-    to them."""
-    shown = list(laid_out(columns, WITNESSES))
+    to them.
+
+    ``shown`` is what :func:`shown_apart` says of them, where that is known already; ``home`` is a page that all of them
+    are to link to, as it is seen from the table.
+    """
+    shown = shown_apart(columns) if shown is None else shown
     for column in shown:
         stories = [(cell.story, cell.anchor) for cell in column.cells.values()]
         stories.append((column.unmountable, column.unmountable_anchor))
         stories += [(one.story, one.anchor) for one in column.troubles]
         for story, anchor in stories:
             if story is not None:
-                page = to_html(story.witness, nearby(story.path), _back(story), anchor)
+                above = "../" * story.page.count("/")
+                page = to_html(story.witness, nearby(story.path), f"{above}{INDEX}", anchor, home and f"{above}{home}")
                 yield PurePosixPath(story.page), page
-    yield INDEX, render(columns, shown)
+    yield INDEX, render(columns, shown, home=home)
 
 
-def _back(story: Story) -> str:
-    """Where the table is, seen from the page of a witness."""
-    return f"{'../' * story.page.count('/')}{INDEX}"
+def shown_apart(columns: Sequence[Column]) -> list[PageColumn]:
+    """``columns`` with a page for each witness."""
+    return list(laid_out(columns, WITNESSES))

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bob.crash.caches import WriteCache
 from bob.report.counts import plural, size
-from bob.report.trimmed import Trimmed
+from bob.report.lines import Trimmed
 from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness

@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.crash.coverage import total
-from bob.report.broken import broken
 from bob.report.counts import (
     by_search,
     compact,
@@ -29,9 +28,9 @@ from bob.report.counts import (
     whole_states,
 )
 from bob.report.grids import grids, listed
+from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
-from bob.report.trimmed import Trimmed
 from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble, TroubleKind, Verdict
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."

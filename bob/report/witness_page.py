@@ -31,11 +31,11 @@ class _Step:
     role: str
 
 
-def to_html(witness: Witness, path: Path, table: str = "", cell: str = "") -> str:
+def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "") -> str:
     """The page of ``witness``, whose file the commands on it name as ``path``.
 
-    ``table`` is where the table's page is, seen
-    from this one, and ``cell`` the id of the cell's section there; both are empty where there is no table.
+    ``table`` is where the table's page is, seen from this one, and ``cell`` the id of the cell's section there; both
+    are empty where there is no table. ``home`` is the page of a whole site, if it is a part of one.
     """
     workload, claim, made, model = witness.workload, witness.claim, witness.configuration, witness.model
     steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(workload.operations, start=1)]
@@ -50,6 +50,7 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "") -> st
             made=made,
             table=table,
             cell=cell,
+            home=home,
             device=model.words,
             device_size=size(witness.base.length),
             unit=model.atomic_write_bytes,

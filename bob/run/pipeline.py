@@ -36,8 +36,7 @@ from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import agent_in
-from bob.run.breaking import broke, ends_the_run
-from bob.run.second_chances import SecondChances
+from bob.run.second_chances import SecondChances, broke, ends_the_run
 from bob.run.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
 from bob.trace.base import Base
 from bob.workload.operations import Workload

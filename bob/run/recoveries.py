@@ -26,8 +26,7 @@ from bob.record.recorder import record_recovery
 from bob.report.counts import plural
 from bob.request import ProbeRequest
 from bob.run.agents import agent_in
-from bob.run.breaking import broke, ends_the_run
-from bob.run.second_chances import SecondChances
+from bob.run.second_chances import SecondChances, broke, ends_the_run
 from bob.store.run_directory import RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base

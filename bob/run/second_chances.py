@@ -1,11 +1,14 @@
-"""What becomes of work whose guest was lost: another guest begins it anew, once.
+"""What becomes of work whose guest was lost: another guest begins it anew, once. And of work at which bob itself
+breaks: it is told and kept, and the others go on.
 
-If that guest is lost as well, the work is given up: a run marks it as unknown and goes on with the rest, a command
-that shows or shrinks witnesses ends with the loss. The user is told of each new attempt.
+If the second guest is lost as well, the work is given up: a run marks it as unknown and goes on with the rest, a
+command that shows or shrinks witnesses ends with the loss. The user is told of each new attempt.
 """
 
 from __future__ import annotations
 
+import errno
+import traceback
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import TypeVar
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
+from bob.errors import BobError, MalformedError, RecordingError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
@@ -72,3 +76,20 @@ def each_in_a_guest(
                     raise
                 left.popleft()
                 yield done
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def ends_the_run(error: Exception) -> bool:
+    """Whether what went wrong with one workload would go wrong with all: it is about the machine or the run directory,
+    or what the configuration was refused with."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)
+
+
+def broke(error: Exception, done: str) -> tuple[str, str]:
+    """What to say where bob itself broke, by ``error``, when a workload was ``done``: in a line, and its traceback."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"bob broke while it {done} this workload: {said}", "".join(traceback.format_exception(error))

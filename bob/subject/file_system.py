@@ -15,7 +15,7 @@ DEVICE = "DEVICE"
 """Stands for the device's path in the commands of a declaration."""
 
 LOGS = ("xfs",)
-"""Formats of which the log can be found (:mod:`bob.blocks.log_area`)."""
+"""Formats of which the log can be found (:mod:`bob.blocks.xfs_geometry`)."""
 
 _FOLDER = Path(__file__).with_name("file-systems")
 _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"

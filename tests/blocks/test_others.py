@@ -8,9 +8,8 @@ import pytest
 
 from bob.blocks import btrfs_format
 from bob.blocks.btrfs_tree import Trees
-from bob.blocks.log_area import log_area
 from bob.blocks.medium import Medium
-from bob.blocks.xfs_geometry import Geometry
+from bob.blocks.xfs_geometry import Geometry, log_area
 from bob.trace.base import Base
 from bob.workload.pattern import contents
 

@@ -12,7 +12,7 @@ from textwrap import fill
 
 from bob import __version__
 from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Part, Whole, every_clause
-from bob.apm.export.origin import origin
+from bob.apm.export.prose import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
 from bob.report.templating import environment

@@ -1,12 +1,11 @@
 """A model in prose, for people who write programs that keep data: what to rely on, what not, and how that is known.
 
 The page stands alone, as bob's other pages do (:mod:`bob.report.page`); ``model.html.j2`` has its words. The text is
-Markdown, with matrices that fit a terminal; ``model.md.j2`` has its words.
-"""
+Markdown, with matrices that fit a terminal; ``model.md.j2`` has its words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,13 @@ from markupsafe import Markup
 from bob import __version__
 from bob.apm.clauses import Clause, Intact, Never, Whole, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.origin import origin
 from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
 from bob.apm.model import Finding, Model
 from bob.report.counts import plural
 from bob.report.escape import Raw, markdown, markdown_code
 from bob.report.templating import environment, html
+
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +116,16 @@ def _drawn(matrix: Matrix) -> str:
     if not is_square:
         lines += ["", *(f"{number:>2}  {name}" for number, name in enumerate(matrix.columns, start=1))]
     return "\n".join(f"    {line}".rstrip() for line in lines)
+
+
+def origin(source: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The ``source`` of a model as names and values; long lists, such as that of workloads, as their length."""
+    found = []
+    for key, value in source.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {what}" for name, what in value.items() if what not in ("", 0))
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            value = ", ".join(map(str, value)) if len(value) <= _FEW else f"{len(value)} of them"
+        if value not in (None, ""):
+            found.append((key.replace("_", " "), str(value)))
+    return found

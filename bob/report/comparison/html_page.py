@@ -58,8 +58,8 @@ class ShownGroup:
     differences: tuple[ShownDifference, ...]
 
 
-def html_page(comparison: Comparison) -> str:
-    """The page. Its commands are to be run in the directory that it was written from."""
+def html_page(comparison: Comparison, home: str = "") -> str:
+    """The page. Its commands are to be run in the directory that it was written from. It links to ``home``, if any."""
     cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     anchors = {key: f"cell-{number}" for number, key in enumerate(cells, start=1)}
     marks = {key: _mark(cell, anchors[key]) for key, cell in cells.items()}
@@ -76,6 +76,7 @@ def html_page(comparison: Comparison) -> str:
         .get_template("comparison.html.j2")
         .render(
             bob=bob.__version__,
+            home=home,
             title=title(comparison),
             comparison=comparison,
             counts=counts(comparison),

@@ -27,8 +27,7 @@ from bob.report.comparison.words import (
     says,
     settings,
 )
-from bob.report.heads import key, letters
-from bob.report.trimmed import Trimmed
+from bob.report.lines import Trimmed, key, letters
 
 _STYLES = {
     Kind.NEWLY_FAILS: "bob.fails",

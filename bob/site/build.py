@@ -1,0 +1,293 @@
+"""Builds the site: the project's pages and those about the results, by MkDocs with the theme Material, and beside them
+the pages of each result, which stand alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import chdir
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+
+from bob import documents
+from bob.errors import MalformedError, MissingProgramError, StoreError
+from bob.report.columns import columns_of
+from bob.report.comparison.compare import Kind
+from bob.report.comparison.html_page import html_page
+from bob.report.documents import to_csv, to_latex
+from bob.report.templating import SAYS, html
+from bob.result import condensed, to_json
+from bob.site import sources
+from bob.site.links import Fault, faults
+from bob.site.living import is_finer, living
+from bob.site.questions import GROUPS
+from bob.site.rely import Word, answered
+from bob.site.results import RESULTS, Results, compared, read, short
+
+MODELS = "osdi14-linux-6.1"
+"""The folder of reports/models that answers."""
+MARKER = ".bob-site"
+"""The file by which a site is known, so that a newer one may take its place."""
+_ASSETS = ("site.css", "site.js")
+_SHIM = "iframe-worker.js"
+"""A name that makes MkDocs' plugin `offline` leave its own script out, which comes from another host."""
+_DOWNLOADS = "downloads"
+_HOME = "../../index.html"
+_WHERE = (
+    "[The table](table.md) has all that was measured. [Can I rely on …?](rely.md) answers questions of people who "
+    "write programs."
+)
+_OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
+"""What MkDocs makes for a server whose address it was told: it was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built: how many pages, and what is wrong with them."""
+
+    pages: int
+    faults: tuple[Fault, ...]
+
+
+def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> Built:
+    """Build the site of the project in ``root``, and of ``runs``, into the folder ``target``.
+
+    What is in the folder is replaced, if that is a site; the folder is left alone where something is wrong. Raises
+    StoreError where the folder cannot be written, or is none of ours, MalformedError where a page cannot be built, and
+    MissingProgramError where MkDocs is not installed.
+    """
+    check(root, target)
+    runs = [run.resolve() for run in runs]
+    with tempfile.TemporaryDirectory(prefix="bob-site.") as name:
+        folder = Path(name)
+        with chdir(root):  # the commands on the pages are for there
+            results = read(Path("reports"), MODELS, [_nearby(run, root) for run in runs])
+            found = sources.stage(Path(), folder / "docs")
+            _write_results(results, folder / "docs")
+            _write_pages(results, found, folder / "docs")
+            _mkdocs(folder, found)
+        site = folder / "site"
+        for name in _OF_SERVERS:
+            (site / name).unlink(missing_ok=True)
+        wrong = tuple(faults(site))
+        if not wrong:
+            (site / MARKER).write_text("A site that bob made. A newer one may take its place.\n")
+            _replace(site, target)
+        return Built(sum(1 for _page in site.rglob("*.html")), wrong)
+
+
+def check(root: Path, target: Path) -> None:
+    """Raise an error if no site of ``root`` can be built into the folder ``target``."""
+    if not (root / "docs").is_dir() or not (root / "reports" / "reference").is_dir():
+        raise StoreError(
+            f"{root} has no docs and no reports", hint="the site is made from a checkout of the project, not a wheel"
+        )
+    if target.is_dir() and any(target.iterdir()) and not (target / MARKER).exists():
+        raise StoreError(f"{target} is there, and is no site that bob made", hint="name another directory")
+    try:
+        import material
+        import mkdocs
+    except ImportError as error:
+        raise MissingProgramError(f"there is no {error.name}", hint="pip install 'bob-prober[site]'") from None
+    del material, mkdocs
+
+
+def _nearby(run: Path, root: Path) -> Path:
+    return run.relative_to(root.resolve()) if run.is_relative_to(root.resolve()) else run
+
+
+def _replace(site: Path, target: Path) -> None:
+    try:
+        if target.is_dir():
+            shutil.rmtree(target)
+        shutil.copytree(site, target)
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror}", hint="name another directory") from error
+
+
+def _write_results(results: Results, docs: Path) -> None:
+    """The pages that stand alone, and what can be downloaded."""
+    for reference in results.references:
+        _write(docs / RESULTS / reference.name, reference.pages(_HOME))
+        downloads = docs / _DOWNLOADS
+        downloads.mkdir(exist_ok=True)
+        (downloads / f"{reference.name}.json").write_text(documents.text(condensed(to_json(reference.saved.result))))
+        (downloads / f"{reference.name}.csv").write_text(to_csv(reference.columns))
+        (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
+    for tested in results.programs:
+        _write(docs / RESULTS / tested.name, tested.pages(f"../{_HOME}"))
+    pages = ((PurePosixPath(one.place), html_page(one.comparison, _HOME)) for one in compared(results.references))
+    _write(docs, pages)
+    saved = [reference.saved for reference in results.references]
+    every = columns_of((one.result, one.folder) for one in saved)
+    together = [condensed(to_json(one.result)) for one in saved]
+    (docs / _DOWNLOADS / "all.json").write_text(documents.text(together))
+    (docs / _DOWNLOADS / "all.csv").write_text(to_csv(every))
+
+
+def _write(folder: Path, pages: Iterable[tuple[PurePosixPath, str]]) -> None:
+    for place, text in pages:
+        file = folder / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
+    """The pages about all of the results, for MkDocs."""
+    one_of_each = [
+        (reference.name, [(kind, f"{_DOWNLOADS}/{reference.name}.{end}") for kind, end in _KINDS])
+        for reference in results.references
+    ]
+    everything = [(kind, f"{_DOWNLOADS}/all.{end}") for kind, end in _KINDS[:2]]
+    table = _templates().get_template("table.md.j2")
+    (docs / "table.md").write_text(
+        table.render(
+            table=living(results.references),
+            legend=SAYS.items(),
+            downloads=[("everything", everything), *one_of_each],
+            compared=list(compared(results.references)),
+            differing=(Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS),
+            has_kernels=Path("reports/kernels.md") in found,
+            zip=zip,
+        )
+    )
+    kernels = dict.fromkeys(short(kernel) for model in results.models for kernel in model.source.get("kernels", ()))
+    counts = sorted({int(model.source.get("workloads", 0)) for model in results.models})
+    (docs / "rely.md").write_text(
+        _templates()
+        .get_template("rely.md.j2")
+        .render(
+            groups=[
+                (title, about, [answered(one, results) for one in questions]) for title, about, questions in GROUPS
+            ],
+            words=list(Word),
+            models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",
+            models_folder=MODELS,
+            model_workloads=", ".join(map(str, counts)),
+            finer=any(is_finer(shown) for reference in results.references for shown in reference.shown),
+            another_run=results.models_are_of_another_run,
+        )
+    )
+    first = docs / "README.md"
+    heading, _, rest = first.read_text().partition("\n")
+    first.write_text(f"{heading}\n\n{_WHERE}\n{rest}")
+    for name in _ASSETS:
+        (docs / "assets").mkdir(exist_ok=True)
+        text = files("bob.site").joinpath("templates", name).read_text()
+        (docs / "assets" / (_SHIM if name.endswith(".js") else name)).write_text(text)
+
+
+_KINDS = (("CSV", "csv"), ("JSON", "json"), ("LaTeX", "tex"))
+
+
+@cache
+def _templates() -> Environment:
+    return html().overlay(loader=PackageLoader("bob.site"))
+
+
+class _Warnings(logging.Handler):
+    """What MkDocs warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
+    """Run MkDocs on ``folder``. Raises MalformedError where it warns of anything."""
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # the theme's, of a version that nobody asked for
+    from mkdocs.commands.build import build as build_with_mkdocs
+    from mkdocs.config import load_config
+    from mkdocs.exceptions import MkDocsException
+
+    file = folder / "mkdocs.yml"
+    file.write_text(json.dumps({**_SETTINGS, "nav": list(_navigation(found))}))  # JSON is YAML
+    extensions = [*deepcopy(_EXTENSIONS), {"toc": {"permalink": True, "slugify": sources.slug}}]  # MkDocs empties them
+    warnings, logger = _Warnings(), logging.getLogger("mkdocs")
+    logger.addHandler(warnings)
+    try:
+        config: Any = load_config(str(file), markdown_extensions=extensions)
+        config.plugins.on_startup(command="build", dirty=False)
+        build_with_mkdocs(config)
+        config.plugins.on_shutdown()
+    except MkDocsException as error:
+        raise MalformedError(f"MkDocs cannot build the site: {error}", hint="see docs/reports.md") from error
+    finally:
+        logger.removeHandler(warnings)
+    if warnings.said:
+        raise MalformedError(f"MkDocs warns: {warnings.said[0]}", hint="the page has to be mended")
+
+
+_SETTINGS: dict[str, Any] = {
+    "site_name": "bob, the Block Order Breaker",
+    "site_description": "Which persistence properties a file system has, found out on real kernels",
+    "docs_dir": "docs",
+    "site_dir": "site",
+    "use_directory_urls": False,
+    "theme": {
+        "name": "material",
+        "font": False,
+        "language": "en",
+        "icon": {"logo": "material/harddisk"},
+        "features": ["navigation.sections", "navigation.top", "search.highlight", "toc.follow", "content.code.copy"],
+        "palette": [
+            {
+                "media": f"(prefers-color-scheme: {mode})",
+                "scheme": scheme,
+                "primary": "blue-grey",
+                "accent": "deep-orange",
+                "toggle": {"icon": icon, "name": name},
+            }
+            for mode, scheme, icon, name in (
+                ("light", "default", "material/weather-night", "Dark"),
+                ("dark", "slate", "material/weather-sunny", "Light"),
+            )
+        ],
+    },
+    "plugins": ["search", "offline"],
+    "extra": {"polyfills": [f"assets/{_SHIM}"], "generator": True},
+    "extra_css": ["assets/site.css"],
+    "validation": {
+        "nav": {"omitted_files": "ignore", "not_found": "warn"},
+        "links": {"not_found": "warn", "anchors": "warn", "absolute_links": "warn", "unrecognized_links": "warn"},
+    },
+}
+_EXTENSIONS = (
+    *("admonition", "attr_list", "tables", "pymdownx.superfences", "pymdownx.escapeall"),
+    {"pymdownx.highlight": {"anchor_linenums": False}},
+)
+
+
+def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """What the pages are called in the navigation; those of docs/ in the order in which the first page names them."""
+    first = Path("README.md").read_text() if Path("README.md").exists() else ""
+    named = list(dict.fromkeys(map(Path, re.findall(r"\((docs/[\w-]+\.md)", first))))
+    docs = [page for page in (*named, *found) if page.parent == Path("docs") and page in found]
+    reports = [page for page in found if page.parts[0] == "reports"]
+    yield {"Home": "README.md"}
+    yield {"The table": "table.md"}
+    yield {"Can I rely on …?": "rely.md"}
+    yield {"Documentation": [page.as_posix() for page in dict.fromkeys(docs)]}
+    yield {"Results": [{_name(page): page.as_posix()} for page in reports]}
+    yield {"Changes": "CHANGELOG.md"}
+
+
+def _name(page: Path) -> str:
+    """What a page of the reports is called: its folder."""
+    if page.parent == Path("reports"):
+        return {"README.md": "Overview", "kernels.md": "Kernels side by side"}.get(page.name, page.stem)
+    return f"{'Models: ' if page.parts[1] == 'models' else ''}{page.parent.name}"

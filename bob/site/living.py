@@ -1,0 +1,207 @@
+"""The table of all that was measured: a row for each configuration of each reference; and what changed between
+kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bob.report.comparison.compare import Kind, kind_of
+from bob.report.comparison.sides import answer_of
+from bob.report.meanings import meanings
+from bob.report.page import PageCell, PageColumn
+from bob.report.rows import by_family
+from bob.report.site import INDEX
+from bob.result import Verdict
+from bob.site.results import RESULTS, Reference, short, version
+
+FIRST = ("ext4", "xfs", "btrfs")
+"""The file systems that most people have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of the table: where its evidence is, and in words what it says."""
+
+    name: str
+    mark: str
+    verdict: Verdict
+    link: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A configuration of a reference, with its cells: None where a property was not probed."""
+
+    fs: str
+    variant: str
+    options: str
+    kernel: str
+    reference: str
+    link: str
+    cells: tuple[Cell | None, ...]
+
+    @property
+    def version(self) -> str:
+        """The kernel's version as people say it."""
+        return short(self.kernel)
+
+    @property
+    def label(self) -> str:
+        """The row in a few words."""
+        return f"{self.fs} {self.variant}".strip()
+
+    @property
+    def told(self) -> str:
+        """What its label and its kernel do not say: options of mkfs, and what it was measured for."""
+        measured = self.reference.partition("-linux-")[0]
+        return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cell of one configuration that differs between two kernels, or between two measurements on one."""
+
+    name: str
+    label: str
+    kind: Kind
+    before: Cell
+    after: Cell
+    kernels: tuple[str, str]
+    references: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """The table. ``families`` has the properties in the order of the cells; ``steps`` are the pairs of kernels on which
+    the same configurations were measured, each with how many cells were compared and those that changed; ``doubts`` are
+    cells that differ between measurements of one configuration on one kernel."""
+
+    rows: tuple[Row, ...]
+    families: dict[str, list[str]]
+    meanings: dict[str, str]
+    steps: tuple[tuple[str, str, int, tuple[Change, ...]], ...]
+    doubts: tuple[Change, ...]
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernels' versions, the oldest first."""
+        return list(dict.fromkeys(short(kernel) for kernel in sorted({row.kernel for row in self.rows}, key=version)))
+
+    @property
+    def file_systems(self) -> list[str]:
+        """The file systems in the order of the rows."""
+        return list(dict.fromkeys(row.fs for row in self.rows))
+
+    @property
+    def references(self) -> list[str]:
+        """The references, by name."""
+        return sorted({row.reference for row in self.rows})
+
+    @property
+    def properties(self) -> list[str]:
+        """All properties in the order of the cells."""
+        return [name for names in self.families.values() for name in names]
+
+    def count(self, verdict: Verdict) -> int:
+        """How many cells have this verdict."""
+        return sum(cell is not None and cell.verdict is verdict for row in self.rows for cell in row.cells)
+
+
+def living(references: Sequence[Reference]) -> Living:
+    """The table of ``references``; those of finer tables are left out, whose rows are hundreds."""
+    every = [(reference, shown) for reference in references for shown in reference.shown if not is_finer(shown)]
+    families = by_family(shown.configuration for _reference, shown in every)
+    names = [name for family in families.values() for name in family]
+    rows = sorted((_row(reference, shown, names) for reference, shown in every), key=_order)
+    asked = meanings(shown.configuration for _reference, shown in every)
+    steps, doubts = _compared(every)
+    return Living(tuple(rows), families, {name: asked.get(name, "") for name in names}, steps, doubts)
+
+
+def order_of(fs: str) -> tuple[int, str]:
+    """Where a file system stands among others."""
+    return (FIRST.index(fs) if fs in FIRST else len(FIRST), fs)
+
+
+def options_of(shown: PageColumn) -> str:
+    """What mkfs and mount were told, for people."""
+    found = shown.configuration
+    told = [f"mkfs {found.mkfs_options}" if found.mkfs_options else "", found.mount_options]
+    return ", ".join(filter(None, told)) or "default options"
+
+
+def cell_of(reference: Reference, shown: PageCell) -> Cell:
+    """``shown``, with the place of its evidence on the site."""
+    found = shown.cell
+    return Cell(found.name, shown.mark, found.verdict, reference.place(shown), shown.summary)
+
+
+def is_finer(shown: PageColumn) -> bool:
+    """Whether it is a column of a finer table, with hundreds of rows."""
+    return any(cell.is_in_grid for cell in shown.cells.values())
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    return (*order_of(row.fs), row.variant != "default", row.variant, version(row.kernel), row.reference)
+
+
+def _row(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Row:
+    cells = (cell_of(reference, shown.cells[name]) if name in shown.cells else None for name in names)
+    return Row(
+        fs=shown.configuration.fs,
+        variant=shown.column.variant,
+        options=options_of(shown),
+        kernel=reference.kernel,
+        reference=reference.name,
+        link=f"{RESULTS}/{reference.name}/{INDEX}#{shown.anchor}",
+        cells=tuple(cells),
+    )
+
+
+def _compared(
+    every: Sequence[tuple[Reference, PageColumn]],
+) -> tuple[tuple[tuple[str, str, int, tuple[Change, ...]], ...], tuple[Change, ...]]:
+    """What changed between kernels, and between measurements on one kernel, of configurations with the same options.
+
+    Of several measurements on one kernel the first speaks for it.
+    """
+    same: dict[tuple[str, str, str], dict[str, list[tuple[Reference, PageColumn]]]] = {}
+    for reference, shown in every:
+        found = shown.configuration
+        by_kernel = same.setdefault((found.fs, found.mkfs_options, found.mount_options), {})
+        by_kernel.setdefault(reference.kernel, []).append((reference, shown))
+    steps: dict[tuple[str, str], tuple[int, list[Change]]] = {}
+    doubts: list[Change] = []
+    for by_kernel in same.values():
+        kernels = sorted(by_kernel, key=version)
+        for older, newer in pairwise(kernels):
+            compared, changes = steps.get((older, newer), (0, []))
+            a, b = by_kernel[older][0], by_kernel[newer][0]
+            compared += len(a[1].cells.keys() & b[1].cells.keys())
+            steps[older, newer] = compared, [*changes, *_changes(a, b)]
+        for measured in by_kernel.values():
+            doubts += [change for one in measured[1:] for change in _changes(measured[0], one)]
+    ordered = sorted(steps.items(), key=lambda step: tuple(map(version, step[0])))
+    return tuple((*pair, compared, tuple(changes)) for pair, (compared, changes) in ordered), tuple(doubts)
+
+
+def _changes(a: tuple[Reference, PageColumn], b: tuple[Reference, PageColumn]) -> Iterator[Change]:
+    """The cells of two configurations that do not say the same."""
+    (older, before), (newer, after) = a, b
+    for name in before.cells:
+        if name not in after.cells:
+            continue
+        kind = kind_of(answer_of(before.cells[name].cell), answer_of(after.cells[name].cell))
+        if kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS, Kind.UNDECIDED):
+            yield Change(
+                name,
+                f"{after.configuration.fs}, {options_of(after)}",
+                kind,
+                cell_of(older, before.cells[name]),
+                cell_of(newer, after.cells[name]),
+                (older.kernel, newer.kernel),
+                (older.name, newer.name),
+            )

@@ -1,0 +1,244 @@
+"""\"Can I rely on ...?\": questions of people who write programs, and for each file system what was measured.
+
+Three things answer. A row of a table, one of the finer tables too, answers on every configuration that has it. A clause
+of a model answers where models were derived. And a program that was tested answers for those that do as it does. Where
+none of them was asked, the answer is that it was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bob.apm.clauses import Clause, Durable, Ordered, Whole
+from bob.apm.export.standing import Reader, Standing, standing
+from bob.apm.model import Finding, Model
+from bob.claim.property.vocabulary import What
+from bob.judge.program_result import ProgramResult, Safety
+from bob.report.counts import explored, plural
+from bob.report.page import PageColumn
+from bob.report.site import INDEX
+from bob.result import Verdict
+from bob.site.living import cell_of, order_of
+from bob.site.results import RESULTS, Reference, Results, Tested, short
+
+
+class Word(Enum):
+    """An answer in a word, what stands before it, the tone of its colour, and what it means."""
+
+    YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
+    NO = "no", "×", "fails", "a crash state that a disk may leave says otherwise"
+    SOME = "yes in some", "±", "unknown", "it depends on the options, or on the kernel; the evidence says in which"
+    UNSURE = "not promised", "?", "unknown", "nothing that was tried says otherwise, but too little was tried"
+    UNKNOWN = "not known", "?", "unknown", "it was tried, and has no answer"
+    UNMEASURED = "not measured", "–", "skipped", "nothing here was asked"
+
+    def __init__(self, word: str, mark: str, tone: str, meaning: str) -> None:
+        self.word, self.mark, self.tone, self.meaning = word, mark, tone, meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of one configuration. ``evidence`` says how it is known, ``link`` where more is, if anywhere."""
+
+    fs: str
+    configuration: str
+    word: Word
+    evidence: tuple[str, ...]
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, how answers to it are found, and the ``advice`` that goes with it."""
+
+    id: str
+    text: str
+    ask: Callable[[Results], Iterator[Answer]]
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question with its answers, file system by file system; and the file systems of the table that have none."""
+
+    question: Question
+    answers: tuple[tuple[str, tuple[Answer, ...]], ...]
+    unmeasured: tuple[str, ...] = ()
+
+    def word(self, answers: Sequence[Answer]) -> Word:
+        """What they say together: where none says yes, the one that says most against it."""
+        words = {answer.word for answer in answers}
+        if len(words) > 1 and Word.YES in words:
+            return Word.SOME
+        return max(words, key=_AGAINST.index)
+
+    def says(self, answers: Sequence[Answer]) -> str:
+        """The same in words: ``yes``, ``yes in 1 of 4``."""
+        word = self.word(answers)
+        yes = sum(answer.word is Word.YES for answer in answers)
+        return f"yes in {yes} of {len(answers)}" if word is Word.SOME else word.word
+
+    def anchor(self, fs: str) -> str:
+        """Where the evidence for a file system is."""
+        return f"{self.question.id}--{fs}"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no``."""
+        if not self.answers:
+            return f"{Word.UNMEASURED.word.capitalize()} on any of them."
+        return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
+
+
+def answered(question: Question, results: Results) -> Answered:
+    """A question with what ``results`` answer."""
+    groups: dict[str, list[Answer]] = {}
+    for answer in question.ask(results):
+        groups.setdefault(answer.fs, []).append(answer)
+    every = {column.fs for reference in results.references for column in reference.columns}
+    answers = tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of))
+    return Answered(question, answers, tuple(sorted(every - groups.keys(), key=order_of)))
+
+
+def row(name: str) -> Callable[[Results], Iterator[Answer]]:
+    """What a row of the table says, of each configuration of each reference."""
+
+    def ask(results: Results) -> Iterator[Answer]:
+        for reference in results.references:
+            for shown in reference.shown:
+                if name in shown.cells:
+                    cell = cell_of(reference, shown.cells[name])
+                    label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}"
+                    found = shown.cells[name].cell
+                    said = [found.evidence or "", found.reason or "", shown.cells[name].variants]
+                    said.append(f"explored: {explored(found.states)}" if explored(found.states) else "")
+                    evidence = tuple(filter(None, said))
+                    label = f"{label}, {reference.name}" if _is_twice(results.references, reference, label) else label
+                    yield Answer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
+
+    return ask
+
+
+def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
+    """Whether another reference has a configuration of this label."""
+    return any(
+        f"{shown.column.configuration.name}, Linux {short(other.kernel)}" == label
+        for other in references
+        if other is not one
+        for shown in other.shown
+    )
+
+
+def clauses(*needed: Clause) -> Callable[[Results], Iterator[Answer]]:
+    """What the rows of finer tables and the models say of these clauses together; a model is left out that none of them
+    was tried on."""
+    rows = [_rows(clause) for clause in needed]
+    names = [name for some in rows for name in some] if all(rows) else []
+
+    def ask(results: Results) -> Iterator[Answer]:
+        for reference in results.references:
+            for shown in reference.shown:
+                if answer := _of_rows(reference, shown, names):
+                    yield answer
+        for model in results.models:
+            reader = Reader(model)
+            findings = [reader.finding(clause) for clause in needed]
+            stand = [standing(finding) for finding in findings]
+            if any(one is not Standing.UNTRIED for one in stand):
+                word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
+                yield Answer(_fs(model), _label(model), word, tuple(map(_found, findings)))
+
+    return ask
+
+
+def _rows(clause: Clause) -> list[str]:
+    """The rows of finer tables that ask what a clause says; none where no row does."""
+    match clause:
+        case Durable(call, What.ENTRIES):
+            return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
+        case Durable(call, what):
+            return [f"{call}.{what}"]
+        case Ordered(before, after, relation):
+            return [f"{before}-then-{after}.{relation}"]
+        case Whole(kind, unit):
+            return [f"{kind}.{unit}"]
+    return []
+
+
+def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Answer | None:
+    """What these rows say of a configuration together: yes only where all of them were asked."""
+    cells = [shown.cells[name] for name in names if name in shown.cells]
+    if not cells:
+        return None
+    word = max((_VERDICTS[one.cell.verdict] for one in cells), key=_AGAINST.index)
+    if word is not Word.NO and len(cells) < len(names):
+        return None
+    evidence = tuple(
+        ": ".join(filter(None, (one.cell.name, one.cell.evidence or one.cell.reason, one.variants))) for one in cells
+    )
+    telling = next(one for one in cells if _VERDICTS[one.cell.verdict] is word)
+    label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}, {reference.name}"
+    return Answer(shown.configuration.fs, label, word, evidence, reference.place(telling))
+
+
+def program(name: str) -> Callable[[Results], Iterator[Answer]]:
+    """What the test of a program said, of each configuration."""
+
+    def ask(results: Results) -> Iterator[Answer]:
+        for tested in results.programs:
+            if tested.found.program == name:
+                for number, result in enumerate(tested.found.results, start=1):
+                    yield _of_program(tested, number, result)
+
+    return ask
+
+
+def _of_program(tested: Tested, number: int, result: ProgramResult) -> Answer:
+    harms = (f"{one.consequence.value}: {one.evidence}" for one in result.vulnerabilities)
+    evidence = (*harms, result.reason or "", f"explored: {explored(result.states)}" if explored(result.states) else "")
+    label = f"{result.configuration}, Linux {short(tested.found.kernel)}"
+    link = f"{RESULTS}/{tested.name}/{INDEX}#answer-{number}"
+    fs = result.configuration.partition("-")[0]
+    return Answer(fs, label, _SAFETY[result.safety], tuple(filter(None, evidence)), link)
+
+
+def _fs(model: Model) -> str:
+    return str(model.source.get("configuration", {}).get("fs", model.name))
+
+
+def _label(model: Model) -> str:
+    return ", ".join([model.name, *(f"Linux {short(kernel)}" for kernel in model.source.get("kernels", ()))])
+
+
+def _found(finding: Finding) -> str:
+    """How a clause is known, in a sentence."""
+    said = f"“{finding.clause.words}”: "
+    if (refutation := finding.refutation) is not None:
+        alone = "" if refutation.alone else " (a crash state that several clauses forbid together)"
+        return f"{said}{refutation.evidence}{alone}; seen in the workload “{refutation.workload}” ({refutation.finish})"
+    if not finding.workloads:
+        return f"{said}not measured"
+    held = f"held in {plural(finding.workloads, 'workload')}, {plural(finding.states, 'crash state')}"
+    every = f"; of {finding.exhaustive:,} of them every legal crash state is known" if finding.exhaustive else ""
+    return f"{said}{held}{every}{f'; not promised: {finding.reason}' if finding.reason else ''}"
+
+
+_VERDICTS = {
+    Verdict.HOLDS: Word.YES,
+    Verdict.FAILS: Word.NO,
+    Verdict.UNKNOWN: Word.UNKNOWN,
+    Verdict.SKIPPED: Word.UNMEASURED,
+}
+_SAFETY = {Safety.SAFE: Word.YES, Safety.VULNERABLE: Word.NO, Safety.UNKNOWN: Word.UNKNOWN}
+_STANDINGS = {
+    Standing.HELD: Word.YES,
+    Standing.SAMPLED: Word.YES,
+    Standing.ASSUMED: Word.UNMEASURED,
+    Standing.UNTRIED: Word.UNMEASURED,
+    Standing.DOUBTED: Word.UNSURE,
+    Standing.REFUTED: Word.NO,
+}
+_WEAKER = (Word.YES, Word.UNMEASURED, Word.UNSURE, Word.NO)
+_AGAINST = (Word.YES, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)

@@ -1,0 +1,181 @@
+"""What the site is about: the references in reports/, other runs, the answers for programs, and the models."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+from bob.apm.model import Model
+from bob.apm.model import load as load_model
+from bob.errors import MalformedError
+from bob.judge.program_result import Programs
+from bob.judge.program_result import from_json as programs_from_json
+from bob.report import programs_page
+from bob.report.columns import Column, columns_of
+from bob.report.comparison.compare import Comparison, compare
+from bob.report.comparison.sides import Side, published_side, run_side
+from bob.report.page import PageCell, PageColumn
+from bob.report.published import OSDI14, osdi14, osdi14_reasons
+from bob.report.saved import Saved, load
+from bob.report.site import INDEX, pages, shown_apart
+
+RESULTS = "results"
+"""The folder of the site that has the pages of each result."""
+COMPARED = "compared"
+"""The folder among these that has the comparisons."""
+_APPS = "apps.json"
+_ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table that was measured: its ``name`` is that of its folder on the site."""
+
+    name: str
+    saved: Saved
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that was asked, as it calls itself."""
+        return self.saved.result.environment.kernel
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """Its configurations."""
+        return columns_of([(self.saved.result, self.saved.folder)])
+
+    @cached_property
+    def shown(self) -> list[PageColumn]:
+        """The same, with the places of what is said of them."""
+        return shown_apart(self.columns)
+
+    def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
+        """Its pages, which link to ``home``."""
+        return pages(self.columns, self.shown, home)
+
+    def place(self, cell: PageCell) -> str:
+        """Where the site has the evidence of ``cell``."""
+        link = cell.link
+        return f"{RESULTS}/{self.name}/{INDEX if link.startswith('#') else ''}{link}"
+
+    @property
+    def measured_for(self) -> str:
+        """What it is a table of: its name without the kernel."""
+        return self.name.partition("-linux-")[0]
+
+    @property
+    def side(self) -> Side:
+        """The same, to be compared."""
+        return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two tables of the same, cell by cell; what the two are called, and where the page about them is."""
+
+    before: str
+    after: str
+    comparison: Comparison
+
+    @property
+    def place(self) -> str:
+        """Where the site has its page."""
+        return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The answers for one program, and the folder that its witnesses are in; ``name`` is its folder on the site."""
+
+    name: str
+    found: Programs
+    folder: Path
+
+    def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
+        """Its pages, which link to ``home``."""
+        return programs_page.pages(self.found, self.folder, home)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that was measured. ``models`` are those of one folder of reports/models, which ``models_page`` tells of."""
+
+    references: tuple[Reference, ...]
+    programs: tuple[Tested, ...]
+    models: tuple[Model, ...]
+
+    @property
+    def models_are_of_another_run(self) -> bool:
+        """Whether no table here is of the run that the models were derived from."""
+        shown = {reference.saved.result.run.id for reference in self.references}
+        return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
+
+
+def compared(references: Sequence[Reference]) -> Iterator[Compared]:
+    """What to compare: tables of the same on one kernel after the other; those of Table 1 with the published one."""
+    same: dict[str, list[Reference]] = {}
+    for reference in references:
+        same.setdefault(reference.measured_for, []).append(reference)
+    for name, found in same.items():
+        ordered = sorted(found, key=lambda one: version(one.kernel))
+        for before, after in pairwise(ordered):
+            yield Compared(before.name, after.name, compare(before.side, after.side))
+        if name == OSDI14:
+            for one in ordered:
+                yield Compared(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
+
+
+def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
+    """What the folder ``reports`` has, with the models of the folder ``models``, and ``runs``.
+
+    Raises StoreError or MalformedError where a result cannot be read.
+    """
+    folders = sorted(reports.glob("reference/*"), key=_by_version)
+    references = [Reference(folder.name, load(folder)) for folder in folders if (folder / "result.json").is_file()]
+    references += [Reference(name, load(run)) for name, run in _named(runs, {one.name for one in references})]
+    programs = [one for folder in folders if (folder / _APPS).is_file() for one in _tested(folder)]
+    found = [load_model(path) for path in sorted(reports.glob(f"models/{models}/*.json"))]
+    return Results(tuple(references), tuple(programs), tuple(found))
+
+
+def short(kernel: str) -> str:
+    """The version of a kernel as people say it: "6.1" of "6.1.0-56-amd64"."""
+    found = re.match(r"\d+\.\d+", kernel)
+    return found[0] if found else kernel
+
+
+def version(kernel: str) -> tuple[int, ...]:
+    """What kernels are sorted by."""
+    return tuple(map(int, re.findall(r"\d+", kernel)))
+
+
+def _by_version(folder: Path) -> tuple[str, tuple[int, ...]]:
+    name = re.split(r"\d", folder.name, maxsplit=1)[0]
+    return name, version(folder.name)
+
+
+def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
+    """Names that are good in an address, each once."""
+    for run in runs:
+        wanted = _ADDRESS.sub("-", (run if run.is_dir() else run.with_suffix("")).resolve().name).strip(".-") or "run"
+        name, number = wanted, 2
+        while name in taken:
+            name, number = f"{wanted}-{number}", number + 1
+        taken.add(name)
+        yield name, run
+
+
+def _tested(folder: Path) -> Iterator[Tested]:
+    file = folder / _APPS
+    try:
+        programs = json.loads(file.read_bytes())["programs"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedError(f"{file} is no list of answers for programs: {error}", hint="was it truncated?") from None
+    for document in programs:
+        found = programs_from_json(document)
+        yield Tested(f"{folder.name}/{_ADDRESS.sub('-', found.program)}", found, folder)

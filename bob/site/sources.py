@@ -1,0 +1,105 @@
+"""The project's own pages, as MkDocs wants them.
+
+They are written for a forge. MkDocs differs in how far a list's content is indented, and it shows no folders.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "reports/*.md", "reports/*/*/README.md")
+_FENCE = re.compile(r"^ *(`{3,}|~{3,})")
+_ITEM = re.compile(r"^( *)([-*+]|\d+[.)]) +")
+_LINK = re.compile(r"(\]\()([^)\s]+)(\))|^(\[[^\]]+\]: )(\S+)($)", flags=re.M)
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#")
+_CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", flags=re.S | re.M)
+
+
+def pages(root: Path) -> list[Path]:
+    """The pages of the project in ``root``, from there on."""
+    return sorted({path.relative_to(root) for form in _PAGES for path in root.glob(form)})
+
+
+def stage(root: Path, folder: Path) -> list[Path]:
+    """Copy the pages of ``root``, and the files that they link to, into ``folder``; the pages, from there on."""
+    found = pages(root)
+    linked: set[Path] = set()
+    for page in found:
+        target = folder / page
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = (root / page).read_text()
+        linked |= {root / path for path in _linked(text, page) if (root / path).exists()}
+        target.write_text(for_mkdocs(_to_folders(text, root / page)))
+    for path in sorted(linked):
+        if path.is_dir() and not (path / "README.md").exists():
+            found.append(_listing(root, path, folder))
+        elif path.is_file() and path.relative_to(root) not in found:
+            target = folder / path.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    return found
+
+
+def for_mkdocs(text: str) -> str:
+    """``text`` with the content of each list item four columns further in than the item, which MkDocs asks for."""
+    lines: list[str] = []
+    items: list[int] = []
+    fence, blank = "", False
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        indent = len(line) - len(bare)
+        if not fence and bare:
+            item = _ITEM.match(line)
+            if item or blank or indent >= (items[-1] if items else 0):
+                while items and indent < items[-1]:
+                    items.pop()
+        lines.append(f"{' ' * (4 * len(items) + indent - items[-1])}{bare}" if items and bare and indent else line)
+        if marked := _FENCE.match(line):
+            fence = "" if fence and bare.startswith(fence) else fence or marked[1]
+        elif not fence and (item := _ITEM.match(line)):
+            items.append(len(item[0]))
+        blank = not bare
+    return "\n".join(lines)
+
+
+def slug(text: str, separator: str) -> str:
+    """The anchor of a heading, as forges make it."""
+    return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
+
+
+def _linked(text: str, page: Path) -> Iterator[Path]:
+    """What ``page`` links to within the project."""
+    for found in _LINK.finditer(_CODE.sub("", text)):
+        target = found[2] or found[5]
+        if not _ELSEWHERE.match(target):
+            yield Path(os.path.normpath(page.parent / target.partition("#")[0]))
+
+
+def _to_folders(text: str, page: Path) -> str:
+    """``text`` with links to a folder made links to what is said of it."""
+
+    def changed(found: re.Match[str]) -> str:
+        before, target, after = found[1] or found[4], found[2] or found[5], found[3] or ""
+        if not _ELSEWHERE.match(target) and (page.parent / target).is_dir():
+            target = f"{target.rstrip('/')}/README.md"
+        return f"{before}{target}{after}"
+
+    return "".join(part if number % 2 else _LINK.sub(changed, part) for number, part in enumerate(_CODE.split(text)))
+
+
+def _listing(root: Path, path: Path, folder: Path) -> Path:
+    """A page with the files below ``path``, which are copied."""
+    page = path.relative_to(root) / "README.md"
+    lines = [f"# {page.parent.as_posix()}", ""]
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts):
+        place = file.relative_to(path)
+        target = folder / page.parent / f"{place}.txt"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+        lines.append(f"- [{place.as_posix()}]({place.as_posix()}.txt)")
+    (folder / page).write_text("\n".join([*lines, ""]))
+    return page
