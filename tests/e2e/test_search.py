@@ -133,8 +133,8 @@ def told(heading: str) -> list[list[str]]:
 def test_what_the_page_of_findings_asks_is_answered_as_it_says(
     tmp_path: Path, heading: str, answers: list[Exit]
 ) -> None:
-    """A kernel in which one of these is mended turns the test red, and the page untrue. Not asked is what has been mended
-    since, and may come to any kernel with its next update."""
+    """A kernel in which one of these is mended turns the test red, and the page untrue. Not asked is what was mended
+    since: it may come to any kernel with its next update."""
     asked = told(heading)
     assert len(asked) == len(answers)
     for number, (words, answer) in enumerate(zip(asked, answers, strict=True)):
