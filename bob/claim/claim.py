@@ -23,6 +23,8 @@ from bob.story.timeline import Timeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Operation, Workload
 
+NEWER = "a later bob may have written it: show it with that one"
+"""A hint for what this bob does not know."""
 Known = Callable[[str], Property | None]
 """The property of a name; None for one that this bob does not ship."""
 

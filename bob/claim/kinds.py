@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bob.claim import checking, mounting, recovery, soundness
-from bob.claim.claim import Claim, Known
+from bob.claim.claim import NEWER, Claim, Known
 from bob.claim.expectation import expected
 from bob.claim.property import of_property
+from bob.errors import MalformedError
 from bob.workload.operations import Workload
 
 Reader = Callable[[Mapping[str, Any], Workload, Known], Claim | None]
@@ -31,13 +32,14 @@ after the mount alone. What breaks one is told in a note of its configuration, a
 def claim_of(document: Mapping[str, Any], workload: Workload, known: Known) -> Claim:
     """What the witness in ``document`` is of; ``known`` has the properties that it need not declare.
 
-    The first kind that knows it reads it. Raises ValueError where the document names another kind, one that is newer
-    than this bob perhaps; and what the kinds raise for what is damaged: KeyError, TypeError, ValueError, UsageError.
+    The first kind that knows it reads it. Raises MalformedError where the document names another kind, one that is
+    newer than this bob perhaps; and what the kinds raise for what is damaged: KeyError, TypeError, ValueError,
+    UsageError, MalformedError.
     """
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
     named = document.get("claim", claim.kind)  # which older ones lack
     if named not in KINDS:
-        raise ValueError(f"its claim is of the kind {named!r}, which this bob does not know")
+        raise MalformedError(f"its claim is of the kind {named!r}, which this bob does not know", hint=NEWER)
     if named != claim.kind:
         raise ValueError(f"it has the fields of the kind {claim.kind!r}, and is said to be of {named!r}")
     return claim

@@ -43,6 +43,10 @@ class _Found:
     showing: Showing | None = None
 
 
+MANY = 10**6
+"""So many crash states are told by their number of binary digits."""
+
+
 class Column:
     """The verdicts of one configuration, workload by workload. ``by_cause``: it also has the findings by cause."""
 
@@ -236,11 +240,14 @@ class Column:
 
     def _broken_everywhere(self) -> Iterator[str]:
         """What breaks a claim that is asked of every crash state; writes the witnesses."""
-        for name, found in self._everywhere.items():
-            if found.showing is not None:
-                path = self._keep(name, self._witness(found.showing))
-                title, evidence = found.showing.claim.title, found.showing.evidence
-                yield f"{title}: {evidence}; crash states: {found.states:,} ({path})"
+        for claim in kinds.EVERYWHERE:
+            found = self._everywhere.get(claim.name)
+            if found is None or found.showing is None:
+                yield f"asked of each crash state, and not found: {claim.title}"
+                continue
+            path = self._keep(claim.name, self._witness(found.showing))
+            count = f"{found.states:,}" if found.states < MANY else f"about 2^{found.states.bit_length() - 1}"
+            yield f"{claim.title}: {found.showing.evidence}; crash states: {count} ({path})"
 
     def _no_findings(self) -> Iterator[str]:
         """What no crash has done, once where the words differ in numbers only."""

@@ -12,6 +12,7 @@ from bob.claim.mounting import Mountable
 from bob.claim.soundness import Sound
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
+from bob.errors import MalformedError
 from bob.observe.observed import Seen
 from bob.result import TroubleKind
 from bob.workload.operations import Workload
@@ -85,7 +86,7 @@ def test_a_claim_is_read_back_by_its_name_and_in_older_documents_without_it(
 
 
 def test_a_kind_that_this_bob_does_not_know_is_no_state_that_does_not_mount() -> None:
-    with pytest.raises(ValueError, match="of the kind 'too-long', which this bob does not know"):
+    with pytest.raises(MalformedError, match="of the kind 'too-long', which this bob does not know"):
         claim_of({"claim": "too-long", **Mountable().to_json()}, NOTHING, {})
 
 

@@ -16,6 +16,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.presence import Presence
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
+from bob.errors import MalformedError
 from bob.observe.observation import Node, Observation
 from bob.story.timeline import Timeline
 from bob.workload.language import parse
@@ -71,7 +72,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
         assert claim.sentence(Timeline((), 1.0), workload.operations)
         assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
     document["question"]["whatever"] = True
-    with pytest.raises(ValueError, match="whatever"):
+    with pytest.raises(MalformedError, match="whatever"):
         read(document, workload, {}.get)
 
 

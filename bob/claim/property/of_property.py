@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, Shown, View
+from bob.claim.claim import NEWER, Context, Known, Refusal, Shown, View
 from bob.claim.property.bench import Bench, inodes_of_things
 from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.presence import Oracle
@@ -14,7 +14,7 @@ from bob.claim.property.rules import Property, Question, violation
 from bob.claim.property.sentence import of_question
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
-from bob.errors import UsageError
+from bob.errors import MalformedError, UsageError
 from bob.story.timeline import Timeline
 from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.simulation import simulate
@@ -120,10 +120,11 @@ def _question_to_json(question: Question) -> dict[str, Any]:
 
 
 def _question_of(asked: Mapping[str, Any]) -> Question:
-    """Raises ValueError, KeyError or TypeError for what is none, or asks in a way that this bob does not know."""
+    """Raises KeyError or TypeError for what is none, MalformedError where it asks in a way that this bob does not
+    know."""
     more = {one.name: asked[one.name] for one in _MORE_FIELDS if one.name in asked}
     if unknown := asked.keys() - {"required", "later", *more}:
-        raise ValueError(f"it asks by {min(unknown)!r}, which this bob does not know")
+        raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
     for one in _MORE_FIELDS:
         if isinstance(one.default, bool) and not isinstance(more.get(one.name, False), bool):
             raise TypeError(f"{one.name!r} is neither true nor false")
