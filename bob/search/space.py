@@ -21,7 +21,7 @@ BESIDE = "collateral"
 """The property that is asked of every workload: what no operation was to change is as it was."""
 
 MOST_PASSED = 2_000
-"""After so many workloads in a row that do not ask for what is left, none is taken to."""
+"""After so many workloads in a row that do not ask for a property, none is taken to."""
 
 
 class Space(Protocol):
@@ -91,14 +91,19 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Those of ``workloads`` that ask for one of the properties ``asked``, until these have become rare."""
-    passed = 0
+    """Those of ``workloads`` that ask for the properties ``asked``, for one after the other in turns: so one that few
+    workloads ask for has as many as the others. A property that none asks for any more is left out of the turns."""
+    waiting, passed = list(asked), 0
     for workload in workloads:
-        passed = 0 if is_asked(asked, workload) else passed + 1
-        if not passed:
-            yield workload
-        elif passed == MOST_PASSED:
+        if not waiting:
             return
+        if is_asked(waiting[:1], workload):
+            waiting.append(waiting.pop(0))
+            passed = 0
+            yield workload
+        elif (passed := passed + 1) == MOST_PASSED:
+            waiting.pop(0)
+            passed = 0
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
