@@ -223,7 +223,7 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
     finishes = {
         workload.finish.name for workload in Asking(shapes, (shipped_probes(("directory-op",))[0].property,)).every(1)
     }
-    assert {"natural", "sync", "fsync /d/new", "fsync /d"} <= finishes
+    assert {"natural", "sync", "fsync /e/new", "fsync /d"} <= finishes
 
 
 @pytest.mark.parametrize("lacks", [("setxattr",), ("link", "symlink"), ("link", "symlink", "setxattr")])
