@@ -95,30 +95,32 @@ _REPLACE = (
             Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE),
             Whole(ChangeKind.RENAME_OVER, Unit.WHOLE),
         ),
-        "Several file systems look out for this, because many programs do it. An fsync before the rename does not have "
-        "to rely on that.",
+        "With an fsync of the new file before the rename nobody has to rely on it.",
     ),
     Question(
         "replace-rename",
-        "The same, as a whole program: once it said that it is done, is the new file there, and never a broken one?",
+        "A program replaces a file in this way, without fsync, and says that it is done. Is the new file there, and "
+        "never a broken one?",
         program("replace-rename"),
     ),
     Question(
         "replace-fsync-rename",
-        "And with an fsync of the new file before the rename?",
+        "A program replaces a file with an fsync of the new one before the rename, and says that it is done. Is the "
+        "new file there, and never a broken one?",
         program("replace-fsync-rename"),
-        "The file is whole. But the program said that it is done before the rename was on the disk.",
+        "An fsync of the file comes before the rename here, so it cannot ask for that.",
     ),
     Question(
         "replace-fsync-rename-fsync",
-        "And with an fsync of the directory after the rename?",
+        "A program replaces a file with an fsync of the new one before the rename and one of the directory after it, "
+        "and says that it is done. Is the new file there, and never a broken one?",
         program("replace-fsync-rename-fsync"),
-        "This is the way to replace a file.",
+        "This asks for all of it: the contents, the name, and the one before the other.",
     ),
     Question(
         "replace-truncate",
-        "A file is truncated and written again in place, then synced. Once the program said that it is done, are the "
-        "new contents there, and never a broken file?",
+        "A program truncates a file, writes it again in place, syncs it, and says that it is done. Are the new "
+        "contents there, and never a broken file?",
         program("replace-truncate"),
     ),
 )
@@ -127,15 +129,19 @@ _WHOLE = (
         "overwrite-sector",
         "Is an overwrite inside one sector (512 bytes) all there or not at all?",
         row("single-sector-overwrite"),
-        "The disk sees to it: in the model of a disk that was asked a sector is written whole.",
+        "The disk sees to it: in the model of the disk a sector is written whole.",
     ),
-    Question("overwrite-block", "Is an overwrite inside one block (4 KiB)?", row("single-block-overwrite")),
+    Question(
+        "overwrite-block",
+        "Is an overwrite inside one block (4 KiB) all there or not at all?",
+        row("single-block-overwrite"),
+    ),
     Question(
         "append-sector",
         "Is an append inside one sector all there or not at all, size and data together?",
         row("single-sector-append"),
     ),
-    Question("append-block", "Is an append inside one block?", row("single-block-append")),
+    Question("append-block", "Is an append inside one block all there or not at all?", row("single-block-append")),
     Question(
         "append-blocks",
         "Is a write over several blocks all there or not at all?",
