@@ -7,9 +7,10 @@ import signal
 import tempfile
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("bob", deadline=None)  # how long an example takes says nothing where guests run beside it
+# How long an example takes says nothing where guests run beside it.
+settings.register_profile("bob", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("bob")
 
 
