@@ -87,6 +87,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     Exit codes:
       0   every cell has a verdict, or every expectation an answer
       1   a program is vulnerable
+      10  a model forbids what the file system that it was derived of has left: the model is wrong, or bob
       3   some cell is unknown, or of an expectation it is not known
       8   a file is no result
       9   a run has no result

@@ -76,6 +76,8 @@ class Column:
         self._losses: list[str] = []
         self._troubles: dict[tuple[str, str], _Found] = {}
         self._everywhere: dict[str, _Found] = {}
+        self._unasked: set[str] = set()
+        """Of the claims that are asked of every crash state, those that could not be asked of all."""
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
@@ -85,6 +87,7 @@ class Column:
 
     def refuse(self, workload: Workload, reason: str) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
+        self._unasked |= {claim.name for claim in kinds.EVERYWHERE}
         for prop in self._properties:
             if Bench.asks(prop, workload):
                 self.refuse_property(prop, reason)
@@ -198,6 +201,7 @@ class Column:
             for outcome, seen in enumerate(observed.findings.observations()):
                 said[outcome] = claim.broken(AfterMount(seen), context) if seen.mounted else None
         except Exception as broken:
+            self._unasked.add(claim.name)
             told = self._told(case.workload, broken)
             self._losses.append(f"{case.workload.title}: it is not known whether {claim.name} is broken: {told}")
             return
@@ -239,11 +243,14 @@ class Column:
         yield from (*self._losses, *self._broken_everywhere(), *self._no_findings())
 
     def _broken_everywhere(self) -> Iterator[str]:
-        """What breaks a claim that is asked of every crash state; writes the witnesses."""
+        """What breaks a claim that is asked of every crash state; writes the witnesses. Where a workload was lost or
+        refused, or bob broke, nothing is said to be kept."""
         for claim in kinds.EVERYWHERE:
             found = self._everywhere.get(claim.name)
             if found is None or found.showing is None:
-                yield f"asked of each crash state, and not found: {claim.title}"
+                is_known = found is not None and claim.name not in self._unasked
+                said = "not found in what was explored, a crash state that" if is_known else "not known whether a crash"
+                yield f"{said} breaks: {claim.title}"
                 continue
             path = self._keep(claim.name, self._witness(found.showing))
             count = f"{found.states:,}" if found.states < MANY else f"about 2^{found.states.bit_length() - 1}"

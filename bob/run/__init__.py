@@ -10,5 +10,5 @@ replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files
 witness_image  which guest image a witness needs
 interrupts     Ctrl-C, and that no guest is left
-breaking       what to do where bob itself breaks at one workload
+second_chances another guest for what was lost; and what to do where bob itself breaks at one workload
 """

@@ -148,7 +148,7 @@ def test_a_claim_that_is_asked_everywhere_has_a_note_and_a_witness(
     [note] = [note for note in notes if "/n is not there" in note]
     assert note.endswith("crash states: 1 (witnesses/kept-n.json)"), "a state that does not mount is none of them"
     assert [note for note in notes if "/a is not there" in note] == [
-        "asked of each crash state, and not found: /a is not there"
+        "not found in what was explored, a crash state that breaks: /a is not there"
     ]
     [unknown] = [note for note in notes if "it is not known whether kept-broken is broken" in note]
     assert "no answer" in unknown
@@ -159,6 +159,24 @@ def test_a_claim_that_is_asked_everywhere_has_a_note_and_a_witness(
     readers = {"kept": lambda document, _workload, _known: Kept(document["kept"]) if "kept" in document else None}
     monkeypatch.setattr(kinds, "KINDS", {**readers, **kinds.KINDS})
     assert witness.read(path).claim == Kept("/n")
+
+
+def test_a_claim_that_is_asked_everywhere_is_not_kept_where_it_could_not_be_asked_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """bob breaks at it, no workload was seen, or a recording was refused: nothing says that it was not found."""
+    monkeypatch.setattr(kinds, "EVERYWHERE", (Kept("/broken"), Kept("/a")))
+    made, _keep = filled(found=[])
+    notes = made.result(made.cells()).notes
+    assert [note for note in notes if note.startswith("not found in what was explored")] == [
+        "not found in what was explored, a crash state that breaks: /a is not there"
+    ]
+    made.refuse(samples.WORKLOAD, "the guest was lost")
+    unseen = column({})
+    for some in (made, unseen):
+        notes = some.result(some.cells()).notes
+        assert not [note for note in notes if note.startswith("not found")]
+        assert [note for note in notes if note == "not known whether a crash breaks: /a is not there"]
 
 
 def test_a_refused_workload_leaves_nothing_to_hold() -> None:
