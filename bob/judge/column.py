@@ -205,6 +205,8 @@ class Column:
             told = self._told(case.workload, broken)
             self._losses.append(f"{case.workload.title}: it is not known whether {claim.name} is broken: {told}")
             return
+        if observed.lost is not None or any(one.outcome is None for one in observed.states):
+            self._unasked.add(claim.name)
         for one in observed.states:
             evidence = None if one.outcome is None else said[one.outcome]
             if evidence is not None:

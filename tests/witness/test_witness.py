@@ -172,8 +172,8 @@ def test_a_claim_that_is_asked_everywhere_is_not_kept_where_it_could_not_be_aske
         "not found in what was explored, a crash state that breaks: /a is not there"
     ]
     made.refuse(samples.WORKLOAD, "the guest was lost")
-    unseen = column({})
-    for some in (made, unseen):
+    lost, _keep = filled((LOST, None), found=[], lost="the guest was lost")
+    for some in (made, column({}), lost):
         notes = some.result(some.cells()).notes
         assert not [note for note in notes if note.startswith("not found")]
         assert [note for note in notes if note == "not known whether a crash breaks: /a is not there"]
