@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,12 +29,12 @@ def load(folder: Path) -> Program:
     if not (folder / DECLARATION).is_file():
         raise UsageError(f"{folder} has no {DECLARATION}", hint=_HINT)
     like, declared = read(folder / DECLARATION, _declared)
-    files = _files(folder)
+    files = _together(folder, declared.files)
     if like:
         other = folder / like
         if not other.is_dir():
             raise UsageError(f"{DECLARATION}: like names {like!r}, which is no folder", hint=f"seen from {folder}")
-        files = _laid_over(_files(other), files)
+        files = _laid_over(_together(other, _written_out_in(other)), files)
     program = replace(declared, name=folder.resolve().name, files=files)
     _check(program, folder)
     return program
@@ -82,18 +83,43 @@ def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) ->
     return tuple(file for _path, file in sorted({file.path: file for file in (*under, *over)}.items()))
 
 
+def _written_out_in(folder: Path) -> tuple[ProgramFile, ...]:
+    """The files that the declaration of a folder writes out, if it has one."""
+    return read(folder / DECLARATION, _declared)[1].files if (folder / DECLARATION).is_file() else ()
+
+
+def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
+    """The files of a folder and those that its declaration writes out. Raises UsageError for one that is both."""
+    beside = _files(folder)
+    paths = Counter(file.path for file in (*beside, *written_out))
+    for path in (path for path, times in paths.items() if times > 1):
+        raise UsageError(f"{folder} has {path!r} twice", hint=f"as a file, or once in {DECLARATION}")
+    return _laid_over(beside, written_out)
+
+
 def _declared(table: Table) -> tuple[str, Program]:
-    """What the program is like (a folder; empty: nothing), and the program without its files."""
+    """What the program is like (a folder; empty: nothing), and the program with those files that are written out."""
     program = Program(
         name=table.name,
         about=table.text("about", ""),
-        files=(),
+        files=(*_written_out(table, "files", False), *_written_out(table, "scripts", True)),
         device=round(table.number("device_mib", 0)) * MIB,
         must_fail=table.names("must_fail", (EMPTIED,)),
         seconds=_positive(table.number("seconds", 60.0)),
         packages=table.names("packages", ()),
     )
     return table.text("like", ""), program
+
+
+def _written_out(table: Table, key: str, executable: bool) -> tuple[ProgramFile, ...]:
+    """The files in a table of the declaration: their contents by their paths."""
+    texts = table.texts(key)
+    for path in texts:
+        if not executable and path in (SETUP, WORKLOAD, CHECK):
+            raise ValueError(f"{key}: {path!r} is a script, and stands in [scripts]")
+        if not path or path == DECLARATION or set(path.split("/")) & {"", ".", ".."}:
+            raise ValueError(f"{key}: {path!r} cannot be the path of a file of the program")
+    return tuple(ProgramFile(path, text.encode(), executable) for path, text in texts.items())
 
 
 def _positive(seconds: float) -> float:

@@ -60,6 +60,13 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
         ("seconds = -1", "", "", "not a number from 0 on"),
         ("seconds = 0", "", "", "not more than 0"),
         ("seconds = 4000", "", "", "at most 3600"),
+        ('scripts.workload = "true"', "", "", "has 'workload' twice"),
+        ('files.a = ""\nscripts.a = ""', "", "", "has 'a' twice"),
+        ('files."../a" = ""', "", "", "cannot be the path"),
+        ('files."/a" = ""', "", "", "cannot be the path"),
+        ('files."app.toml" = ""', "", "", "cannot be the path"),
+        ('files.workload = ""', "workload", "", "stands in .scripts."),
+        ("files.a = 3", "", "", "files is not a table of texts"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: str, plain: str, said: str) -> None:
@@ -82,6 +89,18 @@ def test_a_program_may_be_like_another(tmp_path: Path) -> None:
     (tmp_path / "second" / "app.toml").write_text('like = "../third"\n')
     with pytest.raises(UsageError, match="which is no folder"):
         load(tmp_path / "second")
+
+
+def test_files_may_be_written_out_in_the_declaration(tmp_path: Path) -> None:
+    text = "scripts.workload = '''\n#!/bin/sh\ntrue\n'''\nfiles.'etc/mode' = 'fast'\n"
+    found = load(folder(tmp_path / "mine", text, leave_out="workload"))
+    files = {file.path: (file.data, file.executable) for file in found.files}
+    assert files["workload"] == (b"#!/bin/sh\ntrue\n", True) and files["etc/mode"] == (b"fast", False)
+    assert list(files) == sorted(files)
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "app.toml").write_text('like = "../mine"\nfiles."etc/mode" = "slow"\n')
+    again = {file.path: file.data for file in load(tmp_path / "second").files}
+    assert again["workload"] == files["workload"][0] and again["etc/mode"] == b"slow"
 
 
 def test_a_setup_may_be_left_out(tmp_path: Path) -> None:
