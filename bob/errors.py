@@ -32,7 +32,7 @@ class Exit(IntEnum):
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
     """The hint for a name that is not among ``names``: the one that was meant, or else all that there are."""
     names = list(names)
-    close = get_close_matches(wrong, names, n=1)
+    close = [name for name in names if name.casefold() == wrong.casefold()] or get_close_matches(wrong, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"{all_are}: {', '.join(names) or 'none'}"
 
 

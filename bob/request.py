@@ -14,7 +14,7 @@ from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration, declared_by, file_systems
 from bob.subject.stack import Stack
 from bob.trace.completion import Completion
 
@@ -133,19 +133,25 @@ def _probe_from_json(document: Mapping[str, Any]) -> Probe:
 
 
 def configuration_to_json(made: Configuration) -> dict[str, Any]:
-    """A configuration as a plain document; of its file system, the name."""
+    """A configuration as a plain document; its file system's name, of one of the user's own the declaration."""
     return {
         "name": made.name,
         "fs": made.fs.name,
         "mkfs_options": made.mkfs_options,
         "mount_options": made.mount_options,
         "device": made.device,
+        **({"declaration": made.fs.declaration} if made.fs.declaration else {}),
         **({} if made.stack is None else {"stack": made.stack.to_json()}),
     }
 
 
 def configuration_from_json(document: Mapping[str, Any]) -> Configuration:
-    """The configuration in a plain document."""
+    """The configuration in a plain document. Raises UsageError for a file system that this bob does not know."""
+    own = document.get("declaration")
+    fs = declared_by(document["fs"], own) if own is not None else file_systems().get(document["fs"])
+    if fs is None:
+        hint = "it was shipped with another version of bob, or its file was in bob's own folder"
+        raise UsageError(f"this bob knows no file system {document['fs']!r}", hint=hint)
     stack = Stack.from_json(document["stack"]) if "stack" in document else None
     options = document["mkfs_options"], document["mount_options"]
-    return configuration(document["fs"], *options, document["device"], document["name"], stack)
+    return configuration(fs, *options, document["device"], document["name"], stack)

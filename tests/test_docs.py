@@ -34,8 +34,6 @@ import bob.run.matrix
 import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_directory
-import bob.subject.declarations
-import bob.subject.file_system
 import bob.witness.document
 from bob.agent.inside import look, observer, recorder
 from bob.agent.inside import main as agent
@@ -53,7 +51,7 @@ from bob.observe.mounts import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_systems
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_system, file_systems
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
@@ -384,7 +382,7 @@ def test_the_example_is_a_file_system(tmp_path: Path) -> None:
     [example] = code(between(text("docs/add-a-file-system.md"), "minix"), "toml")
     path = tmp_path / "minix.toml"
     path.write_text(example)
-    made = bob.subject.declarations.read(path, bob.subject.file_system._file_system)
+    made = file_system(str(path))
     assert (made.name, made.driver, made.mkfs) == ("minix", "minix", ("mkfs.minix", "-3", "DEVICE"))
     assert "minix" not in file_systems()
 

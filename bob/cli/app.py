@@ -14,7 +14,7 @@ from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import Known
+from bob.cli.options import FileSystemName
 from bob.cli.output import console, is_stdout, write_json
 from bob.counts import written
 from bob.errors import Exit, UsageError
@@ -24,7 +24,7 @@ from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
-from bob.subject import configuration, file_systems
+from bob.subject import configuration
 
 DEFAULT = "run"
 RECORDED_ON = "ext4"
@@ -60,8 +60,8 @@ def app() -> None:
 _PROGRAM = (
     click.argument("program", metavar="[PROGRAM]", required=False, shell_complete=complete_program),
     click.option(
-        "--fs", "fs_names", type=Known("file system", file_systems), multiple=True,
-        help="File system, e.g. ext4; may be repeated.",
+        "--fs", "fs_names", type=FileSystemName(), multiple=True,
+        help="File system, e.g. ext4, or the TOML file of one of your own; may be repeated.",
     ),
     configuration_options,
     click.option("--workload", metavar="COMMAND", help="What the program does, in place of PROGRAM."),

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from bob.errors import UsageError, meant
 from bob.settings import settings
 from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
+from bob.subject import file_system, file_systems, is_file
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -59,6 +60,24 @@ class Known(ParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin so."""
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+class FileSystemName(Known):
+    """A file system that bob ships, by its name, or the file that declares one of the user's own."""
+
+    def __init__(self) -> None:
+        super().__init__("file system", file_systems)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name or the path itself, after a look at the file."""
+        if not is_file(str(value)):
+            return super().convert(value, param, ctx)
+        file_system(str(value))
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, else files."""
+        return super().shell_complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 class NewFile(ParamType):

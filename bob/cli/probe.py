@@ -24,15 +24,15 @@ from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.new_probe import new
-from bob.cli.options import Known
+from bob.cli.options import FileSystemName
 from bob.cli.output import deliver
 from bob.errors import Exit, UsageError
 from bob.report.comparison.sides import Side
-from bob.subject import configuration, file_systems
+from bob.subject import configuration
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
-@click.option("--fs", type=Known("file system", file_systems), help="File system, e.g. ext4.")
+@click.option("--fs", type=FileSystemName(), help="File system, e.g. ext4, or the TOML file of one of your own.")
 @configuration_options
 @probing_options
 @click.pass_context

@@ -23,7 +23,7 @@ from bob.cli.asking import (
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import Known, ParamType
+from bob.cli.options import FileSystemName, Known, ParamType
 from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
@@ -34,7 +34,7 @@ from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, search_of_file
 from bob.search.spaces import search as asked_search
-from bob.subject import configuration, file_systems
+from bob.subject import configuration
 
 
 class Shard(ParamType):
@@ -53,7 +53,7 @@ class Shard(ParamType):
 
 
 @click.command()
-@click.option("--fs", type=Known("file system", file_systems), help="File system, e.g. btrfs.")
+@click.option("--fs", type=FileSystemName(), help="File system, e.g. btrfs, or the TOML file of one of your own.")
 @configuration_options
 @click.option(
     "--ops",

@@ -13,7 +13,7 @@ from bob.cli.asking import check_out, configuration_options, request, trying_opt
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import Known
+from bob.cli.options import FileSystemName
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.judge.tried import to_json
@@ -22,7 +22,7 @@ from bob.report.points import suites_of_tried
 from bob.result import Verdict
 from bob.run.asking import MOST_WITNESSES, Parts, Question
 from bob.run.asking import trial as read
-from bob.subject import configuration, file_systems
+from bob.subject import configuration
 from bob.workload.operations import At
 
 STDIN = "-"
@@ -31,7 +31,9 @@ _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
 
 @click.command("try")
 @click.argument("operations", metavar="OPERATIONS", nargs=-1, required=True)
-@click.option("--fs", type=Known("file system", file_systems), required=True, help="File system, e.g. ext4.")
+@click.option(
+    "--fs", type=FileSystemName(), required=True, help="File system, e.g. ext4, or the TOML file of one of your own."
+)
 @configuration_options
 @click.option(
     "--setup",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.errors import UsageError
-from bob.subject.file_system import MIB, FileSystem, file_systems
+from bob.subject.file_system import MIB, FileSystem, file_system
 from bob.subject.stack import Stack
 
 DEFAULT_BUDGET = 100
@@ -73,7 +73,7 @@ class Configuration:
 
 
 def configuration(
-    fs: str,
+    fs: str | FileSystem,
     mkfs_options: str = "",
     mount_options: str = "",
     device: int = 0,
@@ -82,11 +82,10 @@ def configuration(
 ) -> Configuration:
     """The configuration of file system ``fs``; without a ``name`` it has the field's, or that of what it is made of.
 
+    ``fs`` is a name or a path, as :func:`bob.subject.file_system.file_system` takes it, or the file system itself.
     Raises UsageError when bob does not know ``fs``, or the options cannot be taken apart.
     """
-    known = file_systems().get(fs)
-    if known is None:
-        raise UsageError(f"unknown file system {fs!r}", hint=f"bob knows: {', '.join(file_systems())}")
+    known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")
     try:
@@ -96,5 +95,5 @@ def configuration(
     if not name and not mkfs_options and stack is None:
         name = dict(known.names).get(mount_options, "")
     on = "" if stack is None else f"on {stack.name}"
-    name = name or " ".join(part for part in (fs, mkfs_options, mount_options, on) if part)
+    name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, on) if part)
     return Configuration(name, known, mkfs_options, mount_options, device, stack)

@@ -93,17 +93,26 @@ class Table:
 def read(path: Path, make: Callable[[Table], T]) -> T:
     """What ``make`` makes of the file ``path``; raises UsageError for what is wrong with it."""
     try:
-        table = Table(path.stem, tomllib.loads(path.read_text()))
-        made = make(table)
-        table.done()
+        text = path.read_text()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=HINT) from None
-    except KeyError as error:
-        raise UsageError(f"{path.name}: {error.args[0]!r} is missing", hint=HINT) from None
-    except ValueError as error:  # TOML's and Unicode's errors are ValueErrors too
+    except ValueError as error:  # no UTF-8
         raise UsageError(f"{path.name}: {error}", hint=HINT) from None
+    return read_text(path.name, text, make)
+
+
+def read_text(file: str, text: str, make: Callable[[Table], T]) -> T:
+    """What ``make`` makes of ``text``, that of a file of this name; raises UsageError for what is wrong with it."""
+    try:
+        table = Table(Path(file).stem, tomllib.loads(text))
+        made = make(table)
+        table.done()
+    except KeyError as error:
+        raise UsageError(f"{file}: {error.args[0]!r} is missing", hint=HINT) from None
+    except ValueError as error:  # TOML's errors are ValueErrors too
+        raise UsageError(f"{file}: {error}", hint=HINT) from None
     except UsageError as error:
-        raise UsageError(f"{path.name}: {error.message}", hint=error.hint) from None
+        raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
     return made
 
 

@@ -1,13 +1,15 @@
-"""What bob has to know of a file system, as declared in file-systems/NAME.toml."""
+"""What bob has to know of a file system, as declared in file-systems/NAME.toml, or in a file of the user's own."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from bob.subject.declarations import Table, read
+from bob.errors import UsageError, meant
+from bob.subject.declarations import Table, read, read_text
 from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
@@ -18,6 +20,7 @@ LOGS = ("xfs",)
 """Formats of which the log can be found (:mod:`bob.blocks.xfs_geometry`)."""
 
 _FOLDER = Path(__file__).with_name("file-systems")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,39}")
 _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
 
@@ -47,6 +50,9 @@ class FileSystem:
     ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
     where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
     ``expected_messages``.
+
+    ``declaration`` is the text of the file that declares it where that is the user's own, so that what was measured can
+    be shown again without that file; empty of what bob ships.
     """
 
     name: str
@@ -71,6 +77,7 @@ class FileSystem:
     checker: tuple[str, ...] = ()
     clean: tuple[int, ...] = (0,)
     expected_messages: tuple[str, ...] = ()
+    declaration: str = ""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -78,9 +85,52 @@ class FileSystem:
         return tuple(word for word, _said in self.refusals)
 
 
+def file_system(word: str) -> FileSystem:
+    """The file system that ``word`` names: a shipped one by its name, one of the user's own by the path of its file,
+    which has a ``/`` in it or ends in ``.toml``.
+
+    Raises UsageError where there is none, and for a mistake in the user's file.
+    """
+    if is_file(word):
+        path = Path(word)
+        try:
+            text = path.read_bytes().decode()
+        except OSError as error:
+            hint = "is this the file that declares it? See docs/add-a-file-system.md"
+            raise UsageError(f"cannot read {word}: {error.strerror}", hint=hint) from None
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path.name}: {error}", hint="it is a TOML file, in UTF-8") from None
+        if path.stem in file_systems():
+            raise UsageError(
+                f"{word}: bob has a file system {path.stem!r} already", hint=f"call the file my-{path.stem}.toml"
+            )
+        return declared_by(path.stem, text)
+    known = file_systems().get(word)
+    if known is None:
+        hint = meant(word, file_systems())
+        raise UsageError(f"unknown file system {word!r}", hint=hint)
+    return known
+
+
+def is_file(word: str) -> bool:
+    """Whether ``word`` names a file that declares a file system, and not a shipped one."""
+    return "/" in word or word.endswith(".toml")
+
+
+def declared_by(name: str, text: str) -> FileSystem:
+    """The file system of the user's own that is declared by ``text``, the contents of a file NAME.toml.
+
+    Raises UsageError for what is wrong with either.
+    """
+    if not _NAME.fullmatch(name):
+        hint = "letters, digits and . _ + -, 40 at most: it is what tables call the file system"
+        raise UsageError(f"{name!r} is no name of a file system", hint=hint)
+    return replace(read_text(f"{name}.toml", text, _file_system), declaration=text)
+
+
 @cache
 def file_systems() -> dict[str, FileSystem]:
-    """All that are declared, by name. Raises UsageError for a declaration with a mistake."""
+    """All that bob ships, by name. Raises UsageError for a declaration with a mistake."""
     return {path.stem: read(path, _file_system) for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bob.errors import UsageError
 from bob.subject.configuration import Configuration, configuration
 from bob.subject.declarations import Table, read
-from bob.subject.file_system import MIB
+from bob.subject.file_system import MIB, is_file
 
 _FOLDER = Path(__file__).with_name("sets")
 
@@ -30,25 +31,26 @@ def set_names() -> tuple[str, ...]:
 def load_set(name: str) -> ConfigurationSet:
     """The shipped set ``name``, or the set in the file of that path. Raises UsageError for a mistake in it."""
     if name in set_names():
-        return read(_FOLDER / f"{name}.toml", _set)
+        return read(_FOLDER / f"{name}.toml", partial(_set, _FOLDER))
     path = Path(name)
     if not path.is_file():
         raise UsageError(f"there is no set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")
-    return read(path, _set)
+    return read(path, partial(_set, path.parent))
 
 
-def _set(table: Table) -> ConfigurationSet:
+def _set(folder: Path, table: Table) -> ConfigurationSet:
     about = table.text("about", "")
-    configurations = tuple(map(_configuration, table.tables("configurations")))
+    configurations = tuple(_configuration(folder, one) for one in table.tables("configurations"))
     names = [one.name for one in configurations]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"two configurations are called {twice!r}")
     return ConfigurationSet(table.name, about, configurations)
 
 
-def _configuration(table: Table) -> Configuration:
+def _configuration(folder: Path, table: Table) -> Configuration:
+    fs = table.text("fs")
     made = configuration(
-        fs=table.text("fs"),
+        fs=str(folder / fs) if is_file(fs) else fs,  # beside the set, wherever bob is called
         mkfs_options=table.text("mkfs_options", ""),
         mount_options=table.text("mount_options", ""),
         device=round(table.number("device_mib", 0)) * MIB,

@@ -49,11 +49,13 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """The options of `bob probe` with which the probe is asked of what the witness was found on."""
+    """The options of `bob probe` with which the probe is asked of what the witness was found on; a file system of the
+    user's own is taken from the current directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
+    fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]
     every = [
-        ("--fs", made.fs.name, ""),
+        ("--fs", fs, ""),
         ("--mkfs-opts", made.mkfs_options, ""),
         ("--mount-opts", made.mount_options, ""),
         ("--image", image, DEFAULT_IMAGE),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,20 +13,15 @@ from typing import Any
 import pytest
 
 import bob
-import bob.subject.file_system
 from bob.cli.main import run as typed
 from bob.errors import Exit
 from bob.judge.program_result import Safety
 from bob.judge.program_result import from_json as programs_from_json
 from bob.judge.tried import Tried, from_json
 from bob.program.answer import Consequence
-from bob.progress import Silent
 from bob.report.saved import programs
-from bob.request import ProbeRequest
 from bob.result import Result, Verdict
-from bob.run.prober import probe
 from bob.store.run_directory import read_document
-from bob.subject import configuration, file_systems
 
 pytestmark = pytest.mark.vm
 
@@ -55,24 +49,23 @@ def test_the_tutorial(tmp_path: Path) -> None:
         assert prints in re.sub(r"\s+", " ", done.stdout) or prints in done.stdout, command
 
 
-def test_a_file_system_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_of_ones_own_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [minix] = re.findall(r"<!-- minix -->\n```toml\n(.*?)```", (DOCS / "add-a-file-system.md").read_text(), flags=re.S)
-    folder = tmp_path / "file-systems"
-    shutil.copytree(DOCS.parent / "bob" / "subject" / "file-systems", folder)
-    (folder / "minix.toml").write_text(minix)
-    monkeypatch.setattr(bob.subject.file_system, "_FOLDER", folder)
-    file_systems.cache_clear()
-    try:
-        asked = ProbeRequest(configuration("minix"), properties=("directory-op",), budget=5)
-        result, _run = probe(asked, tmp_path / "run", Silent())
-    finally:
-        file_systems.cache_clear()
-    [column] = result.configurations
+    monkeypatch.chdir(tmp_path)
+    Path("minix.toml").write_text(minix)
+    asked = ["--property", "directory-op", "--budget", "5", "--jobs", "1", "--quiet"]
+    assert typed(["probe", "--fs", "./minix.toml", *asked, "--out", "run"]) == Exit.DONE
+    Path("minix.toml").unlink()  # from here on, the run says what it was
+    found = bob.load("run").result
+    [column] = found.configurations
     cells = {cell.name: cell for cell in column.properties}
-    assert column.fs == "minix" and set(cells) == {"directory-op"}
+    assert column.fs == column.name == "minix" and set(cells) == {"directory-op"}
     assert all(cell.verdict is Verdict.FAILS and cell.witness for cell in cells.values())
     refused = [read_document(path)["reason"] for path in tmp_path.glob("run/workloads/*/refused.json")]
     assert any("of the initial tree" in words and words.endswith("File name too long") for words in refused)
+    assert typed(["replay", "run/witnesses/directory-op.json"]) == Exit.DONE
+    assert typed(["judge", "run", "--quiet"]) == Exit.DONE
+    assert bob.load("run").result == found
 
 
 @pytest.fixture
@@ -137,7 +130,6 @@ import os, signal, sys, threading, time
 import bob
 from bob.guest import reap
 from bob.guest.root import Root
-from bob.progress import Silent
 
 class Impatient(Silent):
     def recorded(self, workload):

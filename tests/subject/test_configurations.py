@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bob.errors import UsageError
-from bob.subject import MIB, Configuration, configuration, file_systems, load_set, set_names
+from bob.request import configuration_from_json, configuration_to_json
+from bob.subject import (
+    MIB,
+    Configuration,
+    configuration,
+    declared_by,
+    file_system,
+    file_systems,
+    load_set,
+    set_names,
+)
 from bob.subject.declarations import read
 from bob.subject.file_system import _file_system
 
@@ -149,3 +161,63 @@ def test_mistakes_in_a_file_system(tmp_path: Path, change: tuple[str, str], mess
     file.write_text(shipped.read_text().replace(*change))
     with pytest.raises(UsageError, match=f"ext5.toml: {message}"):
         read(file, _file_system)
+
+
+MINE = (Path(configuration.__code__.co_filename).with_name("file-systems") / "ext4.toml").read_text()
+
+
+def test_a_file_system_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "ext5.toml").write_text(MINE)
+    fs = file_system(str(tmp_path / "ext5.toml"))
+    shipped = file_systems()["ext4"]
+    assert fs == replace(shipped, name="ext5", driver="ext5", module="ext5", declaration=MINE)
+    assert not shipped.declaration
+    made = configuration(str(tmp_path / "ext5.toml"), "-I 512", "data=journal")
+    assert (made.name, made.fs) == ("ext5 -I 512 data=journal", fs)
+    assert configuration(str(tmp_path / "ext5.toml"), "", "data=journal").name == "ext4-datajournal"
+
+
+def test_what_was_asked_of_it_is_read_without_its_file(tmp_path: Path) -> None:
+    (tmp_path / "ext5.toml").write_text(MINE)
+    made = configuration(str(tmp_path / "ext5.toml"), "-I 512", device=64 * MIB)
+    document = json.loads(json.dumps(configuration_to_json(made)))
+    (tmp_path / "ext5.toml").unlink()
+    assert configuration_from_json(document) == made
+    del document["declaration"]
+    with pytest.raises(UsageError, match="this bob knows no file system 'ext5'"):
+        configuration_from_json(document)
+    assert "declaration" not in configuration_to_json(configuration("ext4"))
+
+
+def test_a_run_keeps_its_declaration_where_bob_has_one_of_this_name_now() -> None:
+    older = declared_by("ext4", MINE.replace("quiet = 36", "quiet = 99"))
+    assert older.quiet == 99
+    assert configuration_from_json(configuration_to_json(configuration(older))).fs == older
+
+
+def test_a_set_finds_file_systems_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "ext5.toml").write_text(MINE)
+    (tmp_path / "sets" / "mine.toml").write_text("[[configurations]]\nfs = './ext5.toml'\nname = 'new'\n")
+    monkeypatch.chdir(tmp_path)
+    [made] = load_set("sets/mine.toml").configurations
+    assert (made.name, made.fs.name) == ("new", "ext5")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("ext4.toml", MINE, "bob has a file system 'ext4' already"),
+        ("a file.toml", MINE, "'a file' is no name of a file system"),
+        ("ext5.toml", MINE.replace("package", "packet"), "ext5.toml: 'package' is missing"),
+        ("ext5.toml", "mkfs = ", "ext5.toml: Invalid value"),
+        ("ext5.toml", "\udcff", "ext5.toml: 'utf-8' codec can't"),
+        ("ext5.toml", None, "ext5.toml: No such file"),
+    ],
+)
+def test_a_file_that_declares_none(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError) as caught:
+        file_system(str(tmp_path / name))
+    assert message in caught.value.message and "\n" not in caught.value.message
