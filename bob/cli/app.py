@@ -250,8 +250,10 @@ def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[P
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     device = asked.pop("device") or program.device
-    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
-    return [request(configuration(name, mkfs, mount, device), asked) for name in dict.fromkeys(names)]
+    made = [configuration(name, mkfs, mount, device) for name in dict.fromkeys(names)]
+    systems = [one.fs for one in made]
+    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)
+    return [request(one, asked) for one in made]
 
 
 def programs_exit(answers: Programs) -> Exit:

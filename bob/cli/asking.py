@@ -138,6 +138,12 @@ modules_option = click.option(
     metavar="DIR",
     help="The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.",
 )
+kernel_tree_option = click.option(
+    "--kernel-tree",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The kernel that `make` built in DIR, with its modules, in place of the image's.",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -215,6 +221,7 @@ _PROBING = (
     images_option,
     kernel_option,
     modules_option,
+    kernel_tree_option,
     connect_option,
     jobs_option,
     *_SEARCH,
@@ -231,6 +238,7 @@ _TRYING = (
     image_option,
     kernel_option,
     modules_option,
+    kernel_tree_option,
     connect_option,
     *_SEARCH,
     *_DEVICE,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bob.errors import BobError
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
+from bob.image.tree import depmod
 from bob.report.counts import plural, size
 from bob.request import DEFAULT_IMAGE
 from bob.settings import places, settings
@@ -180,6 +181,11 @@ def _builders(*, needed: bool) -> Iterator[Check]:
             yield Check(program, state, "not installed; it is for building guest images", f"apt-get install {package}")
         else:
             yield Check(program, State.OK, path)
+    path = depmod()
+    if path is None:
+        yield Check("depmod", State.NOTE, "not installed; it is for --kernel-tree", "apt-get install kmod")
+    else:
+        yield Check("depmod", State.OK, path)
     if mmdebstrap.KEYRING.exists():
         yield Check("Debian's keys", State.OK, str(mmdebstrap.KEYRING))
     else:

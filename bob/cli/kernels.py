@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bob.report.table import print_result
 from bob.request import DEFAULT_IMAGE
 from bob.result import Result, to_json
 from bob.subject import FileSystem
+from bob.trace.completion import Completion
 
 Done = tuple[Result, Path]
 """A result, and the run directory behind it."""
@@ -67,26 +69,41 @@ def on_kernels(
     return conclude(done, json_file, junit_file, expected)
 
 
-def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
-    """The images that the options ask for, in order; makes the one that --kernel asks for.
+def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem] = (), *, quiet: bool) -> tuple[str, ...]:
+    """The images that the options ask for, in order; makes the one that --kernel or --kernel-tree asks for, of which
+    it is seen that it has what ``fs`` need.
 
     Raises UsageError where --kernel and --modules do not go together, or with the rest.
     """
     from bob.image import load_recipe
     from bob.image.cache import OWN
+    from bob.image.needs import LATE_MODULES
     from bob.image.own import own_image, read_build
+    from bob.image.tree import tree_build
 
     images = tuple(dict.fromkeys(asked["images"]))
-    kernel, modules = asked["kernel"], asked["modules"]
-    if kernel is None and modules is None:
+    own = {name: asked[name] for name in ("kernel", "modules", "kernel_tree") if asked.get(name) is not None}
+    tree = own.pop("kernel_tree", None)
+    said = "--kernel" if tree is None else "--kernel-tree"
+    if tree is None and not own:
         return images
-    if kernel is None or modules is None:
-        raise UsageError("--kernel and --modules go together", hint="--kernel arch/x86/boot/bzImage --modules DIR")
+    if tree is not None and own:
+        raise UsageError("--kernel-tree has a kernel and its modules", hint="leave out --kernel and --modules")
+    if tree is None and len(own) == 1:
+        raise UsageError(
+            "--kernel and --modules go together",
+            hint="--kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both",
+        )
     if len(images) > 1 or OWN in images[0]:
-        raise UsageError("--kernel goes over one image", hint=f"for example --image {DEFAULT_IMAGE}")
+        raise UsageError(f"{said} goes over one image", hint=f"for example --image {DEFAULT_IMAGE}")
     recipe = load_recipe(images[0])
-    build = read_build(kernel, modules, recipe)
-    with watching(quiet=quiet) as progress:
+    with watching(quiet=quiet) as progress, ExitStack() as stack:
+        if tree is None:
+            build = read_build(own["kernel"], own["modules"], recipe)
+        else:
+            late = () if asked.get("completion") in (None, Completion.PROMPT.value) else LATE_MODULES
+            needed = tuple(dict.fromkeys((*late, *(one.module for one in fs))))
+            build = stack.enter_context(tree_build(tree, recipe, needed))
         return (own_image(recipe, build, progress.step).name,)
 
 

@@ -74,6 +74,7 @@ def probe(
       bob probe --fs ext4 --rows durability --property fsync-file.entry
       bob probe --fs ext4 --mkfs-opts '-O ^has_journal' --out no-journal --json no-journal.json
       bob probe --fs ext4 --image debian-bookworm --image debian-trixie --out two-kernels
+      bob probe --fs ext4 --kernel-tree ~/linux
       bob probe --resume no-journal
       bob probe --fs ext4 --expect reference/ext4.json --junit report.xml
       bob probe new log-then-rename
@@ -104,7 +105,7 @@ def probe(
     from bob.run.prober import RUNS
 
     check(resume or out or RUNS / "new")
-    asked["images"] = images = asked_images(asked, quiet=quiet)
+    asked["images"] = images = asked_images(asked, [made.fs] if made is not None else [], quiet=quiet)
     if made is not None and len(images) > 1:
         wanted = request(made, asked)
         return on_kernels(

@@ -11,12 +11,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from bob.cli.asking import kernel_tree_option
 from bob.cli.display import watching
+from bob.cli.kernels import asked_images
 from bob.cli.options import Known, WitnessPath, connect_option, image_names, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.report.lines import Trimmed
+from bob.request import DEFAULT_IMAGE
 
 if TYPE_CHECKING:
     from bob.run.replay import Replayed
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     help="Another guest image than the witness names; its kernel must be the same, or see --any-kernel.",
 )
 @click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
+@kernel_tree_option
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
@@ -45,6 +49,7 @@ def replay(
     times: int,
     image: str | None,
     any_kernel: bool,
+    kernel_tree: Path | None,
     keep: Path | None,
     connect: str | None,
     json_file: Path | None,
@@ -56,11 +61,14 @@ def replay(
     file of its own: it can be sent to someone else, with nothing of the run that found it. Of a run directory, all
     witnesses are replayed.
 
+    With --kernel-tree, it is replayed on that kernel, be it the one that it was found on or another: was it mended?
+
     \b
     Examples:
       bob replay bob-runs/20261121T230021-1f2e3d/witnesses/append-any.json
       bob replay --times 10 append-any.json
       bob replay --quiet bob-runs/20261121T230021-1f2e3d
+      bob replay --kernel-tree ~/linux append-any.json
       bob replay --keep for-the-maintainer append-any.json
 
     \b
@@ -74,6 +82,9 @@ def replay(
     if keep is not None:
         for written in _kept(witnesses, keep):
             click.echo(f"wrote {written}", err=True)
+    if kernel_tree is not None:
+        [image] = asked_images({"images": (image or DEFAULT_IMAGE,), "kernel_tree": kernel_tree}, quiet=quiet)
+        any_kernel = True
     done: list[Replayed] = []
     with watching(quiet=quiet) as progress:
         for replayed in run_replay(

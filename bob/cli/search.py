@@ -199,14 +199,14 @@ def search(
     from bob.run.prober import RUNS
 
     if resume is None:
-        [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
+        made = configuration(fs or "", mkfs_opts, mount_opts, device)
+        [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, [made.fs], quiet=quiet)
     with telling_what_is_kept("search", resume or out, RUNS), watching(quiet=quiet) as progress:
         if resume is not None:
             result, run = searching.resume(resume, host(asked), progress)
         else:
             check_out(out, RUNS)
-            probed = request(configuration(fs or "", mkfs_opts, mount_opts, device), asked)
-            result, run = searching.search(wanted, probed, out, progress)
+            result, run = searching.search(wanted, request(made, asked), out, progress)
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=True)
     return _exit(result)

@@ -138,7 +138,7 @@ def try_(
     from bob.run.trial import try_out
 
     check_out(out, RUNS)
-    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, quiet=quiet)
+    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, [made.fs], quiet=quiet)
     with watching(quiet=quiet) as progress:
         tried, run = try_out(replace(trial, request=request(made, asked)), out, progress)
     if json_file is not None:

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from bob.errors import ImageError, UsageError
 from bob.image import mmdebstrap
-from bob.image.cache import MODULES, OWN, Image, find, image_folder, installed, locked, write_manifest
+from bob.image.cache import MODULES, OWN, Image, find, image_folder, installed, locked, when_chosen, write_manifest
 from bob.image.kernel import vmlinux
 from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe, recipe_names
 
@@ -47,11 +47,11 @@ def image_names() -> list[str]:
 
 
 def _own(name: str) -> Image:
-    """The image with a kernel of one's own that was made last under this name."""
+    """The image with a kernel of one's own that was made or asked for last under this name."""
     found = [image for image in installed() if image.name == name]
     if not found:
-        raise UsageError(f"there is no image {name}", hint="--kernel and --modules make it")
-    return found[-1]
+        raise UsageError(f"there is no image {name}", hint="--kernel-tree makes it, or --kernel and --modules")
+    return max(found, key=when_chosen)
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -103,6 +104,16 @@ def installed() -> list[Image]:
     """Every image in the cache, also of recipes that have changed since, by name and age."""
     found = (load(path.parent) for path in images_folder().glob(f"[!.]*/{MANIFEST}"))
     return sorted((image for image in found if image), key=lambda image: (image.name, image.built))
+
+
+def chosen(image: Image) -> None:
+    """Note that ``image`` is meant from now on where its name is said: two builds of one kernel have one name."""
+    os.utime(image.folder / MANIFEST)
+
+
+def when_chosen(image: Image) -> int:
+    """When that was, or when it was made (nanoseconds)."""
+    return (image.folder / MANIFEST).stat().st_mtime_ns
 
 
 def remove(image: Image) -> None:

@@ -10,9 +10,32 @@ from bob.image.cache import Image
 GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
 """What a guest is not ready without, or nothing can be recorded in it."""
 
+LATE_MODULES = ("nbd",)
+"""What no disk can be recorded without that completes writes late."""
+
+KERNEL_OPTIONS = tuple(
+    f"CONFIG_{name}"
+    for name in (
+        "X86_64",
+        "BINFMT_ELF",
+        "BINFMT_SCRIPT",
+        "BLK_DEV_INITRD",
+        "BLK_DEV_IO_TRACE",
+        "DEVTMPFS",
+        "INET",
+        "PROC_FS",
+        "SERIAL_8250_CONSOLE",
+        "SYSFS",
+        "TMPFS",
+        "UNIX",
+    )
+)
+"""What else a guest's kernel has to have, and has in it: no module can bring it."""
+
 _OPTIONS = {
     "dm_mod": "BLK_DEV_DM",
     "loop": "BLK_DEV_LOOP",
+    "nbd": "BLK_DEV_NBD",
     "virtio_rng": "HW_RANDOM_VIRTIO",
     "overlay": "OVERLAY_FS",
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bob.errors import ImageError, UsageError
 from bob.image.build import ensure
-from bob.image.cache import MODULES, MODULES_DISK, OWN, Image, load, module_names, write_manifest
+from bob.image.cache import MODULES, MODULES_DISK, OWN, Image, chosen, load, module_names, write_manifest
 from bob.image.kernel import release_of, vmlinux
 from bob.image.mmdebstrap import check_programs
 from bob.image.needs import GUEST_MODULES, missing
@@ -34,12 +34,13 @@ _INDEX = "modules.dep"
 @dataclass(frozen=True, slots=True)
 class Build:
     """A kernel as somebody built it: the bytes of its bzImage, and the folder of its modules with the paths in it of
-    those that a guest may need."""
+    those that a guest may need. ``strips``: they have debug information, which no guest needs."""
 
     release: str
     bzimage: bytes
     folder: Path
     paths: tuple[str, ...]
+    strips: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -78,15 +79,20 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
         raise UsageError(
             f"{folder} has no {_INDEX}", hint=f"depmod -b DIR {release} makes it in DIR/lib/modules/{release}"
         )
-    wanted = tuple(f"kernel/{path}" if path.endswith(".ko") else f"kernel/{path}/" for path in recipe.keep_modules)
     paths = sorted(str(path.relative_to(folder)) for path in folder.glob("**/*.ko*"))
-    kept = [path for path in paths if path.startswith(wanted) or not path.startswith("kernel/")]
-    build = Build(release, packed, folder, tuple(kept))
+    build = Build(release, packed, folder, tuple(path for path in paths if is_kept(path, recipe)))
     if lacking := missing(build.names, GUEST_MODULES):
         raise UsageError(
             f"the kernel {release} has no module {', '.join(lacking)}", hint="configure it as m or y, and build it anew"
         )
     return build
+
+
+def is_kept(path: str, recipe: Recipe) -> bool:
+    """Whether a guest may need the module at ``path`` in lib/modules/RELEASE: ``recipe`` keeps it, or it is none of the
+    kernel's own."""
+    wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.keep_modules)
+    return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
@@ -96,6 +102,7 @@ def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> 
     key = _key(base, build)
     folder = base.folder.with_name(f"{name}-{key}")
     if image := load(folder):
+        chosen(image)
         return image
     check_programs()
     progress(f"making an image of {recipe.name} with the kernel {build.release}")
@@ -142,11 +149,13 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
             there = disk / build.release / path
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(build.folder / path, there)
+        if build.strips and build.paths and shutil.which("strip"):  # of binutils, as is all that builds a kernel
+            _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
         first = [name for name in recipe.initramfs_modules if name in build.names]
         names = []
         for path in load_order((build.folder / _INDEX).read_text(), first):
-            names.append(_unpacked(build.folder / path, initramfs / "modules"))
+            names.append(_unpacked(disk / build.release / path, initramfs / "modules"))
         (initramfs / "modules.list").write_text("".join(f"/modules/{name}\n" for name in names))
         files = "\n".join(str(path.relative_to(initramfs)) for path in sorted(initramfs.glob("**/*")))
         command = ["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"]

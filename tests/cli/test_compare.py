@@ -205,12 +205,11 @@ esac
 while [ $# != 0 ]; do
     case "$1" in
         --out) out=$2 ;;
-        --kernel) kernel=$2 ;;
-        --modules) modules=$2 ;;
+        --kernel-tree) tree=$2 ;;
     esac
     shift
 done
-cmp -s "$kernel" commit && cmp -s "$modules/built" commit || exit 70
+cmp -s "$tree/arch/x86/boot/bzImage" commit || exit 70
 read -r code verdict < commit
 mkdir -p "$out"
 [ "$verdict" = none ] || cp "$RESULTS/$verdict.json" "$out/result.json"
@@ -225,7 +224,6 @@ for word; do
     case "$word" in
         kernelrelease) echo "6.16.0-$(cat commit)" ;;
         olddefconfig) exit 0 ;;
-        INSTALL_MOD_PATH=*) cp commit "${word#*=}/built" ;;
     esac
 done
 mkdir -p arch/x86/boot && cp commit arch/x86/boot/bzImage

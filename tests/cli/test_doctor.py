@@ -37,7 +37,7 @@ def test_what_is_checked(bob: Bob) -> None:
 
 
 def test_a_machine_with_nothing(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _program: None)
+    monkeypatch.setattr("shutil.which", lambda _program, **_more: None)
 
     ended = bob("doctor", "--json", "d.json")
 
@@ -53,7 +53,7 @@ def test_a_machine_with_nothing(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_who_has_the_image_needs_no_builder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _program: None)
+    monkeypatch.setattr("shutil.which", lambda _program, **_more: None)
 
     needed = {check.name: check.state for check in checks._builders(needed=True)}
     spare = {check.name: check.state for check in checks._builders(needed=False)}

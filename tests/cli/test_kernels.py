@@ -97,6 +97,9 @@ def test_the_same_image_twice_is_one(bob: Bob, work: Work) -> None:
         (("--modules", "."), "--kernel and --modules go together"),
         (("--kernel", "bzImage", "--modules", ".", *BOTH), "--kernel goes over one image"),
         (("--kernel", "bzImage", "--modules", "."), "bzImage is no bzImage"),
+        (("--kernel-tree", ".", "--kernel", "bzImage"), "--kernel-tree has a kernel and its modules"),
+        (("--kernel-tree", ".", *BOTH), "--kernel-tree goes over one image"),
+        (("--kernel-tree", "."), ". is no tree in which a kernel was built: include/config/auto.conf"),
     ],
 )
 def test_what_is_no_kernel(bob: Bob, work: Work, options: tuple[str, ...], said: str) -> None:

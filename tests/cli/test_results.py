@@ -116,6 +116,16 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
     assert json.loads(Path("r.json").read_text())["confirmed"] == confirmed
 
 
+def test_a_replay_on_the_kernel_of_a_tree(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not be the witness's own: that is the question."""
+    monkeypatch.setattr("bob.cli.replay.asked_images", lambda asked, *, quiet: (f"{asked['images'][0]}+6.16.0-mine",))
+    Path("w.json").touch()
+    work.replayed = []
+    bob("replay", "w.json", "--kernel-tree", ".", "--quiet")
+    ((_witnesses, more),) = work.asked
+    assert (more["image"], more["any_kernel"]) == ("debian-bookworm+6.16.0-mine", True)
+
+
 def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bob.cli.replay.asdict", vars)
     work.replayed = [

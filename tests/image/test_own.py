@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bob.errors import UsageError
+from bob.errors import MissingProgramError, UsageError
 from bob.image import check_name, ensure, image_names, installed, load_recipe
 from bob.image.kernel import release_of
+from bob.image.needs import GUEST_MODULES, KERNEL_OPTIONS, option
 from bob.image.own import load_order, own_image, read_build
+from bob.image.tree import depmod, options, tree_build
 
 from .test_recipe import bzimage, put, recipe  # noqa: F401
 
@@ -135,3 +137,133 @@ def test_an_image_is_made_once(mine: tuple[Path, Path], recipe, monkeypatch: pyt
 def test_a_kernel_that_nobody_made(recipe) -> None:  # noqa: F811
     with pytest.raises(UsageError, match="there is no image"):
         ensure(f"{NAME}+6.99", print)
+
+
+@pytest.mark.skipif(not (shutil.which("mkfs.erofs") and shutil.which("cpio")), reason="they make images")
+def test_of_two_builds_of_one_name_that_one_is_meant_that_was_asked_for(
+    mine: tuple[Path, Path],
+    recipe,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tree is built, changed, built anew, and changed back: its kernel says the same release each time."""
+    monkeypatch.setattr("bob.image.own.check_programs", lambda: None)
+    put(recipe)
+    bzimage, folder = mine
+    module = folder / "kernel/fs/f2fs/f2fs.ko"
+    before, after = b"as it was", b"changed"
+    keys = []
+    for content in (before, after, before):
+        module.write_bytes(content)
+        image = own_image(recipe, read_build(bzimage, folder, recipe), lambda _: None)
+        assert ensure(image.name, print).key == image.key
+        keys.append(image.key)
+    assert keys[0] == keys[2] != keys[1]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A build tree as Linux 6.3 and later leave it."""
+    return made_tree(tmp_path / "linux", "{path}.o")
+
+
+def made_tree(tree: Path, line: str) -> Path:
+    """A tree whose modules.order has such lines; some of what guests need is built in."""
+    for path in (*PATHS, ELSEWHERE):
+        file = tree / f"{path}.ko"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(path.encode())
+    (tree / "modules.order").write_text("".join(line.format(path=path) + "\n" for path in (*PATHS, ELSEWHERE)))
+    (tree / "modules.builtin").write_text("".join(f"kernel/{path}.ko\n" for path in BUILT_IN))
+    for name in ("arch/x86/boot", "include/config"):
+        (tree / name).mkdir(parents=True)
+    (tree / "arch/x86/boot/bzImage").write_bytes(kernel())
+    (tree / "include/config/kernel.release").write_text(f"{RELEASE}\n")
+    configured = [f"{name}=y" for name in KERNEL_OPTIONS] + [f"{option(name)}=m" for name in (*GUEST_MODULES, "f2fs")]
+    (tree / "include/config/auto.conf").write_text("\n".join(['CONFIG_LOCALVERSION="-mine"', *configured]) + "\n")
+    return tree
+
+
+NEEDS_DEPMOD = pytest.mark.skipif(depmod() is None, reason="it makes the index of modules")
+
+
+@NEEDS_DEPMOD
+@pytest.mark.parametrize("line", ["{path}.o", "{path}.ko", "kernel/{path}.ko"], ids=["6.3", "5.4", "5.3"])
+def test_a_tree_is_read(tmp_path: Path, line: str) -> None:
+    with tree_build(made_tree(tmp_path / "linux", line), load_recipe(NAME), ["f2fs"]) as build:
+        assert (build.release, build.bzimage, build.strips) == (RELEASE, kernel(), False)
+        assert build.paths == tuple(sorted(f"kernel/{path}.ko" for path in PATHS))
+        assert {"f2fs", "dm_log_writes", "virtio_pci"} <= build.names
+        assert "kernel/fs/f2fs/f2fs.ko:" in (build.folder / "modules.dep").read_text()
+        assert (
+            read_build(tmp_path / "linux/arch/x86/boot/bzImage", build.folder, load_recipe(NAME)).paths == build.paths
+        )
+        folder = build.folder
+    assert not folder.exists()
+
+
+@NEEDS_DEPMOD
+def test_a_kernel_without_modules_has_all_in_it(tree: Path) -> None:
+    (tree / "modules.order").unlink()
+    with (tree / "modules.builtin").open("a") as builtin:
+        builtin.writelines(f"kernel/{path}.ko\n" for path in PATHS)
+    with tree_build(tree, load_recipe(NAME), ["f2fs"]) as build:
+        assert build.paths == () and {*GUEST_MODULES, "f2fs"} <= build.names
+
+
+def test_what_a_kernel_lacks_is_named_at_once(tree: Path) -> None:
+    auto = tree / "include/config/auto.conf"
+    said = auto.read_text()
+    for gone in ("CONFIG_DM_LOG_WRITES", "CONFIG_SERIAL_8250_CONSOLE"):
+        said = "".join(one for one in said.splitlines(keepends=True) if not one.startswith(gone))
+    auto.write_text(f"# CONFIG_SERIAL_8250_CONSOLE is not set\n{said}")
+    lacking = "CONFIG_SERIAL_8250_CONSOLE, CONFIG_DM_LOG_WRITES, CONFIG_BLK_DEV_NBD, CONFIG_XFS_FS"
+    build = tree_build(tree, load_recipe(NAME), ["nbd", "xfs"])
+    with pytest.raises(UsageError, match=f"was built without {lacking}$") as refused, build:
+        pass
+    assert refused.value.hint == (
+        "scripts/config -e SERIAL_8250_CONSOLE -e DM_LOG_WRITES -e BLK_DEV_NBD -e XFS_FS; make olddefconfig; make"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("include/config/auto.conf", None, r"no tree in which a kernel was built: include/config/auto.conf: No such"),
+        ("arch/x86/boot/bzImage", None, r"no tree in which a kernel was built: arch/x86/boot/bzImage: No such"),
+        ("include/config/kernel.release", "6.17.0\n", rf"is of the kernel {RELEASE}, and the tree is of 6.17.0"),
+        ("fs/f2fs/f2fs.ko", None, r"there is no .*/linux/fs/f2fs/f2fs.ko"),
+        ("fs/erofs/erofs.ko", None, r"there is no .*/linux/fs/erofs/erofs.ko"),
+        (
+            "modules.builtin",
+            "",
+            r"there is no module virtio_pci \(CONFIG_VIRTIO_PCI\), .*overlay \(CONFIG_OVERLAY_FS\)",
+        ),
+    ],
+)
+@NEEDS_DEPMOD
+def test_what_is_no_built_tree(tree: Path, name: str, content: str | None, said: str) -> None:
+    if content is None:
+        (tree / name).unlink()
+    else:
+        (tree / name).write_text(content)
+    with pytest.raises(UsageError, match=said), tree_build(tree, load_recipe(NAME)):
+        pass
+
+
+def test_modules_that_have_to_be_signed(tree: Path) -> None:
+    with (tree / "include/config/auto.conf").open("a") as auto:
+        auto.write("CONFIG_MODULE_SIG_FORCE=y\n")
+    with pytest.raises(UsageError, match="loads signed modules only"), tree_build(tree, load_recipe(NAME)):
+        pass
+
+
+def test_depmod_is_asked_for_by_its_package(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bob.image.tree.depmod", lambda: None)
+    with pytest.raises(MissingProgramError) as missing, tree_build(tree, load_recipe(NAME)):
+        pass
+    assert missing.value.hint == "apt-get install kmod"
+
+
+def test_options_are_what_is_y_or_m() -> None:
+    text = 'CONFIG_A=y\nCONFIG_B_2=m\n# CONFIG_C is not set\nCONFIG_D="y"\nCONFIG_E=10\n CONFIG_F=y\nCONFIG_G=yes\n'
+    assert options(text) == {"CONFIG_A", "CONFIG_B_2"}

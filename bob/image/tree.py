@@ -1,0 +1,128 @@
+"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options that it was built with.
+
+``make modules_install`` would copy and sign all modules, with the debug information that each has. A guest needs some
+two hundred of them. So those are linked into a folder, depmod makes their index there, and what is taken into an image
+is copied without its debug information.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bob.errors import ImageError, MissingProgramError, UsageError
+from bob.image.kernel import release_of
+from bob.image.needs import GUEST_MODULES, KERNEL_OPTIONS, missing, option
+from bob.image.own import Build, is_kept
+from bob.image.recipe import Recipe
+
+BZIMAGE = "arch/x86/boot/bzImage"
+CONFIGURED = "include/config/auto.conf"
+"""The options that the last ``make`` worked by. ``.config`` may have been changed since."""
+RELEASE = "include/config/kernel.release"
+_SET = re.compile(r"^(CONFIG_\w+)=[ym]$", re.M)
+_MOST_NAMES = 5
+
+
+def options(configuration: str) -> frozenset[str]:
+    """The options that are y or m in the text of a ``.config`` or an ``auto.conf``, such as CONFIG_SMP."""
+    return frozenset(_SET.findall(configuration))
+
+
+@contextmanager
+def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
+    """The kernel that was built in ``tree`` (of ``make O=DIR``: in DIR), as long as the block lasts.
+
+    Raises UsageError for what is no tree in which a kernel was built, for one that lacks an option that guests need or
+    that makes one of ``modules``, and for modules that were not built; MissingProgramError where there is no depmod.
+    """
+    said = options(_text(tree, CONFIGURED))
+    release = _text(tree, RELEASE).strip()
+    packed = _bytes(tree, BZIMAGE)
+    if release_of(packed) != release:
+        raise UsageError(
+            f"{tree / BZIMAGE} is of the kernel {release_of(packed)}, and the tree is of {release}",
+            hint=f"make -C {tree}",
+        )
+    _check_options(tree, release, said, modules)
+    program = depmod()
+    if program is None:
+        raise MissingProgramError("depmod is needed to take modules from a build tree", hint="apt-get install kmod")
+    with tempfile.TemporaryDirectory(prefix="bob-tree-") as scratch:
+        folder = Path(scratch, "lib/modules", release)
+        paths = _link_modules(tree, folder, recipe)
+        done = subprocess.run([program, "-b", scratch, release], capture_output=True, text=True)
+        if done.returncode:
+            raise ImageError(f"depmod failed: {done.stderr.strip()}")
+        build = Build(release, packed, folder, paths, strips="CONFIG_DEBUG_INFO" in said)
+        if lacking := missing(build.names, (*GUEST_MODULES, *modules)):
+            raise UsageError(f"in {tree} there is no module {', '.join(lacking)}", hint=f"make -C {tree} modules")
+        yield build
+
+
+def depmod() -> str | None:
+    """The path of the program; None where it is not installed. It is where an ordinary user need not have a path to."""
+    return shutil.which("depmod", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _check_options(tree: Path, release: str, said: frozenset[str], modules: Iterable[str]) -> None:
+    needed = (*KERNEL_OPTIONS, *(option(module) for module in (*GUEST_MODULES, *modules)))
+    if lacking := [name for name in dict.fromkeys(needed) if name not in said]:
+        enable = " ".join(f"-e {name.removeprefix('CONFIG_')}" for name in lacking)
+        raise UsageError(
+            f"the kernel {release} in {tree} was built without {', '.join(lacking)}",
+            hint=f"scripts/config {enable}; make olddefconfig; make",
+        )
+    if "CONFIG_MODULE_SIG_FORCE" in said:  # modules are signed when they are installed
+        raise UsageError(
+            f"the kernel {release} in {tree} loads signed modules only, and those in a build tree are not signed",
+            hint="make modules_install INSTALL_MOD_PATH=DIR; then --kernel and --modules DIR",
+        )
+
+
+def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
+    """Make of ``folder`` what depmod takes for lib/modules/RELEASE, with the modules that a guest may need; their
+    paths in it."""
+    folder.mkdir(parents=True)
+    order = tree / "modules.order"  # there is none where CONFIG_MODULES is not set
+    built = [_module(tree, line) for line in (order.read_text().split() if order.is_file() else ())]
+    paths = {f"kernel/{path}": tree / path for path in built if is_kept(f"kernel/{path}", recipe)}
+    if gone := [str(path) for path in paths.values() if not path.is_file()]:
+        more = ", ..." if len(gone) > _MOST_NAMES else ""
+        raise UsageError(f"there is no {', '.join(gone[:_MOST_NAMES])}{more}", hint=f"make -C {tree} modules")
+    for path, there in paths.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).symlink_to(there.resolve())
+    (folder / "modules.order").write_text("".join(f"{path}\n" for path in paths))
+    for name in ("modules.builtin", "modules.builtin.modinfo"):
+        if (tree / name).is_file():
+            shutil.copyfile(tree / name, folder / name)
+    return tuple(sorted(paths))
+
+
+def _module(tree: Path, line: str) -> str:
+    """The path of a module in its tree. Up to Linux 5.3 a line of modules.order is kernel/fs/ext4/ext4.ko, then
+    fs/ext4/ext4.ko, since 6.3 fs/ext4/ext4.o; there also is a folder kernel/ in each tree."""
+    path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
+    inner = path.removeprefix("kernel/")
+    return inner if inner != path and not (tree / path).is_file() and (tree / inner).is_file() else path
+
+
+def _text(tree: Path, name: str) -> str:
+    return _bytes(tree, name).decode(errors="replace")
+
+
+def _bytes(tree: Path, name: str) -> bytes:
+    try:
+        return (tree / name).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{tree} is no tree in which a kernel was built: {name}: {error.strerror}",
+            hint="run `make` there; what was built with make O=DIR is in DIR",
+        ) from None
