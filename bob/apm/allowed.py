@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from bob.apm.clauses import Clause
+from bob.apm.clauses import Clause, without_exception
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.readings import Constraint, Reading
 
@@ -130,7 +130,8 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> Conflict:
     """Clauses that together forbid an observation which refutes none by itself: without any one of them it may be
     allowed, or at least forbidden by fewer."""
-    least = set(promised & graph.clauses)
+    tested = graph.clauses
+    least = {clause for clause in promised if without_exception(clause) in tested}
     for clause in sorted(least, key=lambda clause: clause.name):
         # What is left out for good is not needed to forbid it: the rest does.
         if not Implications(graph, least - {clause}).is_allowed(constraints, returned):

@@ -6,7 +6,8 @@ persisted or not by itself, in units of a sector, and what is found may be garba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
@@ -31,23 +32,32 @@ class Part(StrEnum):
     ATTRIBUTES = "attributes"
 
 
+UNLESS_SYNCED = " unless-synced"
+"""What an order ends with that a sync of the later change may break."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Where a change of kind ``after`` is there, even in part, every earlier one of kind ``before`` is whole."""
+    """Where a change of kind ``after`` is there, even in part, every earlier one of kind ``before`` is whole. With
+    ``unless_synced`` that is not said of a later change that a sync of its own file, or of its directory, persists: a
+    sync may overtake what was not synced (ext3-fast of OSDI'14, section 4.6)."""
 
     before: ChangeKind
     after: ChangeKind
     relation: Relation
+    unless_synced: bool = False
 
     @property
     def name(self) -> str:
         """How the clause is written in a model's file."""
-        return f"ordered {self.before} {self.after} {self.relation}"
+        return f"ordered {self.before} {self.after} {self.relation}{UNLESS_SYNCED if self.unless_synced else ''}"
 
     @property
     def words(self) -> str:
         """The clause for people."""
-        return f"{_A[self.before]} is persisted before a later {self.after} ({self.relation.replace('-', ' ')})"
+        relation = self.relation.replace("-", " ")
+        unless = ", unless a sync of its own persists that" if self.unless_synced else ""
+        return f"{_A[self.before]} is persisted before a later {self.after} ({relation}){unless}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +176,8 @@ NEVERS = tuple(
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """All that a model can promise, in the order in which it is written."""
+    """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out:
+    bob derives none, and where a model has one, it is instead of the same order without exception."""
     return (
         *(Intact(part) for part in Part),
         *NEVERS,
@@ -180,9 +191,23 @@ def every_clause() -> tuple[Clause, ...]:
 def clause_of(name: str) -> Clause:
     """The clause that is written so, today or in older files; MalformedError if there is none."""
     written = clause_of_today(name)
-    if written not in _BY_NAME:
+    found = _BY_NAME.get(written.removesuffix(UNLESS_SYNCED))
+    if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
+        return replace(found, unless_synced=True)
+    if found is None or written.endswith(UNLESS_SYNCED):
         raise MalformedError(f"{name!r} is no clause of a model")
-    return _BY_NAME[written]
+    return found
+
+
+def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
+    """``promised``, and of each order the weaker one that a sync may break, which goes with it."""
+    orders = {replace(clause, unless_synced=True) for clause in promised if isinstance(clause, Ordered)}
+    return frozenset(promised | orders)
+
+
+def without_exception(clause: Clause) -> Clause:
+    """The order that no sync may break, of one that a sync may break; any other clause is itself."""
+    return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}

@@ -43,6 +43,9 @@ _LATER = (
 _SYNCS = ("fsync /d/a", "fdatasync /d/a", "fsync /d/new", "fsync /d", "fdatasync /d", "sync", "syncfs")
 _OTHERS = ("write /e/c 0 512", "append /e/c 100", "create /e/other", "setxattr /e/c user.bob 8")
 """What the syncs of another file or directory come after."""
+_EARLIER = ("append /d/b 100", "append /e/c 100", "write /e/c 0 512", "create /e/other")
+_OVERTAKING = ("append /d/a 100; fsync /d/a", "write /d/a 0 512; fsync /d/a", "create /d/new; fsync /d/new")
+"""What may be done before them, and changes that a sync of their own persists: does it overtake that?"""
 _MARK = "mkdir /e/done"
 """What a program does after a sync, and by which one can tell that it had returned."""
 
@@ -103,12 +106,14 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Small workloads, the smallest first: one operation, two, and one that is synced before something else is done."""
+    """Small workloads, the smallest first: one operation, two, one that is synced before something else is done, and
+    one that is done before another one that is synced."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),
         *(f"{first}; {sync}; {_MARK}" for first, sync in product(_FIRST, _SYNCS)),
         *(f"{first}; {sync}; {_MARK}" for first, sync in product(_OTHERS, _SYNCS)),
+        *(f"{earlier}; {later}" for earlier, later in product(_EARLIER, _OVERTAKING)),
     ):
         workload = Workload(operations, parse(SETUP), parse(operations))
         try:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from bob.apm.clauses import (
     DATA_KINDS,
+    DIRECTORY_KINDS,
     NEVERS,
     Clause,
     Durable,
@@ -23,6 +25,7 @@ from bob.apm.clauses import (
     Ordered,
     Part,
     Whole,
+    without_exception,
 )
 from bob.apm.micro import (
     AttributeCell,
@@ -36,17 +39,20 @@ from bob.claim.property.calls import call_of
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload import operations as ops
 from bob.workload.history import Step
-from bob.workload.kinds import ChangeKind, relation
+from bob.workload.kinds import Change, ChangeKind, relation
 from bob.workload.operations import Operation, Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where ``node`` is there, ``needs`` is there too, if a model promises all of ``clauses`` (always if none)."""
+    """Where ``node`` is there, ``needs`` is there too, if a model promises all of ``clauses`` (always if none). Of an
+    order, ``synced`` says that the later change is persisted by a sync of its own: an order that a sync may break does
+    not give the edge."""
 
     node: int
     needs: int
     clauses: frozenset[Clause] = frozenset()
+    synced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,9 @@ class Graph:
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
         """For each node those that it needs, where just these clauses are promised."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
+        unless_synced = frozenset(map(without_exception, promised))
         for edge in self.edges:
-            if edge.clauses <= promised:
+            if edge.clauses <= (promised if edge.synced else unless_synced):
                 needed[edge.node].append(edge.needs)
         return needed
 
@@ -109,11 +116,12 @@ class _Builder:
             some[index], every[index] = self._group(parts)
             self._at_once(index, some[index], every[index])
         for after, change in enumerate(self._taken.changes):
+            is_synced = self._is_synced(change)
             for before in range(after):
                 if before in every and after in some:
                     earlier = self._taken.changes[before]
                     clause = Ordered(earlier.kind, change.kind, relation(earlier, change))
-                    self._edge(some[after], every[before], clause)
+                    self._edges.append(Edge(some[after], every[before], frozenset((clause,)), is_synced))
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
@@ -171,6 +179,27 @@ class _Builder:
         assert block is not None  # contents have one
         return block
 
+    @cached_property
+    def _synced(self) -> list[tuple[int, int, frozenset[int]]]:
+        """Each sync of one file or directory: the number of the operation, what it is given, and the directories in
+        which that is, up to the root."""
+        found, last = [], len(self._taken.history.steps) - 1
+        for number, operation in enumerate(self._performed, start=1):
+            step = self._taken.history.steps[min(number, last)]
+            match operation:
+                case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=ops.How.SYNC | ops.How.DSYNC):
+                    thing = step.thing(path)
+                    found.append((number, thing, _above(step, thing)))
+        return found
+
+    def _is_synced(self, change: Change) -> bool:
+        """Whether a sync of what a change is about, of the directory whose names it changes, or of something below what
+        it makes, comes with it or after it. (A crash before that sync counts, too: the model allows a little more.)"""
+        of = change.things | (change.directories if change.kind in DIRECTORY_KINDS else frozenset())
+        return any(
+            number >= change.number and (thing in of or change.things & above) for number, thing, above in self._synced
+        )
+
     def _durable(self) -> None:
         """What each return promises of what was done before it."""
         for number, operation in enumerate(self._performed, start=1):
@@ -226,6 +255,17 @@ class _Builder:
 
 
 _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
+
+
+def _above(step: Step, thing: int) -> frozenset[int]:
+    """The directories in which ``thing`` is, up to the root."""
+    found: set[int] = set()
+    waiting = [thing]
+    while waiting:
+        new = _parents(step, waiting.pop()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
 
 
 def _parents(step: Step, thing: int) -> frozenset[int]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from bob.apm.clauses import Clause
+from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
 from bob.apm.model import Model
 from bob.apm.states import Allowed, dependencies
 from bob.apm.trees import Entry, Tree
+from bob.apm.what_if import WhatIf
+from bob.apm.what_if import lines as what_if_lines
 from bob.apm.words import said
 from bob.report.counts import plural
 from bob.workload.language import write_one
@@ -22,6 +25,7 @@ from bob.workload.pattern import describe
 
 STATES_SCHEMA = "bob.apm-states/1"
 COMPARE_SCHEMA = "bob.apm-compare/1"
+WHAT_IF_SCHEMA = "bob.apm-what-if/1"
 
 
 def lines(tree: Tree) -> list[str]:
@@ -78,8 +82,10 @@ def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> dict[str
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
     """The differences of two models, by which of them promises more."""
-    if not found:
+    if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
+    elif not found:
+        screen.print(f"{one.name} and {other.name} do not promise the same, but no small workload tells them apart")
     for promising, parts in groupby(found, key=lambda apart: (apart.stronger.name, apart.weaker.name)):
         told = list(parts)
         screen.print(Text(f"{promising[0]} promises, {promising[1]} does not ({len(told)}):", "bold"))
@@ -95,6 +101,32 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
             if apart.tree is not None:
                 screen.print(Text(f"      {apart.operations}", "bob.command"))
                 screen.print(Text(f"        may leave {'; '.join(_changed(apart))}"))
+
+
+def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
+    """What a changed model promises otherwise, on few lines, and the file that has it."""
+    screen.print(Text.assemble((f"{path}", "bold"), f": {found.after.about}"), soft_wrap=True)
+    for heading, clauses in (
+        ("no longer promised", found.gone - frozenset(map(without_exception, found.weaker))),
+        ("promised only of what no sync persists", found.weaker),
+        ("newly promised", found.new - found.weaker),
+    ):
+        if clauses:
+            screen.print(Text(f"  {heading} ({plural(len(clauses), 'clause')}):", "bob.heading"))
+            for line in what_if_lines(clauses):
+                screen.print(Text(f"    {line}"), soft_wrap=True)
+
+
+def what_if_document(found: WhatIf, path: Path) -> dict[str, Any]:
+    """The same as a plain document."""
+    return {
+        "schema": WHAT_IF_SCHEMA,
+        "model": found.before.name,
+        "changes": list(found.after.source["changes"]),
+        "file": str(path),
+        "gone": sorted(clause.name for clause in found.gone),
+        "new": sorted(clause.name for clause in found.new),
+    }
 
 
 def _changed(apart: Apart) -> list[str]:

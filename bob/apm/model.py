@@ -80,7 +80,7 @@ class Model:
 
     @property
     def origin(self) -> str:
-        """Where it is from, in a word: built-in, published or derived."""
+        """Where it is from, in a word: built-in, published, what-if or derived."""
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> Finding:
@@ -89,7 +89,7 @@ class Model:
         return found or Finding(clause, Status.ASSUMED, promised=False)
 
 
-_ORIGINS = {"builtin": "built-in", "published": "published"}
+_ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}
 
 
 def told_apart(models: Sequence[Model]) -> list[Model]:

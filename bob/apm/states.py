@@ -28,7 +28,7 @@ class Allowed:
 def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> Allowed:
     """Up to ``limit`` distinct trees, from at most as many sets of micro-operations."""
     found: dict[Tree, None] = {}
-    for count, there in enumerate(_closed_sets(graph, promised)):
+    for count, there in enumerate(closed_sets(graph, promised)):
         if count >= limit:
             return Allowed(tuple(found), complete=False)
         for tree in trees(graph.workings, promised, there):
@@ -47,7 +47,7 @@ def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], .
     return tuple(needed)
 
 
-def _closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]:
+def closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]:
     """Every dependency-closed set of micro-operations, the empty one first."""
     implications, count = Implications(graph, promised), len(graph.workings.operations)
     stack: list[tuple[int, Known]] = [(0, {})]

@@ -131,7 +131,7 @@ def run(
     explores = bool(asked["fs_names"])
     if model_names and not explores:
         asked["fs_names"] = (RECORDED_ON,)
-    requests = _requests(found, asked, quiet=quiet)
+    requests = requests_of(found, asked, quiet=quiet)
 
     from bob.cli.models import named_models  # models take a while to load
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
@@ -180,7 +180,7 @@ def check_app(
       4+  something is missing or went wrong, see `bob --help`
     """
     found = _program(program, workload, check, setup)
-    requests = _requests(found, asked, quiet=quiet)
+    requests = requests_of(found, asked, quiet=quiet)
 
     from bob.run.programs import preflight
 
@@ -245,7 +245,8 @@ def _program(name: str | None, workload: str | None, check: str | None, setup: s
     return named(name)
 
 
-def _requests(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
+def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
+    """What the options ask, once for each file system."""
     names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")

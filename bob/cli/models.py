@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bob.apm.derive import Derived
     from bob.apm.evidence import Witnessed
     from bob.apm.model import Model
+    from bob.judge.modelled import Change
+    from bob.program.program import Program
 
 
 SHIPPED_MODELS = "osdi14-linux-6.1"
@@ -160,6 +162,43 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 def _forbids(found: Check, *, held_out: bool) -> str:
     return f"{found.unsound(held_out=held_out):,} of {plural(found.observed(held_out=held_out), 'outcome')}"
+
+
+def named_programs(wanted: Sequence[str]) -> list[Program]:
+    """The programs of these names, each once; :data:`EVERY` is each one that bob ships."""
+    from bob.program.folder import named, shipped_programs
+
+    names = [name for one in wanted for name in (shipped_programs() if one == EVERY else (one,))]
+    return [named(name) for name in dict.fromkeys(names)]
+
+
+def held_beside(
+    programs: Sequence[Program], models: tuple[Model, Model], asked: dict[str, Any], *, quiet: bool, tells: bool
+) -> Iterator[Change]:
+    """What the second of two ``models`` changes for each of the ``programs``, which are recorded as the options
+    ``asked``; each answer is printed if bob ``tells``."""
+    if not programs:
+        return
+    from bob.apm.model import told_apart
+    from bob.cli.app import RECORDED_ON, requests_of
+    from bob.cli.asking import check_out
+    from bob.cli.display import watching
+    from bob.judge.modelled import change
+    from bob.report.programs import print_change
+    from bob.run.prober import RUNS
+    from bob.run.programs import try_program
+
+    check_out(None, RUNS)
+    whole = {**asked, "fs_names": (RECORDED_ON,), "mkfs_opts": "", "mount_opts": "", "device": 0}
+    for program in programs:
+        requests = requests_of(program, dict(whole), quiet=quiet)
+        with watching(quiet=quiet) as progress:
+            answers, _run = try_program(program, requests, None, progress, told_apart(models), explores=False)
+        found = change(program.name, *answers.models)
+        if tells:
+            console().print()
+            print_change(console(), found)
+        yield found
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bob.claim.checking import evidence
 from bob.judge.looked import Looked
@@ -143,6 +144,55 @@ def crossed(
         if _key(one.consequence, one.evidence) in unforeseen
     ]
     return replace(model, vulnerabilities=tuple(predicted), missed=(*model.missed, *missed))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the model of ``after`` changes for a ``program`` beside that of ``before``: vulnerabilities that are
+    ``added``, those that are ``mended``, and those that are in both (``kept``)."""
+
+    program: str
+    before: ModelResult
+    after: ModelResult
+    added: tuple[Predicted, ...]
+    mended: tuple[Predicted, ...]
+    kept: tuple[Predicted, ...]
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether one of the models has no answer."""
+        return Safety.UNKNOWN in (self.before.safety, self.after.safety)
+
+
+def change(program: str, before: ModelResult, after: ModelResult) -> Change:
+    """The answer of one model beside that of another. A vulnerability is the same by its consequence and the checker's
+    sentence. Where a model has no answer, nothing is added or mended."""
+    was, now = ({_key(one.consequence, one.evidence): one for one in side.vulnerabilities} for side in (before, after))
+    is_known = Safety.UNKNOWN not in (before.safety, after.safety)
+    return Change(
+        program=program,
+        before=before,
+        after=after,
+        added=tuple(one for key, one in now.items() if key not in was and is_known),
+        mended=tuple(one for key, one in was.items() if key not in now and is_known),
+        kept=tuple(one for key, one in now.items() if key in was),
+    )
+
+
+def changes_to_json(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """What a changed model changes for programs, as plain documents (docs/formats.md)."""
+    return [
+        {
+            "program": one.program,
+            "safety": [one.before.safety.value, one.after.safety.value],
+            "reason": one.before.reason or one.after.reason,
+            "all": [one.before.is_all, one.after.is_all],
+            "added": [vulnerability.evidence for vulnerability in one.added],
+            "mended": [vulnerability.evidence for vulnerability in one.mended],
+            "kept": [vulnerability.evidence for vulnerability in one.kept],
+        }
+        for one in changes
+    ]
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from bob.judge.modelled import Change
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.report.counts import explored, plural
 from bob.report.lines import Trimmed, broken
@@ -52,8 +53,7 @@ def _print_safety(console: Console, result: ProgramResult | ModelResult) -> None
         case Safety.SAFE:
             said = "safe as far as explored"
         case Safety.VULNERABLE:
-            count = len(result.vulnerabilities)
-            said = "× 1 vulnerability" if count == 1 else f"× {count} vulnerabilities"
+            said = f"× {_counted(len(result.vulnerabilities), '').strip()}"
         case Safety.UNKNOWN:
             said = f"? {result.reason}"
     _print(console, Text(said, _STYLES[result.safety]), 2)
@@ -79,6 +79,29 @@ def _print_model(console: Console, model: ModelResult) -> None:
         _print(console, Text(missed.words, "bob.fails" if missed.is_wrong else "bob.dim"), 2)
     for note in model.notes:
         _print(console, Text(f"note: {note}", "bob.dim"), 2)
+
+
+def print_change(console: Console, found: Change) -> None:
+    """What a model that was changed changes for a program."""
+    models = (found.before, found.after)
+    counts = (_counted(len(model.vulnerabilities), f"by {model.model}") for model in models)
+    _print(console, Text.assemble((found.program, "bob.title"), f": {', '.join(counts)}"), 0)
+    for model in models:
+        if model.reason:
+            _print(console, Text(f"? {model.model}: {model.reason}", "bob.unknown"), 2)
+        elif not model.is_all:
+            tried = f"{plural(model.tried, 'crash state')} tried, not all that it allows"
+            _print(console, Text(f"{model.model}: {tried}", "bob.dim"), 2)
+    for said, some, style in (("added", found.added, "bob.fails"), ("mended", found.mended, "bob.holds")):
+        for one in some:
+            _print(console, Text(f"{said}: {one.evidence}", style), 2)
+            _print_why(console, one)
+    if found.kept:
+        _print(console, Text(_counted(len(found.kept), "in both"), "bob.dim"), 2)
+
+
+def _counted(count: int, where: str) -> str:
+    return f"{count} {'vulnerability' if count == 1 else 'vulnerabilities'} {where}"
 
 
 def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> None:

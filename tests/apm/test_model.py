@@ -7,13 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import frozensets, sampled_from
 
 from bob.apm.builtin import builtin, names
-from bob.apm.clauses import Ordered, every_clause
+from bob.apm.clauses import (
+    UNLESS_SYNCED,
+    Clause,
+    Durable,
+    Ordered,
+    clause_of,
+    every_clause,
+    with_weaker,
+    without_exception,
+)
 from bob.apm.compare import differences
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
 from bob.apm.published import from_published
+from bob.apm.what_if import NAMED, lines, matching, what_if
 from bob.claim.property.of_property import OfProperty
 from bob.cli.models import named_model
 from bob.crash.state import CrashState
@@ -173,3 +185,91 @@ def test_every_witness_of_a_refuted_clause_is_there() -> None:
                 witness = read(path.parent / finding.refutation.witness)
                 assert isinstance(witness.claim, OfProperty)
                 assert witness.claim.resolved.meaning == finding.clause.words
+
+
+@given(frozensets(sampled_from(every_clause()), max_size=60))
+@settings(max_examples=40, deadline=None)
+def test_clauses_on_few_lines_are_those_that_are_read_from_them(clauses: frozenset[Clause]) -> None:
+    assert {clause for line in lines(clauses) for clause in matching(line)} == clauses
+    orders = frozenset(replace(one, unless_synced=True) for one in clauses if isinstance(one, Ordered))
+    read = [line.removesuffix(UNLESS_SYNCED) for line in lines(orders) if line.endswith(UNLESS_SYNCED)]
+    assert len(read) == len(lines(orders))
+    assert {one for line in read for one in matching(line)} == frozenset(map(without_exception, orders))
+
+
+def test_what_belongs_together_is_one_line() -> None:
+    assert lines(matching("ordered any append|zero same-file")) == ["ordered any append|zero same-file"]
+    assert lines(matching("durable fsync-file other-*")) == [
+        "durable fsync-file other-overwrites|other-appends|other-names|other-attributes"
+    ]
+    assert matching("Ordered APPEND rename-over same-file") == {SAFE_RENAME}
+    assert matching("ordered append rename* any") == {
+        Ordered(ChangeKind.APPEND, rename, how)
+        for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+        for how in Relation
+    }
+    assert not matching("ordered append rename") and not matching("") and not matching("ordered append rename foo")
+
+
+def test_a_model_is_changed_by_clauses_one_after_the_other_and_says_why(tmp_path: Path) -> None:
+    found = what_if(builtin("ext4-o"), ["-ordered append any same-file", "+ordered append rename-over same-file"], "x")
+    assert found.before.promised - found.gone | found.new == found.after.promised
+    assert [clause.name for clause in found.gone] == ["ordered append rename same-file"]
+    assert not found.new
+    save(found.after, tmp_path / "x.json")
+    again = load(tmp_path / "x.json")
+    assert (again.promised, again.name, again.origin) == (found.after.promised, "x", "what-if")
+    gone = found.after.finding(*found.gone)
+    assert gone.reason == "what if: -ordered append any same-file" and not gone.promised
+
+
+def test_a_derived_model_that_was_changed_is_of_no_file_system_any_more() -> None:
+    """What a disk shows beside it contradicts the change, and no kernel."""
+    ordered = named_model("ext4-ordered")
+    changed = what_if(ordered, ["+everything in order"], "x").after
+    assert was_derived_of(ordered, configuration("ext4"), ordered.source["kernels"][0])
+    assert not was_derived_of(changed, configuration("ext4"), ordered.source["kernels"][0])
+    assert changed.promised == ordered.promised | matching("ordered any any any")
+
+
+def test_a_change_in_plain_words_has_an_opposite() -> None:
+    for words in NAMED:
+        for model in (builtin("ext3-j"), builtin("btrfs")):
+            try:
+                there = what_if(model, [words], "there").after
+                assert what_if(there, [f"-{words}"], "back").after.promised <= model.promised
+            except UsageError as error:
+                assert "changes nothing" in error.message, words
+
+
+def test_a_sync_that_overtakes_takes_the_order_of_what_it_persists() -> None:
+    found = what_if(builtin("ext3-j"), ["fsync persists only its file"], "ext3-fast")
+    assert found.new == found.weaker
+    assert all(isinstance(one, Durable) for one in found.gone - frozenset(map(without_exception, found.new)))
+    assert "ordered append create same-file" in {clause.name for clause in found.after.promised}
+    assert found.after.promised < with_weaker(builtin("ext3-j").promised), "a weaker model"
+    shown = next(differences(builtin("ext3-j"), found.after))
+    assert (shown.stronger.name, shown.weaker.name) == ("ext3-j", "ext3-fast")
+    assert shown.operations == "write /e/c 0 512; write /d/a 0 512; fsync /d/a"
+    back = what_if(found.after, ["-fsync persists only its file"], "back").after
+    assert back.promised == builtin("ext3-j").promised
+    assert from_json(json.loads(json.dumps(to_json(found.after)))).promised == found.after.promised
+    assert clause_of("ordered append create other-directory unless-synced") in found.after.promised
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ("fsync persist only its file", "is no change of a model", "did you mean 'fsync persists only its file'?"),
+        ("ordered append any any", "is no change of a model", "a clause has a sign"),
+        ("-ordered append renam same-file", "is no clause", "did you mean 'ordered append rename same-file'?"),
+        ("+nothing", "is no clause", "for example +ordered"),
+        ("-", "is no clause", "for example +ordered"),
+        ("+safe rename", "changes nothing: ext4-o promises that already", "bob apm show ext4-o"),
+        ("-ordered append create any", "changes nothing: ext4-o does not promise that", "bob apm show ext4-o"),
+    ],
+)
+def test_a_change_that_is_none_is_a_line_and_a_hint(said: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        what_if(builtin("ext4-o"), [said], "x")
+    assert hint in str(refused.value.hint)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import combinations, islice
 from random import Random
 
 import pytest
 from hypothesis import given, settings
-from hypothesis.strategies import integers
+from hypothesis.strategies import integers, lists, sampled_from
 
 from bob.apm.allowed import Implications, at_time
+from bob.apm.builtin import builtin
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
 from bob.apm.crashes import Lattice, Stage, Tries, bits, crashes
 from bob.apm.dependencies import Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.readings import Reading
-from bob.apm.states import allowed_trees, dependencies
+from bob.apm.states import allowed_trees, closed_sets, dependencies
 from bob.apm.trees import Tree, nodes
+from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
@@ -111,6 +113,80 @@ def test_a_stronger_model_allows_no_more(seed: int) -> None:
         assert set(strong.trees) <= set(weak.trees)
     for needed, all_of in zip(dependencies(asked, NOTHING), dependencies(asked, EVERYTHING), strict=True):
         assert needed <= all_of
+
+
+FAST = what_if(builtin("ext3-j"), ["fsync persists only its file"], "ext3-fast").after.promised
+ONE_CHANGE = (
+    "append /a 16", "append /a 8", "append /b 16", "append /d/c 16", "truncate /a 40", "rename /r /d/r", "mkdir /e",
+    "create /d/n", "unlink /d/g", "fsync /a", "fsync /d/c", "fsync /d", "fsync /b",
+)  # fmt: skip
+
+
+@given(lists(sampled_from(ONE_CHANGE), min_size=1, max_size=6, unique=True))
+@settings(max_examples=150, deadline=None)
+def test_a_sync_that_persists_only_its_file_overtakes_the_rest_and_nothing_else_does(operations: list[str]) -> None:
+    """Against the words of OSDI'14, section 4.6: what is synced depends on what was synced before, and on what it needs
+    to exist; all else is in order. Changes are whole here, so a crash state is a set of operations."""
+    setup = "write /a 0 64; write /b 0 64; write /r 0 64; mkdir /d; write /d/c 0 64; write /d/g 0 64"
+    asked = graph_of("; ".join(operations), setup)
+    whole = FAST | {Whole(ChangeKind.APPEND, Unit.WHOLE)}
+    found = {frozenset(asked.workings.operations[node].number for node in there) for there in closed_sets(asked, whole)}
+    assert found == _fast(operations)
+
+
+def test_the_directory_of_what_is_synced_overtakes_too_since_it_is_needed() -> None:
+    whole = FAST | {Whole(ChangeKind.APPEND, Unit.WHOLE)}
+    allowed = allowed_trees(graph_of("append /a 16; mkdir /e; create /e/x; fsync /e/x", "create /a"), whole, 100).trees
+    left = {(len(dict(tree)["/a"].content), *names(tree)[1:]) for tree in allowed}
+    assert left == {(0,), (16,), (0, "/e"), (16, "/e"), (0, "/e", "/e/x"), (16, "/e", "/e/x")}
+    unsynced = allowed_trees(graph_of("append /a 16; mkdir /e; create /e/x", "create /a"), whole, 100).trees
+    assert {(len(dict(tree)["/a"].content), *names(tree)[1:]) for tree in unsynced} == {
+        (0,), (16,), (16, "/e"), (16, "/e", "/e/x")
+    }  # fmt: skip
+
+
+def _fast(operations: list[str]) -> set[frozenset[int]]:
+    """Every set of operations, by their numbers, that a crash may leave of ``operations``."""
+    steps = [operation.split() for operation in operations]
+    changing = [number for number, step in enumerate(steps, start=1) if not step[0].endswith("sync")]
+
+    def paths(number: int) -> set[str]:
+        verb, *words = steps[number - 1]
+        return set(words[:2] if verb == "rename" else words[:1])
+
+    def is_kept(sync: int, number: int) -> bool:
+        """Whether a sync makes a change before it durable."""
+        path, verb = steps[sync - 1][1], steps[number - 1][0]
+        if number > sync:
+            return False
+        in_it = verb in ("rename", "create", "unlink") and any(one.rsplit("/", 1)[0] == path for one in paths(number))
+        return path in paths(number) or in_it
+
+    def needs(later: int, earlier: int) -> bool:
+        is_same = bool(_files(paths(later)) & _files(paths(earlier)))
+        is_synced = any(is_kept(sync, later) for sync, step in enumerate(steps, start=1) if step[0].endswith("sync"))
+        return is_same or not is_synced
+
+    def is_left(there: frozenset[int]) -> bool:
+        begun = max(there, default=0)
+        synced = {
+            number
+            for sync, step in enumerate(steps, start=1)
+            if step[0].endswith("sync") and sync < begun
+            for number in changing
+            if is_kept(sync, number)
+        }
+        return synced <= there and all(
+            earlier in there for later in there for earlier in changing if earlier < later and needs(later, earlier)
+        )
+
+    sets = (frozenset(one) for count in range(len(changing) + 1) for one in combinations(changing, count))
+    return {one for one in sets if is_left(one)}
+
+
+def _files(paths: set[str]) -> set[str]:
+    """The files behind paths: /r and /d/r are one."""
+    return {"/r" if path == "/d/r" else path for path in paths}
 
 
 def _durable() -> frozenset[Clause]:

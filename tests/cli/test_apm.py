@@ -44,6 +44,37 @@ def test_models_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert "may leave" in said
 
 
+def test_a_design_that_does_not_exist_is_a_model_that_all_commands_take(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bob(["apm", "what-if", "ext3-j", "fsync persists only its file"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("apm/ext3-j-what-if.json: what if: ext3-j, but fsync persists only its file\n")
+    assert "promised only of what no sync persists (450 clauses):" in said
+    assert "ordered any any same-directory|other-directory unless-synced" in said
+    for command in ("show", "states", "export"):
+        more = {"states": ["create /a"], "export": ["ext3-j", "ext3-o", "--svg", "m.svg"]}
+        assert bob(["apm", command, "apm/ext3-j-what-if.json", *more.get(command, [])]) == 0
+    said = capsys.readouterr().out
+    assert "What a sync may overtake" in said and "- what if: ext3-j" in said
+    assert "ext3-j-what-if weaker than ext3-j" in (tmp_path / "m.svg").read_text()
+    named_models(["./apm/ext3-j-what-if.json"])
+
+
+def test_a_clause_may_begin_with_a_minus_and_the_answer_may_be_json(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    changes = ["-safe rename", "+ordered append unlink any", "-whole append any"]
+    assert bob(["apm", "what-if", "ext4-o", *changes, "--out", str(tmp_path / "x.json"), "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["changes"] == changes and document["programs"] == []
+    assert document["gone"] == ["ordered append rename same-file", "ordered append rename-over same-file",
+                                "whole append block"]  # fmt: skip
+    assert len(document["new"]) == 3
+    assert named_model(str(tmp_path / "x.json")).name == "x"
+
+
 @pytest.mark.parametrize("arguments", [["derive"], ["check", "ext4-o"]])
 def test_the_run_of_a_quick_question_is_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -60,6 +91,8 @@ def test_the_run_of_a_quick_question_is_refused(
         (["states", "ext5", "create /a"], "there is no model 'ext5'"),
         (["states", "ext4-o", "creat /a"], "did you mean 'create'?"),
         (["states", "ext4-o", "unlink /a"], "/a does not exist"),
+        (["what-if", "ext4-o", "-safe renam"], "'safe renam' is no clause"),
+        (["what-if", "ext4-o", "-safe rename", "--app", "sqlite-rolback"], "there is no program"),
         (["check", "ext4-o", "."], "is no run directory"),
         (["derive", "."], "is no run directory"),
     ],

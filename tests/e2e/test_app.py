@@ -12,9 +12,11 @@ import pytest
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model
+from bob.apm.what_if import what_if
 from bob.cli.app import programs_exit
 from bob.cli.models import named_model
 from bob.errors import Exit, UsageError
+from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
@@ -230,8 +232,12 @@ def kinds(found: ModelResult) -> set[str]:
 def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is_safe(tmp_path: Path) -> None:
     """A rename before the fsync: POSIX allows that the name is there without the data; a model with safe rename not."""
     planted = BY_NAME["rename-before-fsync"]
-    weak, safe_rename = by_models(planted.program(mended=False), tmp_path / "1", POSIX, builtin("ext4-o")).models
+    unsafe = what_if(builtin("ext4-o"), ["-safe rename"], "no-safe-rename").after
+    models = (POSIX, builtin("ext4-o"), unsafe)
+    weak, safe_rename, changed = by_models(planted.program(mended=False), tmp_path / "1", *models).models
     assert (weak.safety, safe_rename.safety) == (Safety.VULNERABLE, Safety.SAFE)
+    asked = change(planted.name, safe_rename, changed)
+    assert asked.added and not asked.mended and kinds(changed) == {"ordering: safe rename"}
     assert "ordering: safe rename" in kinds(weak)
     [one] = [one for one in weak.vulnerabilities if "f is there, and is not new" in one.evidence and not one.told]
     assert any("workload: append 4 bytes at 0 of /tmp" in relied.sentence for relied in one.relied_on)

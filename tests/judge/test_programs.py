@@ -13,7 +13,16 @@ from bob.cli.app import programs_exit
 from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
 from bob.judge.looked import Looked
-from bob.judge.modelled import BuiltState, ModelLooked, crossed, judge_model, refused_trees, unknown
+from bob.judge.modelled import (
+    BuiltState,
+    ModelLooked,
+    change,
+    changes_to_json,
+    crossed,
+    judge_model,
+    refused_trees,
+    unknown,
+)
 from bob.judge.program_result import Cross, Easiest, ModelResult, ProgramResult, Programs, Safety, from_json, to_json
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, ReliedOn
@@ -279,3 +288,23 @@ def test_a_document_with_models_is_read_back() -> None:
     models = (replace(vulnerable, vulnerabilities=explained), unknown("m", "", "not traced: mmap of /a", ("n",)))
     again = from_json(to_json(Program("p", "about", ()), [], {}, models))
     assert again.models == models
+
+
+def test_what_another_model_changes_is_told_by_consequence_and_sentence() -> None:
+    other = CheckerAnswer(10, "1 of 3 are there")
+    strong, weak = by_model(built(FINE, LOST)), by_model(built(FINE, other, STRANGE))
+    found = change("p", strong, weak)
+    assert [one.consequence for one in found.added] == [Consequence.OTHER]
+    assert [one.consequence for one in found.kept] == [Consequence.LOST] and not found.mended
+    back = change("p", weak, strong)
+    assert (back.mended, len(back.kept), back.added) == (found.added, 1, ())
+    [document] = changes_to_json([found])
+    assert document["added"] == [found.added[0].evidence] and document["safety"] == ["vulnerable", "vulnerable"]
+
+
+def test_where_a_model_has_no_answer_nothing_is_added_or_mended() -> None:
+    strong = unknown("strong", "a model", "too large")
+    for sides in ((strong, by_model(built(FINE, LOST))), (by_model(built(FINE, LOST)), strong)):
+        found = change("p", *sides)
+        assert found.is_unknown and not found.added and not found.mended
+    assert not change("p", by_model(built(FINE)), by_model(built(FINE))).is_unknown

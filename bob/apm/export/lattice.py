@@ -13,7 +13,7 @@ from math import inf
 from statistics import fmean
 from xml.etree import ElementTree as Xml
 
-from bob.apm.clauses import Clause
+from bob.apm.clauses import Clause, with_weaker
 from bob.apm.model import Model, told_apart
 from bob.report.counts import plural
 from bob.report.escape import clean
@@ -71,9 +71,8 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
     """For each box (its index) those of the next stronger models: none that is stronger than another of them."""
-    above = {
-        at: [other for other, one in enumerate(found) if box.promised < one.promised] for at, box in enumerate(found)
-    }
+    every = [with_weaker(box.promised) for box in found]
+    above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {
         at: tuple(other for other in others if not any(other in above[one] for one in others))
         for at, others in above.items()

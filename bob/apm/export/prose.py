@@ -12,10 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from bob import __version__
-from bob.apm.clauses import Clause, Intact, Never, Whole, every_clause
+from bob.apm.clauses import Clause, Intact, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
 from bob.apm.model import Finding, Model
+from bob.apm.what_if import lines
 from bob.report.counts import plural
 from bob.report.escape import Raw, markdown, markdown_code
 from bob.report.templating import environment, html
@@ -64,6 +65,8 @@ def _told(model: Model) -> dict[str, Any]:
         "groups": list(_groups(reader)),
         "orders": list(reader.orders()),
         "durability": reader.durability(),
+        "overtaken": [clause for clause in model.promised if isinstance(clause, Ordered) and clause.unless_synced],
+        "written": lines,
         "evidence": [cell for cell in refuted if cell.standing is Standing.REFUTED],
         "standings": [(one, sum(cell.standing is one for cell in refuted)) for one in Standing],
         "why": _why,

@@ -1,0 +1,220 @@
+"""A design that does not exist: a model with clauses given to it, or taken away.
+
+A change is written as clauses are (docs/models.md), with a sign: ``+ordered append any same-file``, ``-durable
+fsync-file other-*``. A word of a clause may be ``any``, have a ``*`` in it, or be several with a ``|`` between them.
+Some changes have a name in plain words (:data:`NAMED`): those of the papers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from itertools import product
+
+from bob.apm.clauses import (
+    DATA_KINDS,
+    DIRECTORY_KINDS,
+    NEVERS,
+    Clause,
+    Durable,
+    Ordered,
+    Whole,
+    every_clause,
+    without_exception,
+)
+from bob.apm.model import Finding, Model, Status
+from bob.claim.property.vocabulary import Call, Unit, What
+from bob.errors import UsageError, meant
+from bob.workload.kinds import ChangeKind, Relation
+
+Clauses = frozenset[Clause]
+SIGNS = {"+": True, "-": False}
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change to a model, as it was ``said``: the clauses that the new model promises, and those that it does not."""
+
+    said: str
+    gives: Clauses
+    takes: Clauses
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A change in plain words: what it is ``about``, and from what a model promises to what it gives and takes."""
+
+    about: str
+    made: Callable[[Clauses], tuple[Clauses, Clauses]]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A model beside the one that it was made of, with the promises that are new, and those that are gone."""
+
+    before: Model
+    after: Model
+    new: Clauses
+    gone: Clauses
+
+    @property
+    def weaker(self) -> Clauses:
+        """Of what is new, the orders that were without exception, and that a sync may break now."""
+        return frozenset(clause for clause in self.new if without_exception(clause) in self.gone)
+
+
+def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
+    """``model`` changed as it is ``said``, one after the other, under a new ``name``. Raises UsageError where a change
+    is none, contradicts itself or changes nothing."""
+    promised, reasons = set(model.promised), dict[Clause, str]()
+    for words in said:
+        made = edit(words, frozenset(promised))
+        if not (made.gives - promised or made.takes & promised):
+            does = "promises that already" if made.gives else "does not promise that"
+            raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
+        promised = (promised - made.takes) | made.gives
+        reasons |= dict.fromkeys(made.gives | made.takes, f"what if: {made.said}")
+    after, before = frozenset(promised), model.promised
+    findings = {finding.clause: finding for finding in model.findings}
+    for clause in sorted(after ^ before, key=lambda one: one.name):
+        findings[clause] = Finding(clause, Status.ASSUMED, clause in after, reason=reasons[clause])
+    source = {"what_if": model.name, "changes": list(said)}
+    about = f"what if: {model.name}, but {'; '.join(said)}"
+    changed = replace(model, name=name, about=about, findings=tuple(findings.values()), source=source)
+    return WhatIf(model, changed, after - before, before - after)
+
+
+def edit(said: str, promised: Clauses) -> Edit:
+    """The change that is ``said`` of a model that has ``promised`` so much. Raises UsageError where it is none."""
+    words = said.split()
+    sign = SIGNS.get(said.strip()[:1])
+    text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
+    named = NAMED.get(text.casefold())
+    if named is not None:
+        gives, takes = named.made(promised)
+        return Edit(said, gives, takes) if sign is not False else Edit(said, takes, gives)
+    if sign is None:
+        hint = meant(text.casefold(), NAMED, "a clause has a sign, +CLAUSE or -CLAUSE; changes in plain words")
+        raise UsageError(f"{said!r} is no change of a model", hint=hint)
+    found = matching(text)
+    if not found:
+        close = get_close_matches(text, [*NAMED, *(clause.name for clause in every_clause())], n=1)
+        raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
+    if sign:
+        return Edit(said, found, frozenset())
+    weaker = {clause for clause in promised if without_exception(clause) in found}
+    return Edit(said, frozenset(), found | weaker)
+
+
+def matching(text: str) -> Clauses:
+    """The clauses that are written so."""
+    wanted = [word.casefold().split("|") for word in text.split()]
+    return frozenset(clause for name, clause in _EVERY if _is_like(name, wanted))
+
+
+def lines(clauses: Iterable[Clause]) -> list[str]:
+    """``clauses`` on few lines, each written so that :func:`matching` reads it: words that may stand for each other are
+    put together. Of an order that a sync may break, the end says so."""
+    groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
+    for name in sorted(clause.name for clause in clauses):
+        form, *words = name.split()
+        is_weaker = form == "ordered" and len(words) > _WORDS[form]
+        key = (form, *words[_WORDS[form] :]) if is_weaker else (form,)
+        groups.setdefault(key, []).append(tuple(frozenset({word}) for word in words[: _WORDS[form]]))
+    found = []
+    for (form, *end), boxes in groups.items():
+        for place in reversed(range(_WORDS[form])):
+            boxes = _merged(boxes, place)
+        for box in boxes:
+            said = (_one(words, _ALL[form][place]) for place, words in enumerate(box))
+            found.append(" ".join([form, *said, *end]))
+    return found
+
+
+def _is_like(name: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
+    return len(name) == len(wanted) and all(
+        any(one == ANY or fnmatchcase(word, one) for one in some) for word, some in zip(name, wanted, strict=True)
+    )
+
+
+def _merged(boxes: list[tuple[frozenset[str], ...]], place: int) -> list[tuple[frozenset[str], ...]]:
+    """Those that differ at one ``place`` only as one."""
+    together: dict[tuple[frozenset[str], ...], set[str]] = {}
+    for box in boxes:
+        together.setdefault((*box[:place], *box[place + 1 :]), set()).update(box[place])
+    return [(*rest[:place], frozenset(words), *rest[place:]) for rest, words in together.items()]
+
+
+def _one(words: frozenset[str], every: Sequence[str]) -> str:
+    return ANY if len(words) == len(every) > 1 else "|".join(word for word in every if word in words)
+
+
+def _forms() -> dict[str, list[list[str]]]:
+    """By form of clause, the words that can stand at each place."""
+    found: dict[str, list[list[str]]] = {}
+    for clause in every_clause():
+        form, *words = clause.name.split()
+        places = found.setdefault(form, [[] for _ in words])
+        for place, word in zip(places, words, strict=True):
+            if word not in place:
+                place.append(word)
+    return found
+
+
+_EVERY = tuple((tuple(clause.name.split()), clause) for clause in every_clause())
+_ALL = _forms()
+_WORDS = {form: len(places) for form, places in _ALL.items()}
+_FORMS = "for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"
+
+_ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
+_OWN_SYNCS = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY, Call.MSYNC)
+
+
+def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clauses]]:
+    given = frozenset(clauses)
+    return lambda _promised: (given, frozenset())
+
+
+def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
+    """What else was done is not durable then, and the order of changes of two files holds for what no sync persists."""
+    durable = {Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
+    orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, Ordered)}
+    orders = {one for one in orders if one.relation in _ELSEWHERE}
+    return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(durable | orders)
+
+
+NAMED: Mapping[str, Named] = {
+    "fsync persists only its file": Named(
+        "a sync of a file or directory overtakes what else was done before it, which stays in order among itself "
+        "(ext3-fast of OSDI'14, section 4.6)",
+        _only_its_file,
+    ),
+    "safe rename": Named(
+        "an append to a file is there before a later rename of it",
+        _given(
+            Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE)
+            for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+        ),
+    ),
+    "safe file flush": Named(
+        "fsync of a file keeps the name that it was made with, too",
+        _given(Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
+    ),
+    "atomic contents": Named(
+        "each 4 KiB block of a write is all there or not at all, with the size that shows it",
+        _given((*NEVERS, *(Whole(kind, Unit.BLOCK) for kind in DATA_KINDS))),
+    ),
+    "atomic appends": Named(
+        "an append is all there or not at all, with the size that shows it",
+        _given((*matching("whole append any"), *matching("never append any"))),
+    ),
+    "directory operations in order": Named(
+        "names are made, moved and removed in program order",
+        _given(Ordered(*three) for three in product(DIRECTORY_KINDS, DIRECTORY_KINDS, Relation)),
+    ),
+    "everything in order": Named("changes persist in program order", _given(matching("ordered any any any"))),
+}
+"""Changes in plain words. With a ``-`` before it, what a change gives is taken, and the other way round."""
