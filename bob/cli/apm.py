@@ -236,8 +236,13 @@ class WithSigns(click.Command):
     """A command of which an argument may begin with a ``-`` and be no option: one of several words."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's own, with a space before such arguments: that makes no difference to a clause."""
-        return super().parse_args(ctx, [f" {one}" if one.startswith("-") and " " in one else one for one in args])
+        """As click's own, of what is :meth:`shielded`."""
+        return super().parse_args(ctx, self.shielded(args))
+
+    @staticmethod
+    def shielded(args: list[str]) -> list[str]:
+        """The arguments, with a space before those that are no option: that makes no difference to a clause."""
+        return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
 
 
 @apm.command("what-if", cls=WithSigns)
