@@ -227,7 +227,7 @@ def commands_in(body: str) -> Iterator[tuple[str, ...]]:
     lines = re.findall(r"`([^`\n]+)`", without_code(body))
     lines += [line for block in code(body, "sh") for line in block.splitlines()]
     for line in lines:
-        if found := re.match(r"(?:bob|\./run) ([a-z]+)(?: ([a-z-]+))?", line.strip()):
+        if found := re.match(r"(?:bob|\./run) ([a-z]+)(?: ([a-z][a-z-]*))?", line.strip()):
             yield tuple(word for word in found.groups() if word)
 
 
