@@ -17,6 +17,7 @@ from bob.claim.property.rules import questions
 from bob.search.bounds import Bounds, load, read, shipped_bounds
 from bob.search.space import MOST_PASSED, Part, is_asked, possible, probes, still_asking
 from bob.search.within import Asking, Promising
+from bob.workload import operations as ops
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, write_one
 from bob.workload.operations import At, Finish, Workload
@@ -131,7 +132,7 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("small", 83), ("every", 339), ("odd", 130), ("shapes", 170), ("full", 58)]
+    ("name", "count"), [("small", 83), ("every", 339), ("odd", 130), ("shapes", 177), ("full", 58)]
 )
 def test_what_is_shipped_makes_workloads(name: str, count: int) -> None:
     """A tree of many names that no workload speaks of, as in odd, costs nothing."""
@@ -285,6 +286,25 @@ def test_the_kernel_writes_when_it_wants_to_after_half_of_what_is_drawn() -> Non
     drawn = [*Part(sample=100).of(Asking(load("shapes"), (probe.property,)), 2)]
     natural = [one.finish.name for one in drawn if one.finish.natural]
     assert 30 <= len(natural) <= 70 and {"natural", "natural 2.5", "natural 4.5"} == {*natural}
+
+
+def test_each_sort_of_call_ends_as_many_of_the_workloads_that_are_drawn() -> None:
+    [probe] = shipped_probes(("append-any",))
+    drawn = [*Part(sample=400).of(Asking(load("shapes"), (probe.property,)), 2)]
+    ends = [(one.operations, one.finish.operations[0]) for one in drawn if not one.finish.natural]
+    synced = [call for _operations, call in ends if call == ops.Sync()]
+    directories = [call for _operations, call in ends if call in (ops.Fsync("/d"), ops.Fsync("/e"))]
+    named = [call for done, call in ends if write_one(call).split()[-1] in " ".join(map(write_one, done)).split()]
+    others = len(ends) - len(synced) - len(directories) - len(named)
+    assert all(len(ends) / 8 < many < len(ends) * 3 / 8 for many in (*map(len, (synced, directories, named)), others))
+
+
+def test_a_file_that_may_be_freed_is_the_last_one_that_shapes_writes() -> None:
+    """Free space lies behind it, so its blocks are the first to be used again."""
+    made = load("shapes")
+    last = [one.path for one in made.setup if isinstance(one, ops.Write)][-1]
+    assert last not in {one.old for one in made.setup if isinstance(one, ops.Link)}
+    assert {(ops.Unlink(last),), (ops.Rename("/d/f", last),)} <= {*made.operations}
 
 
 def test_what_is_drawn_asks_for_what_is_not_broken_yet() -> None:
