@@ -290,7 +290,7 @@ def test_the_kernel_writes_when_it_wants_to_after_half_of_what_is_drawn() -> Non
 
 def test_each_sort_of_call_ends_as_many_of_the_workloads_that_are_drawn() -> None:
     [probe] = shipped_probes(("append-any",))
-    drawn = [*Part(sample=400).of(Asking(load("shapes"), (probe.property,)), 2)]
+    drawn = [*Part(sample=200).of(Asking(load("shapes"), (probe.property,)), 2)]
     ends = [(one.operations, one.finish.operations[0]) for one in drawn if not one.finish.natural]
     synced = [call for _operations, call in ends if call == ops.Sync()]
     directories = [call for _operations, call in ends if call in (ops.Fsync("/d"), ops.Fsync("/e"))]
