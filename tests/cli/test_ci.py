@@ -6,11 +6,15 @@ import json
 import os
 import re
 import subprocess
+import tomllib
+from contextlib import suppress
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from bob.errors import GuestError
 from bob.result import Result, Verdict, to_json
@@ -394,6 +398,48 @@ def test_the_script_of_the_gitlab_example(checkout: Path, tmp_path: Path) -> Non
     assert called.startswith("<probe><--fs><ext4>") and called.endswith("<--out><bob-run><--junit><report.xml>")
     paths = re.findall(r"^    paths: \[(.*)\]$", example, flags=re.M)[-1].split(", ")
     assert paths == ["report.xml", "bob-run/result.json", "bob-run/witnesses"]
+
+
+def test_the_container_has_all_that_is_installed_and_called() -> None:
+    """What pyproject.toml takes from beside the package is copied before ./run installs it; nothing else is run."""
+    text = (ROOT / "docs/ci/Containerfile").read_text()
+    copied: set[str] = set()
+    for words in re.findall(r"^COPY (.*)$", text.partition("\nRUN ")[0], flags=re.M):
+        *sources, target = words.split()
+        assert all((ROOT / source).exists() for source in sources)
+        assert target == "./" or sources == [target], "a folder comes as a folder"
+        copied |= set(sources)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    beside = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    needed = {path.partition("/")[0] for path in beside} | {"bob", "run", "pyproject.toml", "constraints.txt"}
+    needed |= {project["project"]["readme"], project["project"]["license"]["file"]}
+    assert copied >= needed
+    [folder] = re.findall(r"^WORKDIR (.*)$", text.partition("COPY")[0], flags=re.M)
+    assert re.findall(r"^RUN (\S+)", text, flags=re.M) == ["./run"]
+    assert json.loads(re.findall(r"^ENTRYPOINT (.*)$", text, flags=re.M)[0]) == [f"{folder}/run"]
+
+
+def test_the_container_is_told_as_it_is() -> None:
+    text, page = ((ROOT / name).read_text() for name in ("docs/ci/Containerfile", "docs/ci.md"))
+    [build] = re.findall(r"^podman build .*$", page, flags=re.M)
+    assert f"#   {build}\n" in text
+    [volume] = re.findall(r"^VOLUME (.*)$", text, flags=re.M)
+    assert f"ENV XDG_CACHE_HOME={volume}\n" in text and f"--volume bob:{volume} " in page
+    assert f'--volume "$PWD":{re.findall(r"^WORKDIR (.*)$", text, flags=re.M)[-1]} bob' in page
+
+
+def test_the_constraints_fit_the_python_of_debian_12() -> None:
+    """Of those packages that are installed here in the version of constraints.txt."""
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    pinned = dict(line.split("==") for line in lines)
+    checked = 0
+    for name, version in pinned.items():
+        with suppress(metadata.PackageNotFoundError):
+            if metadata.version(name) == version:
+                wanted = metadata.metadata(name).get("Requires-Python") or ""
+                assert "3.11.2" in SpecifierSet(wanted), f"{name} {version} needs Python {wanted}"
+                checked += 1
+    assert checked > len(pinned) // 2
 
 
 def test_the_line_for_git_bisect(tmp_path: Path) -> None:
