@@ -21,6 +21,28 @@ class OpenFile:
     position: int = 0
     how: How = How.PLAIN
 
+    def moved_on(self, count: int) -> int:
+        """Where it stood (bytes); it stands ``count`` bytes further now."""
+        self.position += count
+        return self.position - count
+
+    def start_of(self, write: SystemCall, size: int) -> int:
+        """Where a ``write`` to it begins, of a file with ``size`` bytes; it moves on, if the call has no offset.
+
+        On Linux a file that is open to append is appended to whatever the offset is (pwrite(2), BUGS); RWF_APPEND of
+        pwritev2(2) says so for one call, and there an offset of -1 is none.
+        """
+        count = write.result or 0
+        offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
+        appends = self.appends
+        if write.name == "pwritev2":
+            offset = None if offset == -1 else offset
+            appends = "RWF_NOAPPEND" not in write.arguments[-1] and (appends or "RWF_APPEND" in write.arguments[-1])
+        start = size if appends else self.position if offset is None else offset
+        if offset is None:
+            self.position = start + count
+        return start
+
 
 class Descriptors:
     """The tables of descriptors of all processes, by what their calls say."""
@@ -52,10 +74,14 @@ class Descriptors:
         else:
             self.table(pid)[number] = open_file
 
-    def duplicated(self, call: SystemCall) -> None:
-        """Take in a dup or an fcntl that duplicates."""
-        if call.result is not None:
+    def changed(self, call: SystemCall) -> None:
+        """Take in a dup or an fcntl: one that duplicates, or says whether all is appended."""
+        if call.result is None:
+            return
+        if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
             self.opened(call.pid, call.result, self.at(call, 0))
+        elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
+            open_file.appends = "O_APPEND" in call.arguments[2]
 
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
         """The open file behind the argument at ``place``; None where there is none that is known."""

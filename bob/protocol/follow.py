@@ -75,8 +75,8 @@ class _Follower:
             return
         if name in FORKS:
             self._forked(call)
-        elif name in DUPLICATES or (name == "fcntl" and "F_DUPFD" in call.arguments[1]):
-            self._descriptors.duplicated(call)
+        elif name in DUPLICATES or name == "fcntl":
+            self._descriptors.changed(call)
         elif name in ("chdir", "fchdir"):
             self._paths.changed(call)
         elif name == "lseek":
@@ -180,11 +180,7 @@ class _Follower:
         if open_file is None:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
-        if call.name in ("write", "writev"):
-            start = self.effects.files[open_file.file].size if open_file.appends else open_file.position
-            open_file.position = start + call.result
-        else:
-            start = int(call.arguments[3], 0)
+        start = open_file.start_of(call, self.effects.files[open_file.file].size)
         try:
             data = call.written
         except RecordingError:  # strace has not written all of it down
@@ -210,8 +206,8 @@ class _Follower:
         if not path or not call.result:
             return
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
-        begin = _moved_on(source, call.result) if copy.begin is None else copy.begin
-        start = _moved_on(target, call.result) if copy.start is None else copy.start
+        begin = source.moved_on(call.result) if source and copy.begin is None else copy.begin or 0
+        start = target.moved_on(call.result) if target and copy.start is None else copy.start or 0
         if source is None or target is None or not self.effects.files[source.file].followed:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
@@ -394,11 +390,3 @@ class _Follower:
     def _name(self, file: int, path: str) -> str:
         """By which an operation names a file: its ``path``, or a handle where it has lost that."""
         return path if self._leads(path) == file else handle(file)
-
-
-def _moved_on(open_file: OpenFile | None, count: int) -> int:
-    """Where an open file stood (bytes); it stands ``count`` bytes further now."""
-    if open_file is None:
-        return 0
-    open_file.position += count
-    return open_file.position - count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
@@ -26,6 +27,9 @@ from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
 
 NAMES = ("/a", "/b", "/d/a", "/d/c")
+PLACES = ("O_RDWR", "O_APPEND", "F_SETFL", "RWF_APPEND")
+"""How a write that has an offset may have to ignore it: pwrite(2), BUGS."""
+RWF_APPEND = 0x10  # include/uapi/linux/fs.h
 
 
 def escaped(data: bytes) -> str:
@@ -85,14 +89,24 @@ class Performed:
             self.call("write", arguments, done)
         os.close(number)
 
-    def pwrite(self, path: str, data: bytes, offset: int) -> None:
+    def pwrite(self, path: str, data: bytes, offset: int, flags: str = "O_RDWR") -> None:
+        """In one piece; to the end of a file that is opened, or was set, to append, whatever the offset is."""
         if not os.path.isfile(self.at(path)):
             return
-        number = os.open(self.at(path), os.O_RDWR)
-        self.call("openat", ("AT_FDCWD", escaped(self.at(path).encode()), "O_RDWR"), number, self.at(path))
-        os.pwrite(number, data, offset)
-        arguments = (described(number, self.at(path)), escaped(data), str(len(data)), str(offset))
-        self.call("pwrite64", arguments, len(data))
+        opened_so = "O_RDWR|O_APPEND" if flags == "O_APPEND" else "O_RDWR"
+        number = os.open(self.at(path), os.O_RDWR | (os.O_APPEND if flags == "O_APPEND" else 0))
+        self.call("openat", ("AT_FDCWD", escaped(self.at(path).encode()), opened_so), number, self.at(path))
+        there = described(number, self.at(path))
+        if flags == "F_SETFL":
+            fcntl.fcntl(number, fcntl.F_SETFL, os.O_APPEND)
+            self.call("fcntl", (there, "F_SETFL", "O_RDONLY|O_APPEND"))
+        if flags == "RWF_APPEND":
+            os.pwritev(number, [data], offset, RWF_APPEND)
+            vector = f"[{{iov_base={escaped(data)}, iov_len={len(data)}}}]"
+            self.call("pwritev2", (there, vector, "1", str(offset), "RWF_APPEND"), len(data))
+        else:
+            os.pwrite(number, data, offset)
+            self.call("pwrite64", (there, escaped(data), str(len(data)), str(offset)), len(data))
         os.close(number)
 
     def copy(self, name: str, source: str, path: str, begin: int, length: int) -> None:
@@ -140,7 +154,7 @@ paths = st.sampled_from(NAMES)
 datas = st.binary(min_size=2, max_size=6).flatmap(lambda seed: st.sampled_from([seed, seed * 900]))
 steps = st.one_of(
     st.tuples(st.just("write"), paths, datas, st.sampled_from(["O_TRUNC", "O_APPEND", "O_RDWR"]), st.integers(0, 9000)),
-    st.tuples(st.just("pwrite"), paths, datas, st.integers(0, 9000)),
+    st.tuples(st.just("pwrite"), paths, datas, st.integers(0, 9000), st.sampled_from(PLACES)),
     st.tuples(
         st.just("copy"),
         st.sampled_from(["copy_file_range", "sendfile"]),
@@ -217,6 +231,17 @@ def test_a_copy_of_a_file_onto_what_it_reads_is_not_followed(tmp_path: Path, beg
     effects = made(done)
     assert all(file.followed for file in effects.files) is followed
     assert bool(effects.untold) is not followed
+
+
+@pytest.mark.parametrize("flags", PLACES)
+def test_a_write_at_an_offset_appends_where_the_file_is_open_to_append(tmp_path: Path, flags: str) -> None:
+    """pwrite(2): "on Linux, if a file is opened with O_APPEND, pwrite() appends, regardless of the offset"."""
+    done = perform(tmp_path, [("pwrite", "/a", b"xy", 3, flags)])
+    effects = made(done)
+    [write] = effects.changing
+    where = "overwrite 2 bytes at 3" if flags == "O_RDWR" else "append 2 bytes at 5000"
+    assert effects.words[write] == f"{where} of /a"
+    assert presence(effects, done.trees[-1])[write] is Persisted.THERE
 
 
 def test_what_is_unambiguous_is_told(tmp_path: Path) -> None:
