@@ -210,12 +210,16 @@ class Tries:
         self._digests: set[bytes] = set()
         self.shapes: set[bytes] = set()
         """That of each tree, with what had been told (:func:`shape_of`)."""
+        self.prefixes: list[bytes] = []
+        """The digest of what the first 0, 1, 2 ... operations leave with nothing missing, of those that were made."""
 
     def __iter__(self) -> Iterator[tuple[ModelState, Tree]]:
         for crash in crashes(Lattice(self._graph, self._promised), self._told):
             told = self._told[crash.returned]
             key = _digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
             if key in self._sets:
+                if crash.stage is Stage.PREFIX:  # the last operation changed nothing
+                    self.prefixes.append(self.prefixes[-1])
                 continue
             if self.tried >= self._most:
                 return
@@ -223,6 +227,8 @@ class Tries:
             self.tried += 1
             for variant, tree in enumerate(self._trees(crash)):
                 digest = digest_of(told, tree)
+                if crash.stage is Stage.PREFIX and not variant:
+                    self.prefixes.append(digest)
                 if digest not in self._digests:
                     self._digests.add(digest)
                     self.shapes.add(shape_of(told, tree))

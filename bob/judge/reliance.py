@@ -10,7 +10,7 @@ from typing import Protocol
 from bob.judge.looked import Looked
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import Explanation, Presence, explain
+from bob.protocol.contrast import Explanation, Group, Presence, explain, folded
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
@@ -64,11 +64,18 @@ class Answered(Protocol):
 class Reliances:
     """Explains refused trees by the system ``calls`` of the program, whose ``windows`` were looked at.
 
-    Without its ``effects`` there is nothing to explain by.
+    Without its ``effects`` there is nothing to explain by. Of the calls of ``groups`` it is known that they must be
+    there together: no member is accused of anything else.
     """
 
-    def __init__(self, windows: Sequence[Answered], calls: Sequence[SystemCall], effects: Effects | None) -> None:
-        self._windows, self._calls, self._effects = windows, calls, effects
+    def __init__(
+        self,
+        windows: Sequence[Answered],
+        calls: Sequence[SystemCall],
+        effects: Effects | None,
+        groups: Sequence[Group] = (),
+    ) -> None:
+        self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, list[Presence]] = {}
 
     @classmethod
@@ -84,7 +91,8 @@ class Reliances:
             return ()
         found: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
-            explanation = explain(self._presence(self._effects, place, outcome), self._those_accepted(place))
+            there = self._presence(self._effects, place, outcome)
+            explanation = folded(explain(there, self._those_accepted(place)), there, self._groups)
             found[explanation] = found.get(explanation, 0) + 1
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
         return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)

@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-_FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]")
+_FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
 """Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
@@ -14,7 +14,8 @@ INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
 
 
 def caller(stack: Sequence[str]) -> str:
-    """The innermost function that is neither plumbing nor an interpreter's, with its file; empty where none is known.
+    """The innermost function that is neither plumbing nor an interpreter's, with its source line where that is known
+    (:mod:`bob.program.lines`), or else its file; empty where there is none.
 
     Where an interpreter called the system by itself, there is none.
     """
@@ -25,5 +26,5 @@ def caller(stack: Sequence[str]) -> str:
         file = posixpath.basename(found["file"])
         if PLUMBING.match(file):
             continue
-        return "" if INTERPRETERS.match(file) else f"{found['symbol']} in {file}"
+        return "" if INTERPRETERS.match(file) else f"{found['symbol']} in {found['line'] or file}"
     return ""

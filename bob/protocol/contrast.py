@@ -5,11 +5,15 @@ Of the accepted states that have all that the refused one has, the nearest says 
 well. Of the accepted states that have nothing else than the refused one, the nearest says what is there too early:
 without it, all is well. Both together are the order that the program relies on: a *vulnerability*, as ALICE has it
 (OSDI'14, section 3).
+
+Before all that come the calls that must be there together or not at all (section 3.4: atomicity across system calls).
+Where the checker refuses what is there after some of the first calls, with nothing missing and nothing reordered, no
+order of single calls would help. What else is wrong inside of such a group is wrong because it is not one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -99,3 +103,58 @@ def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
     if more := len(calls) - len(named):
         named.append(f"{more} more")
     return ", ".join(named)
+
+
+Group = tuple[int, ...]
+"""The numbers of calls, ascending."""
+_OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
+"""What is said of calls alone."""
+
+
+def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[Group, ...]:
+    """The groups of calls that must be there together.
+
+    ``accepted[k]`` says whether the checker accepts what the first k operations leave (None: not known), and
+    ``calls[k - 1]`` which call operation k is. A call that is not ``changing`` anything is in no group. Where a telling
+    makes the checker refuse, or accept again, it is no matter of calls alone: then there is no group.
+    """
+    return tuple(_groups(accepted, calls, changing))
+
+
+def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> Iterator[Group]:
+    begun: int | None = None
+    for count, is_accepted in enumerate(accepted):
+        if is_accepted is None:
+            begun = None
+        elif not is_accepted:
+            is_first = count > 0 and accepted[count - 1] is True
+            begun = count if is_first else begun
+        elif begun is not None:
+            inside = calls[begun - 1 : count]
+            members = tuple(call for call in inside if call in changing)
+            if {inside[0], inside[-1]} <= set(members):
+                yield members
+            begun = None
+
+
+def folded(explanation: Explanation, refused: Presence, found: Iterable[Group]) -> Explanation:
+    """The ``explanation`` of a ``refused`` state; that of a whole group where the crash came inside of it, or where all
+    that is said is of its members. What was told too early is a fault of its own."""
+    if explanation.reliance is Reliance.DURABLE:
+        return explanation
+    said = {*explanation.missing, *explanation.there}
+    for group in found:
+        is_inside = explanation.reliance in _OF_CALLS and said <= set(group)
+        if is_inside or _is_cut(refused, group):
+            return Explanation(Reliance.TOGETHER, group[1:], group[:1])
+    return explanation
+
+
+def _is_cut(refused: Presence, group: Group) -> bool:
+    """Whether all calls up to some member of a group are there, and none after it; its last one is not."""
+    clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Persisted.UNCLEAR]
+    there = [call for call, effect in clear if effect is Persisted.THERE]
+    cut = len(there)
+    is_prefix = all((effect is Persisted.THERE) is (place < cut) for place, (_call, effect) in enumerate(clear))
+    is_whole = all(effect is not Persisted.PARTLY for _call, effect in clear)
+    return is_prefix and is_whole and bool(there) and group[0] <= there[-1] < group[-1]

@@ -223,6 +223,8 @@ class _Work:
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
             checks=len(self._answers) - known + sum(thread.again for thread in threads),
+            accepted=[_is_accepted(self._answers.get(digest)) for digest in tries.prefixes],
+            calls=self._again.calls,
             lost=queue.lost,
             disagreed=queue.disagreed,
         )
@@ -342,6 +344,10 @@ class _Worker:
             self._queue.put_back(states)
         else:
             self._queue.give_up(words)
+
+
+def _is_accepted(answer: CheckerAnswer | None) -> bool | None:
+    return None if answer is None or answer.code is None else answer.consequence is None
 
 
 def _allows_garbage(model: Model) -> bool:

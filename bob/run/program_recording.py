@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bob.agent.client import Agent
+from bob.agent.inside.programs import HOME
 from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.plan import Plan
@@ -17,6 +18,7 @@ from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
+from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
@@ -125,7 +127,7 @@ def taken(
 ) -> TakenProgram:
     """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = parse(recorded.calls)
+    calls = located(parse(recorded.calls), program, HOME)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(

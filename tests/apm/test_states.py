@@ -285,6 +285,12 @@ def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(s
     assert len({state.digest for state, _tree in made}) == len(made)
     for state, tree in made[:20]:
         assert tries.nodes(state) == nodes(tree)
+    by_digest = {state.digest: tree for state, tree in made}
+    history = asked.workings.history
+    for step, prefix in zip(history.steps, tries.prefixes, strict=False):
+        contents = {path: step.inodes[thing].content for path, thing in step.names.items() if path != "/"}
+        assert {path: entry.content for path, entry in by_digest[prefix]} == contents
+    assert len(tries.prefixes) == len(asked.returns)
 
 
 def test_the_work_begins_as_alice_does() -> None:

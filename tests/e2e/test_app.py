@@ -30,13 +30,15 @@ from bob.run.shrink import shrink, tell_results
 from bob.story.timeline import Asked
 from bob.subject import configuration
 from bob.witness import document as witness
-from planted_programs import LIBRARY, PLANTED
+from planted_in_c import PLANTED_IN_C
+from planted_programs import LIBRARY, PLANTED, fault, model_of
 from tests.apm.cases import LETTER_OF_POSIX, model
 
 pytestmark = pytest.mark.vm
 MADE = "touch f; mknod n c 1 3"
 SHELL = "#!/bin/sh\n"
 BY_NAME = {planted.name: planted for planted in PLANTED}
+IN_C = {planted.name: planted for planted in PLANTED_IN_C}
 
 
 def request(fs: str = "ext4", options: str = "") -> ProbeRequest:
@@ -245,6 +247,17 @@ def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is
     assert safe_rename.checks < safe_rename.trees, "what the checker said of a tree is known to the next model"
     for found in by_models(planted.program(mended=True), tmp_path / "2", POSIX, builtin("ext4-o")).models:
         assert (found.safety, found.is_all, found.vulnerabilities) == (Safety.SAFE, True, ())
+
+
+@pytest.mark.parametrize("name", ["published-before-it-is-written", "three-blocks-in-step"])
+def test_a_flaw_is_named_by_its_type_its_calls_and_their_lines_and_the_twin_is_not_accused(
+    tmp_path: Path, name: str
+) -> None:
+    """bench/planted.py --models asks it of all pairs."""
+    pair = IN_C[name]
+    for mended in (False, True):
+        [found] = by_models(pair.program(mended=mended), tmp_path / str(mended), model_of(pair)).models
+        assert fault(pair, found, mended=mended) == "" and found.is_all
 
 
 def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path: Path) -> None:

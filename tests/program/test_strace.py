@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.errors import MalformedError, RecordingError
+from bob.program.lines import located
+from bob.program.program import Program, ProgramFile
 from bob.program.stack import caller
 from bob.program.strace import SystemCall, parse
+from planted_in_c import compiled
 
 
 def escaped(data: bytes) -> str:
@@ -110,6 +116,9 @@ LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6(fdatasync+0x10) [0xf7a20]"
 )
 def test_the_innermost_function_of_the_program_is_named(stack: tuple[str, ...], expected: str) -> None:
     assert caller(stack) == expected
+    assert caller([f"{one} save.c:12" for one in stack]) == (
+        f"{expected.partition(' in ')[0]} in save.c:12" * bool(expected)
+    )
 
 
 def test_frames_belong_to_the_call_above_them() -> None:
@@ -124,3 +133,66 @@ def test_frames_belong_to_the_call_above_them() -> None:
     first, second = parse(text)
     assert first.stack == (LIBC, "/x/git(main+0x10) [0x1]")
     assert second.stack == ()
+
+
+TWO_LINES = """
+static int twice(int n) {
+    return n + n;
+}
+
+int main(int count, char **words) {
+    int sum = twice(count);
+    while (count-- > 0)
+        sum += words[count][0];
+    return sum;
+}
+"""
+
+
+def one_binary(data: bytes) -> Program:
+    return Program("p", "", (ProgramFile("bin/p", data, True), ProgramFile("check", b"#!/bin/sh", True)))
+
+
+def frame(offset: int, path: str = "/run/home/bin/p") -> str:
+    return f"{path}(main+0x1) [{offset:#x}]"
+
+
+@pytest.mark.parametrize("how", [("-gdwarf-5", "-O0"), ("-gdwarf-4", "-O2"), ("-gdwarf-5", "-no-pie"), ("-gdwarf-3",)])
+def test_the_line_behind_a_frame_is_that_of_addr2line(how: tuple[str, ...]) -> None:
+    """What runs next is at the offset that strace tells; the line is that of the byte before it."""
+    data = compiled(TWO_LINES, *how)
+    base = 0x400000 if "-no-pie" in how else 0
+    offsets = range(0x1000, 0x1300)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        addresses = "\n".join(hex(base + offset) for offset in offsets)
+        done = subprocess.run(
+            ["addr2line", "-e", file.name], input=addresses, capture_output=True, text=True, check=True
+        )
+    said = [line.rpartition("/")[2].partition(" ")[0] for line in done.stdout.splitlines()]
+    expected = ["" if line.endswith((":0", ":?")) else f" {line}" for line in said]
+    assert len(set(expected)) > 4
+    frames = tuple(frame(offset + 1) for offset in offsets)
+    [call] = located([SystemCall(1, 0.0, "sync", (), 0, "", frames)], one_binary(data), "/run/home")
+    assert [one.removeprefix(two) for one, two in zip(call.stack, frames, strict=True)] == expected
+
+
+def test_only_frames_of_the_programs_own_binaries_get_lines() -> None:
+    data = compiled(TWO_LINES)
+    stack = (LIBC, frame(0x1140, "/elsewhere/bin/p"), frame(0x1140, "/run/home/check"), "[0x1]")
+    call = SystemCall(1, 0.0, "sync", (), 0, "", stack)
+    assert located([call], one_binary(data), "/run/home") == (call,)
+    assert located([call], one_binary(data[:4]), "/run/home") == (call,)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_damaged_binary_has_no_lines_and_does_no_harm(data: st.DataObject) -> None:
+    whole = bytearray(compiled(TWO_LINES))
+    for _damage in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(4, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    damaged = bytes(whole[: data.draw(st.integers(4, len(whole)))])
+    call = SystemCall(1, 0.0, "sync", (), 0, "", (frame(0x1140),))
+    [got] = located([call], one_binary(damaged), "/run/home")
+    assert got.stack[0].startswith(frame(0x1140))

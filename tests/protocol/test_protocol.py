@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.program.told import tellings
-from bob.protocol.contrast import Explanation, Reliance, explain
+from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups
 from bob.protocol.effects import Deed, Effects
 from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
@@ -320,6 +320,51 @@ def test_the_contrast(
     refused: tuple[Persisted, ...], accepted: list[tuple[Persisted, ...]], expected: Explanation
 ) -> None:
     assert explain(dict(enumerate(refused)), [dict(enumerate(one)) for one in accepted]) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from([True, True, False, None]), st.booleans()), max_size=9))
+def test_a_group_is_what_lies_between_two_accepted_prefixes(drawn: list[tuple[bool | None, bool]]) -> None:
+    """Operation k is call 10 k. A prefix is accepted, refused or not known; an operation changes something, or not."""
+    accepted = [True, *(one for one, _changes in drawn)]
+    changing = [10 * number for number, (_one, changes) in enumerate(drawn, start=1) if changes]
+    expected = []
+    for first in range(len(accepted)):
+        for last in range(first + 2, len(accepted)):
+            inside = [10 * number for number in range(first + 1, last + 1)]
+            is_refused = all(one is False for one in accepted[first + 1 : last])
+            is_of_calls = inside[0] in changing and inside[-1] in changing
+            if accepted[first] and accepted[last] and is_refused and is_of_calls:
+                expected.append(tuple(one for one in inside if one in changing))
+    calls = [10 * number for number in range(1, len(accepted))]
+    assert list(groups(accepted, calls, changing)) == expected
+
+
+TOGETHER = Explanation(Reliance.TOGETHER, (2, 3), (1,))
+
+
+@pytest.mark.parametrize(
+    ("explanation", "refused", "expected"),
+    [
+        (Explanation(Reliance.TOGETHER, (3,), (1, 2)), (T, T, T, M, M), TOGETHER),
+        (Explanation(Reliance.ORDER, (1,), (2,)), (T, M, T, M, M), TOGETHER),
+        (Explanation(Reliance.WHOLE, (2,), (2,)), (T, T, P, M, M), TOGETHER),
+        (Explanation(Reliance.ORDER, (0,), (1,)), (M, T, M, M, M), None),
+        (Explanation(Reliance.ORDER, (1,), (4,)), (T, M, T, T, T), None),
+        (Explanation(Reliance.WHOLE, (0,), (0,)), (P, M, M, M, M), None),
+        (Explanation(Reliance.DURABLE, (3,)), (T, T, T, M, M), None),
+        (Explanation(Reliance.UNCLEAR), (T, T, M, M, U), TOGETHER),
+        (Explanation(Reliance.UNCLEAR), (T, T, P, M, M), None),
+        (Explanation(Reliance.UNCLEAR), (T, T, M, T, M), None),
+        (Explanation(Reliance.UNCLEAR), (T, M, M, M, M), None),
+        (Explanation(Reliance.UNCLEAR), (T, T, T, T, M), None),
+        (Explanation(Reliance.NOT_YET, (), (4,)), (T, T, M, M, T), None),
+    ],
+)
+def test_a_member_of_a_group_is_accused_of_nothing_else(
+    explanation: Explanation, refused: tuple[Persisted, ...], expected: Explanation | None
+) -> None:
+    assert folded(explanation, dict(enumerate(refused)), [(1, 2, 3)]) == (expected or explanation)
+    assert folded(explanation, dict(enumerate(refused)), []) == explanation
 
 
 def test_a_sentence_names_the_calls() -> None:
