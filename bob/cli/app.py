@@ -142,7 +142,7 @@ def run(
     with watching(quiet=quiet) as progress:
         answers, folder = try_program(found, requests, out, progress, models, explores=explores)
     if json_file is not None:
-        write_json(json_file, to_json(found, answers.results, {}, answers.models))
+        write_json(json_file, to_json(found, answers.results, {}, answers.models, answers.protocols))
     if not is_stdout(json_file):
         from bob.report.programs import print_programs
 

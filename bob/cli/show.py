@@ -43,6 +43,11 @@ ENDINGS = {
 """The formats of one file, and how it ends."""
 SITE = "site"
 """The format of several files."""
+PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}
+"""The formats of the update protocol that a run of bob app has."""
+
+
+_ENDINGS = {**ENDINGS, **PICTURES}
 
 
 @click.command()
@@ -50,7 +55,7 @@ SITE = "site"
 @click.option(
     "--format",
     "wanted",
-    type=click.Choice((*ENDINGS, SITE)),
+    type=click.Choice((*ENDINGS, *PICTURES, SITE)),
     help="What to write.  [default: what FILE ends with, else table; for a directory site]",
 )
 @click.option(
@@ -65,7 +70,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
 
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
     or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
-    shown alone, the answers are printed again; those of `bob app` can be pages, too.
+    shown alone, the answers are printed again; those of `bob app` can be pages, too, and its update protocol a
+    picture: SVG, or DOT for Graphviz.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
@@ -81,6 +87,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
       bob show bob-runs/20261121T230021-1f2e3d --output pages/
       bob show bob-runs/* --format latex --output table1.tex
       bob show bob-runs/20261121T230021-1f2e3d --output report.xml
+      bob show bob-runs/20261121T230021-1f2e3d --output protocol.dot
       bob show --json - bob-runs/20261121T230021-1f2e3d | jq .environment
 
     \b
@@ -98,6 +105,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     if len(runs) == 1 and (found := programs(runs[0])) is not None:
         return _show_programs(found, runs[0], wanted, output, json_file)
     asked, wanted = wanted, wanted or _format_of(output)
+    if wanted in PICTURES:
+        raise UsageError(f"{runs[0]} has no update protocol to be drawn as {wanted}", hint="a run of bob app has one")
     shown = output.path if output else STDOUT
     _check(wanted, output)
     if is_stdout(json_file) and (output or asked) and is_stdout(shown):
@@ -157,10 +166,10 @@ def _show_programs(
 ) -> Exit:
     """Print the answers for a program again."""
     wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
-    if wanted not in ("table", "html", "junit", SITE):
+    if wanted not in ("table", "html", "junit", SITE, *PICTURES):
         raise UsageError(
             f"{run} is a run of bob app, whose answers are not made {wanted}",
-            hint="bob show prints them; --output FILE.html and DIR/ make pages, FILE.xml JUnit, --json a document",
+            hint="bob show prints them; --output FILE.html and DIR/ make pages, FILE.svg a picture, FILE.xml JUnit",
         )
     shown = output.path if output else STDOUT
     _check(wanted, output)
@@ -179,6 +188,10 @@ def _show_programs(
             write_text(shown, text.getvalue(), "--output")
         case "junit":
             write_text(shown, to_junit(suites_of_programs(found, folder)), "--output")
+        case "svg" | "dot":
+            from bob.report.protocol_drawing import picture
+
+            write_text(shown, picture(found, is_dot=wanted == "dot"), "--output")
         case "html":
             from bob.report.programs_page import to_html
 
@@ -194,7 +207,7 @@ def _check(wanted: str, output: Destination | None) -> None:
     """Raise UsageError if a site has no directory to go to, or something else has."""
     if wanted != SITE:
         if output and output.is_folder:
-            hint = f"for example {output.path / 'table'}{ENDINGS[wanted][0]}"
+            hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
             raise UsageError(f"--output: {output.path} is a directory", hint=hint)
         return
     if output is None or is_stdout(output.path):
@@ -210,7 +223,7 @@ def _format_of(output: Destination | None) -> str:
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""
-    return next((name for name, endings in ENDINGS.items() if ending in endings), "table")
+    return next((name for name, endings in _ENDINGS.items() if ending in endings), "table")
 
 
 def _write(wanted: str, saved: list[Saved], runs: tuple[Path, ...], output: Path) -> None:

@@ -15,6 +15,9 @@ from bob.judge.reliance import CallWords, ReliedOn
 from bob.program.answer import Consequence
 from bob.program.program import Program
 from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.diagram import Protocol
+from bob.protocol.diagram import from_json as protocol_from_json
+from bob.protocol.diagram import to_json as protocol_to_json
 
 SCHEMA = "bob.app/1"
 
@@ -144,13 +147,15 @@ class ModelResult:
 @dataclass(frozen=True, slots=True)
 class Programs:
     """The answers for a ``program``, of which a document says what it is ``about``; the ``kernel`` is empty where a
-    document does not tell. ``models`` are the answers of models."""
+    document does not tell. ``models`` are the answers of models, which are held against the first of the ``protocols``:
+    what the program did, for each configuration on which that is known."""
 
     program: str
     about: str
     results: tuple[ProgramResult, ...]
     kernel: str = ""
     models: tuple[ModelResult, ...] = ()
+    protocols: tuple[Protocol, ...] = ()
 
     @property
     def safeties(self) -> frozenset[Safety]:
@@ -168,6 +173,7 @@ def to_json(
     results: Sequence[ProgramResult],
     about: Mapping[str, Any],
     models: Sequence[ModelResult] = (),
+    protocols: Sequence[Protocol] = (),
 ) -> dict[str, Any]:
     """The result document (docs/formats.md)."""
     return {
@@ -177,6 +183,7 @@ def to_json(
         "refuses": list(program.must_fail),
         "configurations": [_result_to_json(result) for result in results],
         **({"models": [_model_to_json(model) for model in models]} if models else {}),
+        **({"protocols": [protocol_to_json(protocol) for protocol in protocols]} if protocols else {}),
     }
 
 
@@ -264,7 +271,8 @@ def from_json(document: Mapping[str, Any]) -> Programs:
         results = tuple(_result_from_json(one) for one in document["configurations"])
         kernel = document.get("environment", {}).get("kernel", "")
         models = tuple(_model_from_json(one) for one in document.get("models", ()))
-        return Programs(document["program"]["name"], document["program"]["about"], results, kernel, models)
+        protocols = tuple(protocol_from_json(one) for one in document.get("protocols", ()))
+        return Programs(document["program"]["name"], document["program"]["about"], results, kernel, models, protocols)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MalformedError(f"this is no result of bob app: {error}", hint="was it truncated?") from error
 

@@ -11,6 +11,7 @@ from bob.judge.looked import Looked
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Group, Presence, explain, folded
+from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
@@ -83,6 +84,10 @@ class Reliances:
         """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
         the first and the last control."""
         return cls(looked, calls, effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)))
+
+    def steps(self, tellings: Mapping[int, bytes]) -> tuple[Step, ...]:
+        """What the program did, call by call, with what it told (``tellings``, by the number of the call)."""
+        return () if self._effects is None else steps_of(self._calls, self._effects, tellings)
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of

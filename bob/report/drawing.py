@@ -63,27 +63,27 @@ def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, f
         },
     )  # fmt: skip
     Xml.SubElement(root, "style").text = STYLE
-    _text(root, TIME, 18, "time", "strong", anchor="end")
-    _text(root, PROGRAM, 18, "the program", "strong")
-    _text(root, DISK - 6, 18, "what the disk was sent", "strong")
+    put_text(root, TIME, 18, "time", "strong", anchor="end")
+    put_text(root, PROGRAM, 18, "the program", "strong")
+    put_text(root, DISK - 6, 18, "what the disk was sent", "strong")
     y = ROW * 2
     if line.left_out:
-        _text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
+        put_text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
     y += ROW // 2 if line.left_out else 0
     for event in line.events:
         y += _row(root, event, operations, role, y)
-    _rule(root, DISK - 18, 26, DISK - 18, y)
-    _rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
-    _text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
-    _text(root, PROGRAM, y + 20, "the crash: the power fails here", "strong")
+    put_rule(root, DISK - 18, 26, DISK - 18, y)
+    put_rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
+    put_text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
+    put_text(root, PROGRAM, y + 20, "the crash: the power fails here", "strong")
     said = wrap(f"found after it: {found}", int((WIDTH - PROGRAM - 8) / LETTER)) if found else []
     for number, part in enumerate(said):
-        _text(root, PROGRAM, y + 38 + 18 * number, part)
+        put_text(root, PROGRAM, y + 38 + 18 * number, part)
     y += 44 + 18 * len(said)
     for number, fate in enumerate(Fate):
         x = PROGRAM + number * 255
         _mark(root, fate, x, y)
-        _text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
+        put_text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
     root.set("viewBox", f"0 0 {WIDTH} {y + 20}")
     return Xml.tostring(root, encoding="unicode")
 
@@ -101,25 +101,25 @@ def mark(fate: Fate) -> str:
 
 def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role: Role, y: int) -> int:
     """Draw ``event`` at ``y``; the height of its row."""
-    _text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
+    put_text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
         case Called():
             return _call(root, event.number, operations, role, y)
         case Asked():
             style = "strong" if event.there in ("missing", "partly") else ""
             said = f"{event.words}{called(event)}"
-            return ROW + LINE * (_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
+            return ROW + LINE * (put_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
         case Flushed():
-            _rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
+            put_rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
-            _text(root, DISK - 26, y + 4, until, "quiet", anchor="end")
+            put_text(root, DISK - 26, y + 4, until, "quiet", anchor="end")
             return ROW
         case Written():
-            _rule(root, DISK - 18, y, DISK - 6, y)
+            put_rule(root, DISK - 18, y, DISK - 6, y)
             _mark(root, event.fate, DISK, y)
             strong = "strong" if event.fate in (Fate.TORN, Fate.LOST) or event.operations else ""
-            _text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
-            return ROW + LINE * (_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
+            put_text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
+            return ROW + LINE * (put_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int) -> int:
@@ -128,9 +128,9 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(PROGRAM - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
     width = DISK - PROGRAM - 24
-    count = _lines(root, PROGRAM + 2, y + 4, f"{number} {write_one(operations[number - 1])}", width - 10, "strong")
+    count = put_lines(root, PROGRAM + 2, y + 4, f"{number} {write_one(operations[number - 1])}", width - 10, "strong")
     if asked:
-        count += _lines(root, PROGRAM + 2, y + 4 + LINE * count, asked, width - 10, "quiet")
+        count += put_lines(root, PROGRAM + 2, y + 4 + LINE * count, asked, width - 10, "quiet")
     box.attrib |= {"width": str(width), "height": str(20 + LINE * (count - 1))}
     return ROW + LINE * (count - 1)
 
@@ -149,33 +149,37 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
             Xml.SubElement(root, "path", {"d": f"M{x - 6} {y - 6} H{x + 6} L{x - 6} {y + 6} Z", "fill": colour})
         case Fate.LOST:
             Xml.SubElement(root, "rect", {**square, "fill": "none", "stroke-dasharray": "3 2"})
-            _rule(root, x - 6, y + 6, x + 6, y - 6, colour=colour, width=2)
+            put_rule(root, x - 6, y + 6, x + 6, y - 6, colour=colour, width=2)
 
 
-def _lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str) -> int:
-    """``said`` in as many lines as it takes, but not too many; how many these are. What was cut is the title."""
+def put_lines(
+    root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int = MOST_LINES
+) -> int:
+    """Put ``said`` in as many lines as it takes, but not too many; how many these are. What was cut is the title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
-    few = parts[:MOST_LINES]
+    few = parts[:most]
     if len(few) < len(parts):
         few[-1] = f"{few[-1][:-1]}…"
     for number, part in enumerate(few):
-        _text(root, x, y + LINE * number, part, style, whole=said if few[-1] != parts[-1] else "")
+        put_text(root, x, y + LINE * number, part, style, whole=said if few[-1] != parts[-1] else "")
     return len(few)
 
 
-def _text(
+def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
+    """Put a line of text, whose base line begins (or ends, by ``anchor``) there; the ``whole`` of it is its title."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:
         Xml.SubElement(element, "title").text = clean(whole)
 
 
-def _rule(
+def put_rule(
     root: Xml.Element, x: float, y: float, right: float, bottom: float, *, colour: str = "", width: int = 1,
     dash: str = "",
 ) -> None:  # fmt: skip
+    """Put a straight line; without a ``colour`` it is one that divides."""
     ends = {"x1": str(x), "y1": str(y), "x2": str(right), "y2": str(bottom), "stroke-width": str(width)}
     Xml.SubElement(root, "line", {**ends, **dict(_stroke(colour, dash))})
 

@@ -5,14 +5,18 @@ The words are in ``programs.html.j2``. A page that stands alone has the time lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from markupsafe import Markup
+
 from bob import __version__
-from bob.judge.program_result import ModelResult, ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.protocol.diagram import Protocol
 from bob.report.nearby import nearby, witness_command
 from bob.report.page import Story
+from bob.report.protocol_drawing import drawn, svg
 from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import html
 from bob.report.witness_page import to_html as witness_page
@@ -43,12 +47,14 @@ class ShownVulnerability:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """An answer with its place on the page: the class of its colours, what stands in the table, and in words."""
+    """An answer with its place on the page: the class of its colours, what stands in the table, and in words; and the
+    update protocol with what the program relies on there, as a picture (empty where it is not known)."""
 
     anchor: str
     tone: str
     mark: str
     says: str
+    protocol: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +98,28 @@ def _apart(shown: ShownVulnerability) -> ShownVulnerability:
 
 
 def _laid_out(found: Programs, run: Path) -> list[ShownAnswer]:
-    return [_laid_out_answer(number, result, run) for number, result in enumerate(found.results, start=1)]
+    protocols = {protocol.configuration: protocol for protocol in found.protocols}
+    return [
+        _laid_out_answer(number, result, run, protocols.get(result.configuration))
+        for number, result in enumerate(found.results, start=1)
+    ]
 
 
-def _laid_out_answer(number: int, result: ProgramResult, run: Path) -> ShownAnswer:
+def _laid_out_answer(number: int, result: ProgramResult, run: Path, protocol: Protocol | None) -> ShownAnswer:
     shown = []
     for place, one in enumerate(result.vulnerabilities, start=1):
         path = None if one.witness is None else run / one.witness
         story = Story(read(path), path, "") if path is not None and bundle.is_there(path) else None
         command = "" if one.witness is None else witness_command(run, one.witness)
         shown.append(ShownVulnerability(f"answer-{number}-{place}", one, story, command))
-    return ShownAnswer(f"answer-{number}", *_said(result.safety), result, tuple(shown))
+    picture = _picture(protocol, result.vulnerabilities, result.configuration)
+    return ShownAnswer(f"answer-{number}", *_said(result.safety), picture, result, tuple(shown))
+
+
+def _picture(protocol: Protocol | None, vulnerabilities: Sequence[Vulnerability | Predicted], where: str) -> str:
+    if protocol is None:
+        return ""
+    return Markup(svg(drawn(protocol, vulnerabilities), f"The update protocol, and what it relies on, on {where}"))
 
 
 def _said(safety: Safety) -> tuple[str, str, str]:
@@ -111,8 +128,12 @@ def _said(safety: Safety) -> tuple[str, str, str]:
 
 def _render(found: Programs, answers: list[ShownAnswer], home: str = "") -> str:
     kernels = f" on Linux {found.kernel}" if found.kernel else ""
+    first = found.protocols[0] if found.protocols else None
     models = [
-        ShownModel(f"model-{number}", *_said(one.safety), one) for number, one in enumerate(found.models, start=1)
+        ShownModel(
+            f"model-{number}", *_said(one.safety), _picture(first, one.vulnerabilities, f"model {one.model}"), one
+        )
+        for number, one in enumerate(found.models, start=1)
     ]
     page = html().get_template("programs.html.j2")
     return page.render(bob=__version__, home=home, found=found, where=kernels, answers=answers, models=models)

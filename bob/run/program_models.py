@@ -32,6 +32,7 @@ from bob.program.program import EMPTIED
 from bob.program.told import tellings
 from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
+from bob.protocol.diagram import steps_of
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.record.recorder import put_program
@@ -76,6 +77,7 @@ def hold_against(
     try:
         before, after = _ends(hypervisor, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
+        taken.steps = steps_of(taken.calls, again.effects, tellings(taken.calls, taken.pipe))
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")

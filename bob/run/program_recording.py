@@ -23,6 +23,7 @@ from bob.program.program import EMPTIED, Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.progress import Progress
+from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program
 from bob.request import ProbeRequest, configuration_to_json
@@ -59,7 +60,7 @@ class Preflight:
 class TakenProgram:
     """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
     ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
-    the disks that were mounted for it."""
+    the disks that were mounted for it, ``steps`` what its calls turned out to do."""
 
     request: ProbeRequest
     program: Program
@@ -72,6 +73,12 @@ class TakenProgram:
     outputs: tuple[Output, ...]
     offset: float | None
     sights: Sights = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """What the program did, as far as that is known by now; None where it is not."""
+        return Protocol(self.request.configuration.name, self.steps) if self.steps else None
 
     def tellings(self, start: float) -> list[Asked]:
         """What the program told, and when, on a clock that was 0 at ``start`` (seconds)."""

@@ -27,8 +27,10 @@ from bob.judge.program_result import Easiest, ProgramResult, Programs, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.program import Program
+from bob.program.told import tellings
 from bob.program.unsynced import not_followed, unsynced
 from bob.progress import Progress
+from bob.protocol.diagram import Protocol
 from bob.request import ProbeRequest
 from bob.result import Environment
 from bob.run.prober import RUNS, environment_of, new_identity, now
@@ -83,7 +85,8 @@ def try_program(
             )
 
         def save() -> None:
-            document = to_json(program, results, {"id": identity, "started": started, "finished": now()}, answers)
+            about = {"id": identity, "started": started, "finished": now()}
+            document = to_json(program, results, about, answers, _protocols(every))
             run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
 
         if answers:
@@ -92,6 +95,7 @@ def try_program(
             looked = look(hypervisor, image, taken, jobs, progress)
             name, mount = taken.request.configuration.name, taken.case.recording.effective_options
             reliances = Reliances.of_looked(looked, taken.calls, ROOT)
+            taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
             result = judge(name, mount, looked, _notes(taken), reliances)
             results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
             answers = [
@@ -105,7 +109,8 @@ def try_program(
             ]
             save()
         run.note(finished=now())
-    return Programs(program.name, program.about, tuple(results), models=tuple(answers)), run.path
+    found = Programs(program.name, program.about, tuple(results), "", tuple(answers), _protocols(every))
+    return found, run.path
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:
@@ -128,6 +133,10 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     for request in requests:
         check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
     return image
+
+
+def _protocols(every: Sequence[TakenProgram]) -> tuple[Protocol, ...]:
+    return tuple(taken.protocol for taken in every if taken.protocol is not None)
 
 
 def _notes(taken: TakenProgram) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from bob.cli.show import ENDINGS
+from bob.protocol.diagram import to_json as protocol_to_json
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.page import to_html
@@ -18,6 +19,7 @@ from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
 from report.test_programs_page import found as programs_found
+from report.test_programs_page import with_protocol
 from report.witnesses import put as put_witnesses
 
 from .stand_in import Bob, Ended, Work, result
@@ -202,6 +204,25 @@ def test_answers_for_a_program(bob: Bob) -> None:
     ended = bob("show", run, "--format", "csv")
     said = "bob: result.json is a run of bob app, whose answers are not made csv"
     assert (ended.code, ended.err.splitlines()[0]) == (2, said)
+
+
+def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> None:
+    answers = with_protocol(Path.cwd())
+    document = json.loads(Path("result.json").read_text())
+    Path("result.json").write_text(
+        json.dumps({**document, "protocols": [protocol_to_json(one) for one in answers.protocols]})
+    )
+    for name, begins in (("p.svg", "<svg "), ("p.dot", "digraph protocol {"), ("p.gv", "digraph protocol {")):
+        assert bob("show", "result.json", "--output", name) == Ended(1, "", "")
+        assert Path(name).read_text().startswith(begins)
+    assert bob("show", "result.json", "--format", "dot").out == Path("p.dot").read_text()
+    ended = bob("show", str(run), "--output", "p.svg")
+    assert (ended.code, ended.err.splitlines()) == (
+        2, ["bob: here has no update protocol to be drawn as svg", "hint: a run of bob app has one"]
+    )  # fmt: skip
+    Path("result.json").write_text(json.dumps(document))
+    ended = bob("show", "result.json", "--output", "p.svg")
+    assert ended.code == 2 and "has no update protocol" in ended.err
 
 
 def test_the_file_of_what_was_searched_is_no_run(bob: Bob) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,12 @@ from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.program.told import tellings
 from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups
-from bob.protocol.effects import Deed, Effects
+from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
+from bob.protocol.diagram import Kind as Kinds
+from bob.protocol.diagram import Step as Shown
+from bob.protocol.diagram import from_json as protocol_from_json
+from bob.protocol.diagram import to_json as protocol_to_json
+from bob.protocol.effects import Deed, Effects, File
 from bob.protocol.kinds import kind_of
 from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
@@ -544,3 +551,144 @@ def test_what_alice_calls_it(tmp_path: Path, explanation: Explanation, kind: str
     effects = protocol(done.calls, str(tmp_path), done.trees[0], done.trees[-1])
     assert [deed.call for deed in effects.deeds if isinstance(deed, Deed)] == [0, 1, 2, 3, 4, 5]
     assert kind_of(explanation, effects) == kind
+
+
+VERBS = ("append", "overwrite", "create", "fsync", "tells")
+
+
+@st.composite
+def some_steps(draw: st.DrawFn) -> tuple[list[Shown], set[int]]:
+    """Steps with a good deal of repetition, some of which a need is about."""
+    rounds = draw(
+        st.lists(
+            st.tuples(
+                st.lists(st.tuples(st.sampled_from(VERBS), st.sampled_from(NAMES)), min_size=1, max_size=4),
+                st.integers(1, 6),
+            ),
+            max_size=6,
+        )
+    )
+    flat = [one for some, times in rounds for _ in range(times) for one in some]
+    kinds = {"fsync": Kinds.SYNC, "tells": Kinds.TOLD}
+    steps = [Shown(3 * at, kinds.get(verb, Kinds.CHANGE), verb, path) for at, (verb, path) in enumerate(flat)]
+    return steps, draw(st.sets(st.sampled_from([step.number for step in steps]), max_size=4)) if steps else set()
+
+
+@given(some_steps())
+@settings(max_examples=300, deadline=None)
+def test_folded_rows_are_the_steps_in_their_order_and_none_stands_for_what_is_unlike(
+    asked: tuple[list[Shown], set[int]],
+) -> None:
+    steps, marked = asked
+    rows = fold(steps, marked)
+    unfolded: list[Shown] = []
+    for loop, group in groupby(rows, key=lambda row: row.loop):
+        together = list(group)
+        if loop is None:
+            unfolded += [step for row in together for step in row.steps]
+        else:
+            assert len({len(row.steps) for row in together}) == 1 and len(together[0].steps) >= 3
+            unfolded += [step for some in zip(*(row.steps for row in together), strict=True) for step in some]
+    assert unfolded == steps
+    for row in rows:
+        assert len({(step.kind, step.verb, step.path.rsplit("/", 1)[0]) for step in row.steps}) == 1
+        assert len(row.steps) == 1 or not {step.number for step in row.steps} & marked
+        assert len(row.steps) == 1 or row.first.kind is not Kinds.TOLD
+
+
+@given(st.lists(st.sampled_from([*NAMES, "fsync /a", "fsync /d", "fsync /", "sync", *(f"name {n}" for n in NAMES)])))
+@settings(max_examples=200, deadline=None)
+def test_a_sync_makes_durable_what_no_sync_before_it_did(words: list[str]) -> None:
+    """Held against each change by itself: the first sync after it that is about its file, its directory, or all."""
+    files = {"/": 0, "/d": 1, **{name: number for number, name in enumerate(NAMES, start=2)}}
+    deeds: list[Deed] = []
+    for call, word in enumerate(words):
+        verb, _space, path = word.rpartition(" ")
+        match verb or path:
+            case "fsync":
+                deeds.append(Deed(call, ops.Fsync(path), files[path]))
+            case "sync":
+                deeds.append(Deed(call, ops.Sync(), 0))
+            case "name":
+                deeds.append(Deed(call, ops.Unlink(path), files[path]))
+            case _:
+                deeds.append(Deed(call, ops.Write(path, 0, 1), files[path], b"x"))
+    made = [File("directory"), File("directory"), *(File("file") for _ in NAMES)]
+    calls = [SystemCall(1, 0.0, "call", (), 0) for _ in words]
+    found = {step.number: set(step.covers) for step in steps_of(calls, Effects(made, {}, {}, deeds), {})}
+    expected: dict[int, set[int]] = {call: set() for call in range(len(words))}
+    for call, word in enumerate(words):
+        if "sync" in word:
+            continue
+        path = word.removeprefix("name ")
+        wanted = {"sync", f"fsync {path.rsplit('/', 1)[0] or '/'}" if word.startswith("name") else f"fsync {path}"}
+        later = next((sync for sync in range(call + 1, len(words)) if words[sync] in wanted), None)
+        if later is not None:
+            expected[later].add(call)
+    assert found == expected
+
+
+def loop_of(*verbs: str, times: int, path: str = "/f") -> list[Shown]:
+    sync = {"fsync": Kinds.SYNC}
+    return [
+        Shown(at * len(verbs) + place, sync.get(verb, Kinds.CHANGE), verb, path.format(at))
+        for at in range(times)
+        for place, verb in enumerate(verbs)
+    ]
+
+
+def test_two_thousand_calls_are_a_few_rows() -> None:
+    assert [len(row.steps) for row in diagram(loop_of("append", times=2000)).rows] == [2000]
+    for path in ("/f", "/d/{}"):
+        rows = diagram(loop_of("create", "append", "fsync", "rename", times=500, path=path)).rows
+        assert [(row.first.verb, len(row.steps)) for row in rows] == [
+            ("create", 500), ("append", 500), ("fsync", 500), ("rename", 500)
+        ]  # fmt: skip
+        assert len({row.loop for row in rows}) == 1
+
+
+def test_what_a_need_is_about_is_never_folded_nor_left_out() -> None:
+    steps = loop_of("append", "fsync", times=300)
+    need = Need("first this, then that", (200,), (402,))
+    made = diagram(steps, [need])
+    [shown] = made.needs
+    assert [made.rows[place].steps for place in (*shown.first, *shown.then)] == [(steps[200],), (steps[402],)]
+    assert len(made.rows) < 20
+    unlike = [Shown(number, Kinds.CHANGE, f"verb{number}", "/f") for number in range(2000)]
+    made = diagram(unlike, [Need("x", (700,), (1300,)), Need("x", (700,), (1300,)), Need("y", (5,), (700,))])
+    assert len(made.rows) <= MOST_ROWS
+    assert sum(len(row.steps) for row in made.rows) == 2000 and sum(row.is_gap for row in made.rows) == 3
+    assert [[made.rows[place].first.number for place in (*need.first, *need.then)] for need in made.needs] == [
+        [700, 1300], [5, 700]
+    ]  # fmt: skip
+    many = diagram(unlike, [Need(str(number), (number,), (number + 9,)) for number in range(40)])
+    assert len(many.needs) + many.left_out == 40 and many.left_out
+
+
+def test_what_is_relied_on_is_an_arrow_a_bracket_or_leads_to_what_was_told() -> None:
+    told = [Shown(2, Kinds.TOLD, "tells", "", told="one\n"), Shown(5, Kinds.TOLD, "tells", "", told="two\n")]
+    steps = [Shown(1, Kinds.CHANGE, "append", "/f"), told[0], *(Shown(at, Kinds.CHANGE, "x", "/g") for at in (3, 4))]
+    steps.append(told[1])
+
+    def asked(reliance: Reliance, missing: tuple[int, ...], there: tuple[int, ...], said: bytes = b"") -> Need | None:
+        return need_of(Explanation(reliance, missing, there), "so", said, steps)
+
+    assert asked(Reliance.ORDER, (1, 99), (3, 4)) == Need("so", (1,), (3, 4))
+    assert asked(Reliance.TOGETHER, (4,), (3,)) == Need("so", (3, 4))
+    assert asked(Reliance.WHOLE, (4,), (4,)) == Need("so", (4,))
+    assert asked(Reliance.DURABLE, (1,), (), b"one\ntwo\n") == Need("so", (1,), (5,), is_durable=True)
+    assert asked(Reliance.DURABLE, (1,), (), b"one\n") == Need("so", (1,), (2,), is_durable=True)
+    assert asked(Reliance.DURABLE, (1,), ()) == Need("so", (1,), (), is_durable=True)
+    for nothing in (Reliance.UNCLEAR, Reliance.NOT_YET, Reliance.ORDER, Reliance.DURABLE):
+        assert asked(nothing, (99,), (3,)) is None
+
+
+def test_a_protocol_is_written_and_read_again() -> None:
+    steps = (
+        Shown(0, Kinds.CHANGE, "append", "/f", "5 bytes at 0", program="sh", process=2, function="main in f"),
+        Shown(7, Kinds.SYNC, "fsync", "/f", covers=(0,)),
+        Shown(9, Kinds.TOLD, "tells", "", told="\xff\n"),
+    )
+    document = json.loads(json.dumps(protocol_to_json(Protocol("ext4", steps))))
+    assert protocol_from_json(document) == Protocol("ext4", steps)
+    assert steps[2].words == "tells 'ÿ'" and steps[0].words == "append 5 bytes at 0"

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 import pytest
 
+from bob.errors import UsageError
 from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
 from bob.program.answer import Consequence
+from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.diagram import Kind, Need, Protocol, Step, diagram
 from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
+from bob.report.protocol_drawing import picture, svg
 from bob.report.saved import programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
 from .test_site import leads
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def found(folder: Path) -> Programs:
@@ -103,6 +111,87 @@ def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path)
     assert f"{relied_on[0].sentence} (ordering: safe rename)" in text
     assert not page.all("script") and not page.all("img")
     assert not parse(to_html(answers, tmp_path)).all("a", href="#model-1")
+
+
+STEPS = (
+    Step(0, Kind.CHANGE, "create", f"/{NASTY}", program=NASTY, function=NASTY),
+    *(
+        Step(number, Kind.CHANGE, "append", f"/{NASTY}", f"{number} bytes at 0", program=NASTY)
+        for number in range(1, 9)
+    ),
+    Step(9, Kind.SYNC, "fsync", f"/{NASTY}", program=NASTY, covers=tuple(range(1, 9))),
+    Step(10, Kind.CHANGE, "rename", f"/{NASTY}", f"to {NASTY}", program=NASTY),
+    Step(11, Kind.TOLD, "tells", "", told=NASTY),
+)
+
+
+def with_protocol(folder: Path) -> Programs:
+    """Answers of a real file system and a model, with what the program did."""
+    answers = found(folder)
+    [first, *others] = answers.results
+    relied = replace(first.vulnerabilities[0].relied_on[0], explanation=Explanation(Reliance.ORDER, (3,), (10,)))
+    harm = replace(first.vulnerabilities[0], relied_on=(replace(relied, sentence=NASTY),))
+    lost = replace(relied, sentence="so", explanation=Explanation(Reliance.DURABLE, (10,), ()))
+    predicted = Predicted(Consequence.LOST, "lost", 3, NASTY.encode(), "prefix", (lost,))
+    model = ModelResult("ext4-o", "a model", Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (predicted,))
+    results = (replace(first, vulnerabilities=(harm,)), *others)
+    return replace(answers, results=results, models=(model,), protocols=(Protocol(first.configuration, STEPS),))
+
+
+def test_the_update_protocol_stands_with_each_answer_about_its_recording(tmp_path: Path) -> None:
+    answers = with_protocol(tmp_path)
+    page = parse(to_html(answers, tmp_path))
+    pictures = page.with_class("svg", "bob-protocol")
+    assert len(pictures) == 2, "of ext4 and of the model; of the other configuration none is known"
+    for one in pictures:
+        text = one.text
+        assert one.attributes["role"] == "img" and "and what it relies on" in str(one.attributes["aria-label"])
+        assert "append × 8" in text or ("append × 2" in text and "append 3 bytes at 0" in text and "append × 5" in text)
+        assert f"/{NASTY} · {NASTY}" in text
+    assert NASTY in pictures[0].text and "1 so" in " ".join(pictures[1].text.split())
+    assert not page.all("script") and not page.all("img")
+    assert not parse(to_html(found(tmp_path), tmp_path)).with_class("svg", "bob-protocol")
+
+
+def test_the_protocol_by_itself_has_what_all_answers_about_it_say(tmp_path: Path) -> None:
+    answers = with_protocol(tmp_path)
+    made = Xml.fromstring(picture(answers))
+    assert (made[0].tag, made[0].text) == (f"{SVG}title", f"The update protocol of {answers.program}, recorded on ext4")
+    assert [badge.text for badge in made.iter(f"{SVG}text") if badge.get("class") == "number"] == ["1", "2"]
+    graph = picture(answers, is_dot=True)
+    declared = set(re.findall(r"^ +(s\d+) \[", graph, flags=re.M))
+    joined = re.findall(r"^ +(s\d+) -> (s\d+) \[", graph, flags=re.M)
+    assert declared == {one for edge in joined for one in edge} and graph.count("style=dashed") == 2
+    assert graph.replace('\\"', "").count('"') % 2 == 0 and graph.count("{") == graph.count("}")
+    with pytest.raises(UsageError, match="has no update protocol"):
+        picture(found(tmp_path))
+
+
+def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_other(tmp_path: Path) -> None:
+    steps = [
+        Step(
+            2 * at + more, (Kind.CHANGE, Kind.SYNC)[more], ("append", "fsync")[more], f"/{at}", covers=(2 * at,) * more
+        )
+        for at in range(40)
+        for more in (0, 1)
+    ]
+    steps = [replace(step, path=f"/{step.number % 7}", verb=f"{step.verb}{step.number}") for step in steps]
+    needs = [Need(f"need {number}", (4 * number,), (4 * number + 9,)) for number in range(12)]
+    made = Xml.fromstring(svg(diagram(steps, needs), "many"))
+    _x, _y, width, height = map(float, str(made.get("viewBox")).split())
+    spans: dict[float, list[tuple[float, float]]] = {}
+    for line in made.iter(f"{SVG}path"):
+        numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*", str(line.get("d")))]
+        assert min(numbers[0], 1) >= 0 and numbers[0] <= width and numbers[1] <= height
+        if found_span := re.fullmatch(r"M(\d+) (\d+) V(\d+)", str(line.get("d"))):
+            x, top, bottom = map(float, found_span.groups())
+            assert 0 < x < width
+            assert all(bottom < low or high < top for low, high in spans.get(x, []))
+            spans.setdefault(x, []).append((top, bottom))
+    assert sum(map(len, spans.values())) == len(needs)
+    for text in made.iter(f"{SVG}text"):
+        if text.get("text-anchor") == "start":
+            assert float(str(text.get("x"))) + len(text.text or "") * 7.3 <= width + 8, text.text
 
 
 # The table of programs × file systems

@@ -1,0 +1,375 @@
+"""The update protocol of a program as a diagram (OSDI'14, Figure 4): what it did, which orders its syncs give, and
+which orders, groups and durability it relies on.
+
+A :class:`Step` is a system call that changes, syncs or tells something. A :class:`Row` is one or more of them: runs of
+like steps are folded, and so are rounds of a loop, so that a program of thousands of calls still has a picture. Steps
+that a need is about are never folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from bob.program.stack import caller
+from bob.program.strace import SystemCall
+from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.effects import Deed, Effects
+from bob.workload import operations as ops
+
+LONGEST_ROUND = 12
+"""Rounds of a loop are looked for up to so many steps each."""
+FEWEST_ROUNDS = 3
+MOST_ROWS = 120
+"""Of more rows than this, those in the middle that no need is about are left out, and counted."""
+MOST_NEEDS, MOST_ENDS = 12, 3
+"""So many needs are drawn, each with so many steps at either end."""
+ROOT = "/"
+
+
+class Kind(StrEnum):
+    """What a step is for."""
+
+    CHANGE = "change"
+    SYNC = "sync"
+    TOLD = "told"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """System call ``number`` of a recording, in words: ``verb`` and ``more`` ("append", "512 bytes at 0"), about
+    ``path``; what it ``told`` has a character a byte. ``program`` made it, as process ``process`` (from 1, in the order
+    in which they come), in ``function`` (empty: not known). ``covers`` are the steps, by their numbers, that it makes
+    durable: those of the file's data of which no earlier sync did, those of a directory's names, or all."""
+
+    number: int
+    kind: Kind
+    verb: str
+    path: str
+    more: str = ""
+    told: str = ""
+    program: str = ""
+    process: int = 1
+    function: str = ""
+    covers: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The step for people."""
+        more = repr(self.told.strip()) if self.kind is Kind.TOLD else self.more
+        return " ".join(word for word in (self.verb, more) if word)
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The steps that were recorded on a ``configuration``."""
+
+    configuration: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that the program relies on, in a ``sentence``: that the steps ``first`` are there before those of
+    ``then``; of an atomic group, that the steps ``first`` are there together or not at all (``then`` is empty). Where
+    ``is_durable``, ``then`` is what it had told."""
+
+    sentence: str
+    first: tuple[int, ...]
+    then: tuple[int, ...] = ()
+    is_durable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Like ``steps``, one after the other or in the rounds of a loop: the first of them stands for all. ``loop`` is the
+    number of the loop (None: it is in none), each of whose rows has as many steps. Of a row that stands for left-out
+    ones, ``is_gap`` is true."""
+
+    steps: tuple[Step, ...]
+    loop: int | None = None
+    is_gap: bool = False
+
+    @property
+    def first(self) -> Step:
+        """The step that stands for all."""
+        return self.steps[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """The ``rows``, in program order; the ``needs`` that are drawn, with rows in place of steps (their places);
+    ``orders``: which rows each sync makes durable, as (the first of them, the last, the sync); and how many needs are
+    left out."""
+
+    rows: tuple[Row, ...]
+    needs: tuple[Need, ...]
+    orders: tuple[tuple[int, int, int], ...]
+    left_out: int
+
+    @property
+    def modules(self) -> list[tuple[int, int]]:
+        """Rows that are one module: about the same file, by the same process, with nothing in between; each as (first,
+        one after the last). What is told, and what is left out, is in none."""
+        found: list[tuple[int, int]] = []
+        for place, row in enumerate(self.rows):
+            if row.first.kind is Kind.TOLD or row.is_gap:
+                continue
+            if found and found[-1][1] == place and _module(self.rows[place - 1]) == _module(row):
+                found[-1] = found[-1][0], place + 1
+            else:
+                found.append((place, place + 1))
+        return found
+
+
+def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[Step, ...]:
+    """The steps of a program: its ``calls`` that have ``effects``, and those with which it told something
+    (``tellings``, by the number of the call)."""
+    by_call: dict[int, list[Deed]] = {}
+    for deed in effects.deeds:
+        by_call.setdefault(deed.call, []).append(deed)
+    processes: dict[int, int] = {}
+    programs: dict[int, str] = {}
+    found, pending = [], _Pending(effects)
+    for number in sorted({*effects.words, *by_call, *tellings}):
+        call = calls[number]
+        process = processes.setdefault(call.pid, len(processes) + 1)
+        said = effects.words.get(number, "")
+        program, colon, words = said.partition(": ")
+        if not colon or "/" in program:  # the words begin with a path, or a verb
+            program, words = programs.get(call.pid, ""), said
+        programs[call.pid] = program
+        if number in tellings:
+            step = Step(number, Kind.TOLD, "tells", "", told=tellings[number].decode("latin-1"))
+        elif number in by_call:
+            deed = by_call[number][-1]
+            step = replace(_step(number, deed, effects), covers=pending.take(number, by_call[number]))
+        else:
+            step = Step(number, Kind.CHANGE, words.partition(" (")[0], "")
+        found.append(replace(step, program=program, process=process, function=caller(call.stack)))
+    return tuple(found)
+
+
+def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[Step]) -> Need | None:
+    """What a program relies on as something to be drawn; None where no call explains it, or none of them is a step.
+    ``told`` is what the program had told before the crash."""
+    known = {step.number for step in steps}
+    missing, there = (
+        tuple(number for number in numbers if number in known)[:MOST_ENDS]
+        for numbers in (explanation.missing, explanation.there)
+    )
+    match explanation.reliance:
+        case Reliance.ORDER if missing and there:
+            return Need(sentence, missing, there)
+        case Reliance.WHOLE | Reliance.TOGETHER if missing or there:
+            return Need(sentence, tuple(sorted({*missing, *there})))
+        case Reliance.DURABLE if missing:
+            last = _last_told(told, steps)
+            return Need(sentence, missing, () if last is None else (last,), is_durable=True)
+    return None
+
+
+def diagram(steps: Sequence[Step], needs: Iterable[Need] = ()) -> Diagram:
+    """The diagram of ``steps``. Needs with the same ends are one, the first of them."""
+    distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Need] = {}
+    for need in needs:
+        distinct.setdefault((need.first, need.then), need)
+    drawn = tuple(distinct.values())[:MOST_NEEDS]
+    marked = {number for need in drawn for number in (*need.first, *need.then)}
+    rows = _shortened(fold(steps, marked), marked)
+    at = {step.number: place for place, row in enumerate(rows) for step in row.steps}
+    return Diagram(
+        rows=rows,
+        needs=tuple(replace(need, first=_places(need.first, at), then=_places(need.then, at)) for need in drawn),
+        orders=tuple(_orders(rows, at)),
+        left_out=len(distinct) - len(drawn),
+    )
+
+
+def fold(steps: Sequence[Step], marked: Set[int] = frozenset()) -> tuple[Row, ...]:
+    """``steps`` as rows: at each place what saves most rows. Rounds are of the same calls on the same files, or on any
+    files of the same directories. Steps that are ``marked`` stand by themselves."""
+    exact = [_alike(step, step.path) for step in steps]
+    loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
+    free = [step.number not in marked and step.kind is not Kind.TOLD for step in steps]
+    rows: list[Row] = []
+    at = loops = 0
+    while at < len(steps):
+        tried = (_round(exact, free, at, 2), _round(loose, free, at, FEWEST_ROUNDS))
+        length, rounds = max(tried, key=lambda one: one[0] * (one[1] - 1))
+        if rounds == 1:
+            rows.append(Row((steps[at],)))
+        elif length == 1:
+            rows.append(Row(tuple(steps[at : at + rounds])))
+        else:
+            loops += 1
+            rows += [Row(tuple(steps[at + one : at + length * rounds : length]), loops) for one in range(length)]
+        at += length * rounds
+    return tuple(rows)
+
+
+def to_json(protocol: Protocol) -> dict[str, Any]:
+    """A protocol as a plain document (docs/formats.md); what is empty is left out."""
+    steps = [{key: value for key, value in asdict(step).items() if value} for step in protocol.steps]
+    for step in steps:
+        step["kind"] = step["kind"].value
+    return {"configuration": protocol.configuration, "steps": [{"number": 0, **step} for step in steps]}
+
+
+def from_json(document: Mapping[str, Any]) -> Protocol:
+    """The protocol in a plain document. Raises KeyError, TypeError or ValueError where it is damaged."""
+    steps = []
+    for step in document["steps"]:
+        lists = {"kind": Kind(step["kind"]), "covers": tuple(step.get("covers", ()))}
+        steps.append(Step(**{"path": "", **step, **lists}))
+    return Protocol(document["configuration"], tuple(steps))
+
+
+class _Pending:
+    """What no sync has made durable yet, as POSIX has it: data by file, names by directory."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._data: dict[int, list[int]] = {}
+        self._names: dict[str, list[int]] = {}
+
+    def take(self, number: int, deeds: Iterable[Deed]) -> tuple[int, ...]:
+        """Take in what call ``number`` does; the calls that it makes durable."""
+        covered: list[int] = []
+        for deed in deeds:
+            operation = deed.operation
+            match operation:
+                case ops.Sync():
+                    for waiting in (*self._data.values(), *self._names.values()):
+                        covered += waiting
+                        waiting.clear()
+                case ops.Fsync(path) if self._effects.files[deed.file].kind == "directory":
+                    covered += self._names.pop(path, [])
+                case ops.Fsync() | ops.Msync():
+                    covered += self._data.pop(deed.file, [])
+                case ops.Write(how=ops.How.SYNC | ops.How.DSYNC):
+                    pass  # such a write makes itself durable, and nothing else
+                case ops.Write() | ops.Truncate() | ops.Fallocate() | ops.Chmod() | ops.Chown():
+                    self._data.setdefault(deed.file, []).append(number)
+                case _:
+                    for folder in {_folder(path) for path in _names(operation)}:
+                        self._names.setdefault(folder, []).append(number)
+        return tuple(sorted(set(covered)))
+
+
+def _step(number: int, deed: Deed, effects: Effects) -> Step:
+    """A call without what it covers."""
+    match deed.operation:
+        case ops.Write(path, int(offset), length, how):
+            is_append = any(size.call == number for size in effects.files[deed.file].sizes)
+            sync = {ops.How.SYNC: ", O_SYNC", ops.How.DSYNC: ", O_DSYNC"}.get(how, "")
+            verb = "append" if is_append else "overwrite"
+            return Step(number, Kind.CHANGE, verb, path, f"{length:,} bytes at {offset:,}{sync}")
+        case ops.Fsync(path, data_only):
+            return Step(number, Kind.SYNC, "fdatasync" if data_only else "fsync", path)
+        case ops.Msync(path):
+            return Step(number, Kind.SYNC, "msync", path)
+        case ops.Sync(this_only):
+            return Step(number, Kind.SYNC, "syncfs" if this_only else "sync", ROOT)
+        case ops.Truncate(path, size):
+            return Step(number, Kind.CHANGE, "truncate", path, f"to {size:,} bytes")
+        case ops.Rename(old, new):
+            return Step(number, Kind.CHANGE, "rename", old, f"to {new}")
+        case ops.Link(old, new):
+            return Step(number, Kind.CHANGE, "link", old, f"as {new}")
+        case ops.Symlink(target, path):
+            return Step(number, Kind.CHANGE, "symlink", path, f"to {target}")
+        case ops.Fallocate(path, offset, length):
+            return Step(number, Kind.CHANGE, "fallocate", path, f"{length:,} bytes at {offset:,}")
+    operation = deed.operation
+    verb = type(operation).__name__.casefold()
+    return Step(number, Kind.CHANGE, verb, str(getattr(operation, "path", "")))
+
+
+def _names(operation: ops.Operation) -> tuple[str, ...]:
+    """The names that an operation changes."""
+    match operation:
+        case ops.Rename(old, new):
+            return old, new
+        case ops.Link(_old, new):
+            return (new,)
+        case ops.Create(path) | ops.Mkdir(path) | ops.Symlink(_, path) | ops.Mknod(path):
+            return (path,)
+        case ops.Unlink(path) | ops.Rmdir(path):
+            return (path,)
+    return ()
+
+
+def _folder(path: str) -> str:
+    return path.rsplit("/", 1)[0] or ROOT
+
+
+def _last_told(told: bytes, steps: Iterable[Step]) -> int | None:
+    """The step with which the last of ``told`` was told; None where nothing was."""
+    so_far = b""
+    for step in steps:
+        so_far += step.told.encode("latin-1")
+        if step.told and so_far == told:
+            return step.number
+    return None
+
+
+def _alike(step: Step, place: str) -> tuple[object, ...]:
+    return step.kind, step.verb, step.process, place
+
+
+def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
+    """The length of the round that saves most rows from ``at`` on, and how many rounds there are: of a single step at
+    least ``fewest``."""
+    best = (1, 1)
+    for length in range(1, LONGEST_ROUND + 1):
+        end = at + length
+        while end < len(tokens) and tokens[end] == tokens[end - length] and free[end]:
+            end += 1
+        rounds = (end - at) // length
+        enough = rounds >= (fewest if length == 1 else FEWEST_ROUNDS)
+        if enough and all(free[at : at + length]) and length * (rounds - 1) > best[0] * (best[1] - 1):
+            best = length, rounds
+    return best
+
+
+def _shortened(rows: Sequence[Row], marked: Set[int]) -> tuple[Row, ...]:
+    """The rows; of too many, the first ones, the last ones, and those around what is ``marked``."""
+    if len(rows) <= MOST_ROWS:
+        return tuple(rows)
+    ends = MOST_ROWS // 3
+    kept = {*range(ends), *range(len(rows) - ends, len(rows))}
+    for place, row in enumerate(rows):
+        if any(step.number in marked for step in row.steps):
+            kept |= {place - 1, place, place + 1}
+    found: list[Row] = []
+    for place, row in enumerate(rows):
+        if place in kept:
+            found.append(row)
+        elif found and found[-1].is_gap:
+            found[-1] = replace(found[-1], steps=(*found[-1].steps, *row.steps))
+        else:
+            found.append(Row(row.steps, is_gap=True))
+    return tuple(found)
+
+
+def _places(numbers: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(sorted({at[number] for number in numbers if number in at}))
+
+
+def _orders(rows: Sequence[Row], at: Mapping[int, int]) -> Iterable[tuple[int, int, int]]:
+    """For each sync, the rows from the first to the last that it makes durable."""
+    for place, row in enumerate(rows):
+        if row.is_gap:
+            continue
+        covered = sorted({at[number] for step in row.steps for number in step.covers if number in at} - {place})
+        if covered and covered[0] < place:
+            yield covered[0], max(one for one in covered if one < place), place
+
+
+def _module(row: Row) -> tuple[object, ...]:
+    paths = {step.path for step in row.steps}
+    where = row.first.path if len(paths) == 1 else _folder(row.first.path) + "/*"
+    return row.first.program, row.first.process, where, row.loop

@@ -1,0 +1,295 @@
+"""The update protocol of a program as a picture (OSDI'14, Figure 4): SVG, for a page or a file of its own, and DOT.
+
+One row a step, or several like ones; what is about one file stands in a frame. On the right a line joins what a sync
+makes durable to the sync: those are the orders that there are. On the left is what the program relies on and was not
+given, each with its number: an arrow from what must be there first to what may only come then, a bracket around what
+must be there together. The look is that of :mod:`bob.report.drawing`; lines differ in shape, not in colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import shorten, wrap
+from xml.etree import ElementTree as Xml
+
+from bob.errors import UsageError
+from bob.judge.program_result import Predicted, Programs, Vulnerability
+from bob.protocol.diagram import Diagram, Kind, Need, Protocol, Row, diagram, need_of
+from bob.report.counts import plural
+from bob.report.drawing import COLOURS, LETTER, put_lines, put_rule, put_text
+from bob.report.escape import clean
+from bob.story.timeline import Fate
+
+NEEDED, GIVEN, TOLD = COLOURS[Fate.LOST], COLOURS[Fate.KEPT], COLOURS[Fate.DURABLE]
+ROW, HEAD, GAP, LINE = 22, 24, 12, 16
+"""Heights of a row, of the name of a module, between modules, and of a line of text; all in pixels."""
+BOX, LANE, MARGIN = 520, 16, 12
+"""Widths: of a module, of a line beside the modules, and what is left free; all in pixels."""
+STYLE = """
+.bob-protocol { color-scheme: light dark; color: var(--ink, CanvasText); }
+.bob-protocol text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; fill: currentColor; }
+.bob-protocol .quiet { opacity: .7; }
+.bob-protocol .strong { font-weight: 700; }
+.bob-protocol .line, .bob-protocol .frame { stroke: currentColor; stroke-opacity: .35; fill: none; }
+.bob-protocol .head { fill: currentColor; fill-opacity: .08; }
+.bob-protocol .number { fill: #fff; font-weight: 700; }
+"""
+ARROW = "M{x} {y} l-7 -4 v8 Z"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line beside the modules, in lane ``lane`` (from 0, the next one first)."""
+
+    lane: int
+    top: int
+    bottom: int
+
+
+def drawn(protocol: Protocol, vulnerabilities: Iterable[Vulnerability | Predicted]) -> Diagram:
+    """The diagram of a recording, with all that these ``vulnerabilities`` say that the program relies on."""
+    needs = (
+        need_of(relied.explanation, relied.sentence, one.told, protocol.steps)
+        for one in vulnerabilities
+        for relied in one.relied_on
+    )
+    return diagram(protocol.steps, (need for need in needs if need is not None))
+
+
+def picture(found: Programs, *, is_dot: bool = False) -> str:
+    """The update protocol of a run, with all that it relies on by the answers about its first recording: SVG, or DOT.
+
+    Raises UsageError where none is known.
+    """
+    if not found.protocols:
+        hint = "runs of before have none, and none is made where the calls of the program are not known"
+        raise UsageError(f"this run of {found.program} has no update protocol", hint=hint)
+    first = found.protocols[0]
+    real = [answer for answer in found.results if answer.configuration == first.configuration]
+    vulnerabilities: list[Vulnerability | Predicted] = [one for answer in real for one in answer.vulnerabilities]
+    vulnerabilities += [one for model in found.models for one in model.vulnerabilities]
+    title = f"The update protocol of {found.program}, recorded on {first.configuration}"
+    return (dot if is_dot else svg)(drawn(first, vulnerabilities), title)
+
+
+def svg(made: Diagram, title: str) -> str:
+    """The picture as an ``<svg>`` element with this ``title``."""
+    needs = _lanes([_span(need) for need in made.needs])
+    orders = _lanes([(first, sync) for first, _last, sync in made.orders])
+    left = MARGIN + LANE * (1 + max((place.lane + 1 for place in needs), default=0)) + (10 if needs else 0)
+    right = left + BOX
+    width = right + LANE * (2 + max((place.lane for place in orders), default=0)) + MARGIN
+    root = Xml.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "class": "bob-protocol", "role": "img", "font-family": "monospace",
+         "aria-label": clean(title)},
+    )  # fmt: skip
+    Xml.SubElement(root, "title").text = clean(title)
+    Xml.SubElement(root, "desc").text = clean(told(made))
+    Xml.SubElement(root, "style").text = STYLE
+    y, height = _put_rows(root, made, left)
+    for place, (first, last, sync) in zip(orders, made.orders, strict=True):
+        _put_order(root, right, right + LANE * (place.lane + 1), (y[first], y[last], y[sync]))
+    for number, (place, need) in enumerate(zip(needs, made.needs, strict=True), start=1):
+        _put_need(root, number, need, left, left - 10 - LANE * (place.lane + 1), y)
+    height = _put_words(root, made, height + 8, width)
+    root.attrib |= {"viewBox": f"0 0 {width} {height}", "width": str(width), "height": str(height)}
+    return Xml.tostring(root, encoding="unicode")
+
+
+def dot(made: Diagram, title: str) -> str:
+    """The same for Graphviz: modules are clusters; orders that syncs give are solid, those that are needed dashed."""
+    lines = [f"digraph protocol {{\n  label={_quote(title)};\n  node [shape=box, fontname=monospace];"]
+    inside = {place for first, end in made.modules for place in range(first, end)}
+    for number, (first, end) in enumerate(made.modules):
+        lines.append(f"  subgraph cluster_{number} {{\n    label={_quote(_heading(made.rows[first:end]))};")
+        lines += [f"    s{place} [label={_quote(_said(made.rows[place]))}];" for place in range(first, end)]
+        lines.append("  }")
+    for place, row in enumerate(made.rows):
+        if place not in inside:
+            shape = "plaintext" if row.is_gap else "doubleoctagon"
+            lines.append(f"  s{place} [label={_quote(_said(row))}, shape={shape}];")
+    lines += [f"  s{place} -> s{place + 1} [color=gray, arrowhead=none];" for place in range(len(made.rows) - 1)]
+    for first, last, sync in made.orders:
+        for place in dict.fromkeys((first, last)):
+            lines.append(f"  s{place} -> s{sync} [color={_quote(GIVEN)}, constraint=false];")
+    for number, need in enumerate(made.needs, start=1):
+        style = f"color={_quote(NEEDED)}, fontcolor={_quote(NEEDED)}, style=dashed, constraint=false"
+        ends = [(one, other, "normal") for one in need.first for other in need.then]
+        if not need.then:
+            ends = [(one, other, "none") for one, other in zip(need.first, need.first[1:] or need.first, strict=False)]
+        for one, other, head in ends:
+            tip = _quote(need.sentence)
+            lines.append(
+                f"  s{one} -> s{other} [label={_quote(str(number))}, {style}, arrowhead={head}, tooltip={tip}];"
+            )
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def told(made: Diagram) -> str:
+    """The picture in words."""
+    steps = sum(len(row.steps) for row in made.rows)
+    said = [f"{plural(steps, 'step')} in {plural(len(made.modules), 'module')}"]
+    said += [f"{number}. {need.sentence}" for number, need in enumerate(made.needs, start=1)]
+    return ". ".join(said)
+
+
+def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], int]:
+    """Draw the rows; where the middle of each is, and where they end."""
+    begins = dict(made.modules)
+    y: list[int] = []
+    at = MARGIN
+    for place, row in enumerate(made.rows):
+        if place in begins:
+            end = begins[place]
+            at += GAP
+            _put_module(root, made.rows[place:end], left, at)
+            at += HEAD
+        elif row.first.kind is Kind.TOLD or row.is_gap:
+            at += GAP
+        y.append(at + ROW // 2)
+        _put_row(root, row, left, y[-1])
+        at += ROW
+    _put_loops(root, made.rows, y, left + BOX - 8)
+    return y, at + GAP
+
+
+def _put_module(root: Xml.Element, rows: Sequence[Row], left: int, y: int) -> None:
+    height = HEAD + ROW * len(rows)
+    corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
+    Xml.SubElement(root, "rect", {**corner, "height": str(HEAD - 4), "class": "head"})
+    Xml.SubElement(root, "rect", {**corner, "height": str(height), "class": "frame"})
+    heading = _heading(rows)
+    said = shorten(heading, int((BOX - 16) / LETTER), placeholder="…")
+    put_text(root, left + 8, y + 14, said, "strong", whole=heading if said != heading else "")
+
+
+def _put_row(root: Xml.Element, row: Row, left: int, y: int) -> None:
+    first = row.first
+    if row.is_gap:
+        put_text(root, left + 8, y + 4, _said(row), "quiet")
+        return
+    if first.kind is Kind.TOLD:
+        put_rule(root, left, y - 9, left + BOX, y - 9, colour=TOLD, width=2)
+        put_rule(root, left, y + 9, left + BOX, y + 9, colour=TOLD, width=2)
+    elif first.kind is Kind.SYNC:
+        put_rule(root, left + 4, y, left + 14, y, colour=GIVEN, width=4)
+        put_rule(root, left + BOX - 24, y, left + BOX, y, colour=GIVEN, width=4)
+    style = "" if first.kind is Kind.CHANGE else "strong"
+    put_lines(root, left + 20, y + 4, _said(row), BOX - 60, style, most=1)
+
+
+def _put_loops(root: Xml.Element, rows: Sequence[Row], y: Sequence[int], x: int) -> None:
+    """A bracket around the rows of each loop, with the number of its rounds."""
+    spans: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.loop is not None and not row.is_gap:
+            spans.setdefault(row.loop, []).append(place)
+    for places in spans.values():
+        top, bottom = y[places[0]] - 8, y[places[-1]] + 8
+        _path(root, f"M{x - 8} {top} H{x} V{bottom} H{x - 8}", "currentColor", 1.5)
+        put_text(root, x - 10, (top + bottom) // 2 + 4, f"× {len(rows[places[0]].steps):,}", "strong", anchor="end")
+
+
+def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
+    """From the first row that a sync makes durable down to the sync, with an arrow at that."""
+    first, last, sync = y
+    _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
+    if last != first:
+        _path(root, f"M{box} {last} H{x}", GIVEN, 1.8)
+    Xml.SubElement(root, "path", {"d": f"M{box} {sync} l8 -4 v8 Z", "fill": GIVEN})
+
+
+def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: Sequence[int]) -> None:
+    """An arrow from what must be there first, or a bracket around a group, with its number."""
+    ends = [y[place] for place in (*need.first, *need.then)]
+    for place in need.first:
+        _path(root, f"M{box} {y[place]} H{x}", NEEDED, 2, "" if not need.then else "6 3")
+    _path(root, f"M{x} {min(ends)} V{max(ends)}", NEEDED, 2, "" if not need.then else "6 3")
+    for place in need.then:
+        _path(root, f"M{x} {y[place]} H{box - 7}", NEEDED, 2, "6 3")
+        Xml.SubElement(root, "path", {"d": f"M{box} {y[place]} l-8 -4 v8 Z", "fill": NEEDED})
+    middle = (min(ends) + max(ends)) // 2 if max(ends) > min(ends) else ends[0]
+    shape = {"cx": str(x), "cy": str(middle), "r": "8", "fill": NEEDED}
+    badge = Xml.SubElement(root, "circle", shape)
+    Xml.SubElement(badge, "title").text = clean(need.sentence)
+    put_text(root, x, middle + 4, str(number), "number", anchor="middle")
+
+
+def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
+    """What the marks mean, and what is relied on, below the picture; where it ends."""
+    keys = [("a sync, and from where on it makes durable what is its own", GIVEN, "")]
+    if any(row.first.kind is Kind.TOLD for row in made.rows):
+        keys.append(("what the program has told: a user counts on it from here on", TOLD, ""))
+    if made.needs:
+        keys.append(("needed, and not given: → this order; [ all or nothing", NEEDED, "6 3"))
+    for said, colour, dash in keys:
+        put_rule(root, MARGIN, y, MARGIN + 26, y, colour=colour, width=3, dash=dash)
+        y += _put_wrapped(root, MARGIN + 34, y + 4, said, width, "quiet")
+    for number, need in enumerate(made.needs, start=1):
+        y += _put_wrapped(root, MARGIN, y + 4, f"{number}  {need.sentence}", width, "")
+    if made.left_out:
+        y += _put_wrapped(root, MARGIN, y + 4, f"and {made.left_out} more, which are not drawn", width, "quiet")
+    return y + MARGIN
+
+
+def _put_wrapped(root: Xml.Element, x: int, y: int, said: str, width: int, style: str) -> int:
+    lines = wrap(said, int((width - x - MARGIN) / LETTER), break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        put_text(root, x, y + LINE * number, line, style)
+    return LINE * len(lines) + 4
+
+
+def _heading(rows: Sequence[Row]) -> str:
+    """What a module is about, and who does it."""
+    first = rows[0].first
+    paths = {step.path for row in rows for step in row.steps}
+    where = first.path if len(paths) == 1 else f"{first.path.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
+    process = f", process {first.process}" if first.process > 1 else ""
+    return " · ".join(word for word in (where or "/", f"{first.program}{process}") if word)
+
+
+def _said(row: Row) -> str:
+    """A row in words."""
+    first, count = row.first, len(row.steps)
+    if row.is_gap:
+        return f"… {plural(count, 'step')}"
+    if count == 1 or row.loop is not None:
+        return first.words
+    alike = {step.words for step in row.steps}
+    return f"{first.words if len(alike) == 1 else first.verb} × {count:,}"
+
+
+def _span(need: Need) -> tuple[int, int]:
+    ends = (*need.first, *need.then)
+    return min(ends), max(ends)
+
+
+def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Place]:
+    """A lane for each span, so that none of one lane touch; the shortest are next to the modules."""
+    asked = list(spans)
+    found: dict[int, _Place] = {}
+    taken: list[list[tuple[int, int]]] = []
+    for number in sorted(range(len(asked)), key=lambda one: (asked[one][1] - asked[one][0], asked[one])):
+        top, bottom = asked[number]
+        lane = next(
+            (at for at, others in enumerate(taken) if all(bottom < low or high < top for low, high in others)), None
+        )
+        if lane is None:
+            lane = len(taken)
+            taken.append([])
+        taken[lane].append((top, bottom))
+        found[number] = _Place(lane, top, bottom)
+    return [found[number] for number in range(len(asked))]
+
+
+def _path(root: Xml.Element, data: str, colour: str, width: float, dash: str = "") -> None:
+    attributes = {"d": data, "fill": "none", "stroke": colour, "stroke-width": str(width)}
+    Xml.SubElement(root, "path", {**attributes, "stroke-dasharray": dash} if dash else attributes)
+
+
+def _quote(text: str) -> str:
+    """A string of DOT's."""
+    plain = clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{plain}"'
