@@ -24,7 +24,7 @@ LONGEST_ROUND = 12
 FEWEST_ROUNDS = 3
 MOST_ROWS = 120
 """Of more rows than this, those in the middle that no need is about are left out, and counted."""
-MOST_NEEDS, MOST_ENDS = 12, 3
+MOST_NEEDS, MOST_ENDS = 8, 3
 """So many needs are drawn, each with so many steps at either end."""
 ROOT = "/"
 

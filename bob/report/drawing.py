@@ -152,12 +152,10 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
             put_rule(root, x - 6, y + 6, x + 6, y - 6, colour=colour, width=2)
 
 
-def put_lines(
-    root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int = MOST_LINES
-) -> int:
+def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str) -> int:
     """Put ``said`` in as many lines as it takes, but not too many; how many these are. What was cut is the title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
-    few = parts[:most]
+    few = parts[:MOST_LINES]
     if len(few) < len(parts):
         few[-1] = f"{few[-1][:-1]}…"
     for number, part in enumerate(few):

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from textwrap import shorten, wrap
+from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
 from bob.errors import UsageError
 from bob.judge.program_result import Predicted, Programs, Vulnerability
+from bob.protocol.contrast import Reliance
 from bob.protocol.diagram import Diagram, Kind, Need, Protocol, Row, diagram, need_of
 from bob.report.counts import plural
-from bob.report.drawing import COLOURS, LETTER, put_lines, put_rule, put_text
+from bob.report.drawing import COLOURS, LETTER, put_rule, put_text
 from bob.report.escape import clean
 from bob.story.timeline import Fate
 
@@ -48,13 +49,16 @@ class _Place:
 
 
 def drawn(protocol: Protocol, vulnerabilities: Iterable[Vulnerability | Predicted]) -> Diagram:
-    """The diagram of a recording, with all that these ``vulnerabilities`` say that the program relies on."""
-    needs = (
-        need_of(relied.explanation, relied.sentence, one.told, protocol.steps)
-        for one in vulnerabilities
-        for relied in one.relied_on
-    )
-    return diagram(protocol.steps, (need for need in needs if need is not None))
+    """The diagram of a recording, with what these ``vulnerabilities`` say that the program relies on: of each first the
+    shortest reason of its kind, then, as far as there is room, the others."""
+    shortest, others = list[Need | None](), list[Need | None]()
+    for one in vulnerabilities:
+        seen: set[Reliance] = set()
+        for relied in sorted(one.relied_on, key=lambda relied: len(relied.calls)):
+            need = need_of(relied.explanation, relied.sentence, one.told, protocol.steps)
+            (others if relied.explanation.reliance in seen else shortest).append(need)
+            seen.add(relied.explanation.reliance)
+    return diagram(protocol.steps, (need for need in (*shortest, *others) if need is not None))
 
 
 def picture(found: Programs, *, is_dot: bool = False) -> str:
@@ -143,29 +147,30 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
     for place, row in enumerate(made.rows):
         if place in begins:
             end = begins[place]
-            at += GAP
+            at += GAP if end - place > 1 else GAP // 2
             _put_module(root, made.rows[place:end], left, at)
-            at += HEAD
+            at += HEAD if end - place > 1 else 0
         elif row.first.kind is Kind.TOLD or row.is_gap:
             at += GAP
         y.append(at + ROW // 2)
-        _put_row(root, row, left, y[-1])
+        _put_row(root, row, left, y[-1], is_alone=begins.get(place) == place + 1)
         at += ROW
     _put_loops(root, made.rows, y, left + BOX - 8)
     return y, at + GAP
 
 
 def _put_module(root: Xml.Element, rows: Sequence[Row], left: int, y: int) -> None:
-    height = HEAD + ROW * len(rows)
+    """A frame; where there are several rows, with what they are about at its head."""
+    head = HEAD if len(rows) > 1 else 0
     corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
-    Xml.SubElement(root, "rect", {**corner, "height": str(HEAD - 4), "class": "head"})
-    Xml.SubElement(root, "rect", {**corner, "height": str(height), "class": "frame"})
-    heading = _heading(rows)
-    said = shorten(heading, int((BOX - 16) / LETTER), placeholder="…")
-    put_text(root, left + 8, y + 14, said, "strong", whole=heading if said != heading else "")
+    if head:
+        Xml.SubElement(root, "rect", {**corner, "height": str(head - 4), "class": "head"})
+        _put_cut(root, left + 8, y + 14, _heading(rows), BOX - 16, "strong")
+    Xml.SubElement(root, "rect", {**corner, "height": str(head + ROW * len(rows)), "class": "frame"})
 
 
-def _put_row(root: Xml.Element, row: Row, left: int, y: int) -> None:
+def _put_row(root: Xml.Element, row: Row, left: int, y: int, *, is_alone: bool) -> None:
+    """A row; of one that is alone in its module with what it is about, and who does it."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
@@ -177,7 +182,15 @@ def _put_row(root: Xml.Element, row: Row, left: int, y: int) -> None:
         put_rule(root, left + 4, y, left + 14, y, colour=GIVEN, width=4)
         put_rule(root, left + BOX - 24, y, left + BOX, y, colour=GIVEN, width=4)
     style = "" if first.kind is Kind.CHANGE else "strong"
-    put_lines(root, left + 20, y + 4, _said(row), BOX - 60, style, most=1)
+    said = f"{_said(row, _about((row,)))} · {_who(row)}" if is_alone else _said(row)
+    _put_cut(root, left + 20, y + 4, said, BOX - 50, style)
+
+
+def _put_cut(root: Xml.Element, x: int, y: int, said: str, width: int, style: str) -> None:
+    """A line of text that ends where there is no room; then the whole of it is its title."""
+    most = int(width / LETTER)
+    is_long = len(said) > most
+    put_text(root, x, y, f"{said[: most - 1]}…" if is_long else said, style, whole=said if is_long else "")
 
 
 def _put_loops(root: Xml.Element, rows: Sequence[Row], y: Sequence[int], x: int) -> None:
@@ -219,7 +232,9 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
     """What the marks mean, and what is relied on, below the picture; where it ends."""
-    keys = [("a sync, and from where on it makes durable what is its own", GIVEN, "")]
+    keys = []
+    if any(row.first.kind is Kind.SYNC for row in made.rows):
+        keys.append(("a sync, and from where on it makes durable what is its own", GIVEN, ""))
     if any(row.first.kind is Kind.TOLD for row in made.rows):
         keys.append(("what the program has told: a user counts on it from here on", TOLD, ""))
     if made.needs:
@@ -242,23 +257,31 @@ def _put_wrapped(root: Xml.Element, x: int, y: int, said: str, width: int, style
 
 
 def _heading(rows: Sequence[Row]) -> str:
-    """What a module is about, and who does it."""
-    first = rows[0].first
+    return f"{_about(rows)} · {_who(rows[0])}"
+
+
+def _about(rows: Sequence[Row]) -> str:
+    """The file that a module is about, or the directory of several."""
     paths = {step.path for row in rows for step in row.steps}
-    where = first.path if len(paths) == 1 else f"{first.path.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
-    process = f", process {first.process}" if first.process > 1 else ""
-    return " · ".join(word for word in (where or "/", f"{first.program}{process}") if word)
+    first = rows[0].first.path or "/"
+    return first if len(paths) == 1 else f"{first.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
 
 
-def _said(row: Row) -> str:
-    """A row in words."""
+def _who(row: Row) -> str:
+    program, number = row.first.program, row.first.process
+    return f"{program}, process {number}" if program and number > 1 else program or f"process {number}"
+
+
+def _said(row: Row, path: str = "") -> str:
+    """A row in words, with the ``path`` that it is about, if any."""
     first, count = row.first, len(row.steps)
     if row.is_gap:
         return f"… {plural(count, 'step')}"
-    if count == 1 or row.loop is not None:
-        return first.words
-    alike = {step.words for step in row.steps}
-    return f"{first.words if len(alike) == 1 else first.verb} × {count:,}"
+    named = " ".join(word for word in (first.verb, path) if word)
+    if row.loop is not None or len({step.words for step in row.steps}) == 1:
+        said = first.words if first.kind is Kind.TOLD else " ".join(word for word in (named, first.more) if word)
+        return said if row.loop is not None or count == 1 else f"{said} × {count:,}"
+    return f"{named} × {count:,}"
 
 
 def _span(need: Need) -> tuple[int, int]:
