@@ -16,7 +16,7 @@ from bob.errors import UsageError
 from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
-from bob.protocol.diagram import Kind, Need, Protocol, Step, diagram
+from bob.protocol.diagram import MOST_NEEDS, Kind, Need, Protocol, Step, diagram
 from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.protocol_drawing import picture, svg
@@ -176,7 +176,7 @@ def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_othe
         for more in (0, 1)
     ]
     steps = [replace(step, path=f"/{step.number % 7}", verb=f"{step.verb}{step.number}") for step in steps]
-    needs = [Need(f"need {number}", (4 * number,), (4 * number + 9,)) for number in range(12)]
+    needs = [Need(f"need {number}", (4 * number,), (4 * number + 9,)) for number in range(MOST_NEEDS)]
     made = Xml.fromstring(svg(diagram(steps, needs), "many"))
     _x, _y, width, height = map(float, str(made.get("viewBox")).split())
     spans: dict[float, list[tuple[float, float]]] = {}
