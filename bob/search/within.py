@@ -12,11 +12,11 @@ from itertools import chain
 from random import Random
 
 from bob.claim.property.rules import Property
-from bob.search.alike import PATHS, Renamings
+from bob.search.alike import Renamings
 from bob.search.bounds import Bounds, together
 from bob.search.space import is_asked, is_possible
 from bob.workload.language import write_one
-from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.operations import At, Create, Finish, Link, Mkdir, Mknod, Operation, Rename, Symlink, Workload
 
 NATURAL = Finish("natural", natural=True)
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
@@ -49,7 +49,7 @@ class Within:
             misses += 1
             operations = self._draw(length, random)
             ends = list(self._new_ones(operations)) if operations else []
-            workload = _chosen(ends, self.bounds.directories, random)
+            workload = _chosen(ends, random)
             if workload is not None and workload.title not in seen:
                 seen.add(workload.title)
                 misses = 0
@@ -132,7 +132,7 @@ class Asking(Within):
             yield workload_of(self.bounds, operations, finish)
 
 
-def _chosen(ends: Sequence[Workload], directories: Sequence[str], random: Random) -> Workload | None:
+def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
     """One of ``ends``, if there is one. In half of what is chosen the kernel writes when it wants to. Of the calls,
     each sort is chosen as often: there are many files to sync, but one sync of everything, and both are wanted. It
     writes all data first, and so shows what becomes of data that gets the blocks of a removed file."""
@@ -140,22 +140,26 @@ def _chosen(ends: Sequence[Workload], directories: Sequence[str], random: Random
     called: dict[str, list[Workload]] = {}
     for one in ends:
         if not one.finish.natural:
-            called.setdefault(_sort(one, directories), []).append(one)
+            called.setdefault(_sort(one), []).append(one)
     halves = [half for half in ([natural] if natural else [], [*called.values()]) if half]
     return random.choice(random.choice(random.choice(halves))) if halves else None
 
 
-def _sort(workload: Workload, directories: Sequence[str]) -> str:
-    """What the call that ends ``workload`` is of: a directory, a file that an operation names, another file, or
-    everything."""
+def _sort(workload: Workload) -> str:
+    """What the call that ends ``workload`` is of: everything, a directory that got a name, or one other thing."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:
         return "everything"
-    if path in directories:
-        return "directory"
-    named = {getattr(one, name, None) for one in workload.operations for name in PATHS}
-    return "named file" if path in named else "other file"
+    got = (new.rpartition("/")[0] for new in map(_new_name, workload.operations) if new)
+    return "directory" if path in got else "thing"
+
+
+def _new_name(operation: Operation) -> str:
+    """The name that ``operation`` gives; empty for one that is not to give any."""
+    if isinstance(operation, Rename | Link):
+        return operation.new
+    return operation.path if isinstance(operation, Create | Mknod | Symlink | Mkdir) else ""
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
