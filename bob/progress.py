@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from bob.result import PropertyResult
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the same work took on this machine before, in all: ``seconds``, of which recording was the share
+    ``recording`` (0 to 1)."""
+
+    seconds: float
+    recording: float
 
 
 class Progress(Protocol):
@@ -15,6 +25,9 @@ class Progress(Protocol):
 
     def planned(self, workloads: int, states: int) -> None:
         """How many workloads there are, and how many crash states there will be at the most."""
+
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        """So many guests work side by side on what is planned; and what that took earlier, where anything is known."""
 
     def recorded(self, workload: str) -> None:
         """A workload was recorded and passed its self-check."""
@@ -37,6 +50,7 @@ class Silent:
 
     def step(self, text: str) -> None: ...
     def planned(self, workloads: int, states: int) -> None: ...
+    def expected(self, guests: int, earlier: Earlier | None) -> None: ...
     def recorded(self, workload: str) -> None: ...
     def observed(self, workload: str, states: int) -> None: ...
     def finished(self, workload: str, unused: int) -> None: ...

@@ -1,4 +1,5 @@
-"""The package: an sdist, the wheel that is built from it, and bob from that wheel in an environment of its own.
+"""The package: an sdist, the wheel that is built from it, and bob from that wheel in an environment of its own; what a
+release refuses; and the Vagrantfile.
 
 Nothing is taken from a network: the dependencies that pyproject.toml declares, and theirs, are linked from the
 environment that the tests run in, and nothing else is.
@@ -7,9 +8,12 @@ environment that the tests run in, and nothing else is.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -17,12 +21,15 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bob import __version__
 from bob.catalogue.probe_files import probe_names
 from bob.errors import Exit
+from bob.guest.spec import GuestSpec
+from bob.request import DEFAULT_IMAGE
 
 ROOT = Path(__file__).parents[1]
 DATA = ("probes", "guest-images", "reports/published", "reports/models/osdi14-linux-6.1")
@@ -204,3 +211,97 @@ def test_a_broken_wheel_would_be_seen(sdist: Path, tmp_path: Path) -> None:
         (sdist / "pyproject.toml").write_text(settings)
     with pytest.raises(AssertionError):
         test_the_wheel_has_every_file_as_it_is(lacking)
+
+
+# The release, and how bob is cited
+
+
+def test_one_version_is_named_everywhere() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (
+        str(cited["version"])
+        == __version__
+        == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    )
+    assert cited["cff-version"] == "1.2.0" and cited["message"] and cited["title"] and cited["authors"]
+    assert re.search(rf"^## {re.escape(__version__)} - ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "release needs a directory"), (["--trial"], "release needs a directory"), (["{full}"], "is not empty")],
+)
+def test_a_release_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "something").touch()
+    ready = ROOT / ".venv" / "set-up"
+    if not ready.is_file():
+        pytest.skip("bob was not set up by ./run here")
+    asked = [one.format(full=tmp_path) for one in arguments]
+    ended = subprocess.run([ROOT / "run", "release", *asked], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr and "hint: " in ended.stderr
+
+
+# The Vagrantfile: what it promises, and Vagrant's own word on it where Vagrant is installed. ./run does not install
+# Vagrant, which takes some 300 MB with its Ruby: `apt-get install vagrant vagrant-libvirt`.
+
+VAGRANTFILE = (ROOT / "Vagrantfile").read_text()
+PROVIDERS = ("libvirt", "virtualbox")
+
+needs_vagrant = pytest.mark.skipif(
+    shutil.which("vagrant") is None, reason="vagrant is not installed: apt-get install vagrant vagrant-libvirt"
+)
+
+
+def test_it_has_room_for_a_guest_on_each_processor() -> None:
+    [cpus], [memory] = (
+        re.findall(r"^CPUS = (\d+)", VAGRANTFILE, flags=re.M),
+        re.findall(r"^MEMORY_MIB = (\d+)", VAGRANTFILE, flags=re.M),
+    )
+    whole = GuestSpec.__dataclass_fields__["memory_mib"].default
+    assert int(memory) >= int(cpus) * whole + 1024
+    for provider in PROVIDERS:
+        assert f"{provider}.cpus = CPUS" in VAGRANTFILE and f"{provider}.memory = MEMORY_MIB" in VAGRANTFILE
+
+
+def test_guests_may_have_guests() -> None:
+    assert "libvirt.nested = true" in VAGRANTFILE
+    assert '"--nested-hw-virt", "on"' in VAGRANTFILE
+
+
+def test_it_is_the_debian_of_the_image_and_run_provisions_it() -> None:
+    assert f'config.vm.box = "debian/{DEFAULT_IMAGE.removeprefix("debian-")}64"' in VAGRANTFILE
+    [script] = re.findall(r"<<~SHELL\n(.*?)^  SHELL$", VAGRANTFILE, flags=re.S | re.M)
+    assert "./run doctor" in script
+    assert "apt-get" not in script, "./run knows what is needed"
+
+
+def validated(text: str, provider: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What ``vagrant validate`` says of the Vagrantfile ``text``; nothing is started, and no network is used."""
+    (folder / "Vagrantfile").write_text(text)
+    tools = folder / "bin"
+    tools.mkdir(exist_ok=True)
+    # Vagrant's own check of the settings for VirtualBox asks first whether VirtualBox is there, and which.
+    (tools / "VBoxManage").write_text("#!/bin/sh\necho 7.0.14r161095\n")
+    (tools / "VBoxManage").chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "VAGRANT_HOME": str(folder / "home"),
+        "VAGRANT_DEFAULT_PROVIDER": provider,
+        "VAGRANT_CHECKPOINT_DISABLE": "1",
+    }
+    command = ["vagrant", "validate"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@needs_vagrant
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_vagrant_validates_it(tmp_path: Path, provider: str) -> None:
+    right = validated(VAGRANTFILE, provider, tmp_path)
+    if f"provider '{provider}' could not be found" in right.stderr:
+        pytest.skip("the plugin vagrant-libvirt is not installed: apt-get install vagrant-libvirt")
+    assert (right.returncode, right.stdout) == (0, "Vagrantfile validated successfully.\n"), right.stderr
+    slip = validated(VAGRANTFILE.replace(f"{provider}.cpus =", f"{provider}.cpuss ="), provider, tmp_path)
+    assert slip.returncode != 0
+    assert "cpuss" in slip.stderr

@@ -7,7 +7,7 @@ by going along the edges; what is left are the cells with more than one reading,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from bob.apm.clauses import Clause, without_exception
@@ -52,7 +52,7 @@ class Implications:
         return (
             all(usable)
             and self.force(known, at_time(self.graph, returned))
-            and self._search(known, sorted(usable, key=len), 0)
+            and self._search(known, sorted(usable, key=len))
         )
 
     def force(self, known: Known, reading: Reading) -> bool:
@@ -67,18 +67,28 @@ class Implications:
             known.get(node) is True for node in reading.missing
         )
 
-    def _search(self, known: Known, choices: Sequence[Sequence[Reading]], at: int) -> bool:
-        while at < len(choices) and len(choices[at]) == 1:
-            if not self.force(known, choices[at][0]):
-                return False
-            at += 1
-        if at == len(choices):
-            return True
-        for reading in choices[at]:
-            tried = dict(known)
-            if self.force(tried, reading) and self._search(tried, choices, at + 1):
+    def _search(self, known: Known, choices: Sequence[Sequence[Reading]]) -> bool:
+        # By hand, not by recursion: a file full of what nobody knows has a cell with several readings every 16 bytes.
+        under_way: list[Iterator[tuple[Known, int]]] = [iter([(known, 0)])]
+        while under_way:
+            if (step := next(under_way[-1], None)) is None:
+                under_way.pop()
+                continue
+            now, at = step
+            while at < len(choices) and len(choices[at]) == 1 and self.force(now, choices[at][0]):
+                at += 1
+            if at == len(choices):
                 return True
+            if len(choices[at]) > 1:
+                under_way.append(self._tried(now, choices[at], at + 1))
         return False
+
+    def _tried(self, known: Known, readings: Sequence[Reading], then: int) -> Iterator[tuple[Known, int]]:
+        """What is known after each of ``readings`` that does not contradict it, and where to go on."""
+        for reading in readings:
+            tried = dict(known)
+            if self.force(tried, reading):
+                yield tried, then
 
 
 def at_time(graph: Graph, returned: int) -> Reading:

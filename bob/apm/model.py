@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from bob import counts, documents
 from bob.apm.clauses import Clause, clause_of
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
-from bob.store.run_directory import read_document, write_whole
+from bob.store.run_directory import write_whole
 
 SCHEMA = "bob.apm/1"
 
@@ -127,9 +128,23 @@ def from_json(document: Mapping[str, Any]) -> Model:
         raise MalformedError(f"this model is damaged: {error!r}", hint="derive it again") from None
 
 
+_WRITTEN = "`bob apm derive` writes models"
+
+
 def load(path: Path) -> Model:
-    """The model in the file ``path``."""
-    return from_json(read_document(path))
+    """The model in the file ``path``. Raises StoreError where it cannot be read, MalformedError where it is none."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", hint="is it the file of a model?") from None
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"{path} is no model: {error}", hint=_WRITTEN) from None
+    if not isinstance(document, dict):
+        raise MalformedError(f"{path} is no model", hint=_WRITTEN)
+    try:
+        return from_json(document)
+    except MalformedError as error:
+        raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def save(model: Model, path: Path) -> None:

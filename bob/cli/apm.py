@@ -12,6 +12,7 @@ from rich.text import Text
 from bob.cli.asking import jobs_option, preflight_options
 from bob.cli.commands import Commands
 from bob.cli.models import (
+    ModelName,
     by_configuration,
     held_beside,
     named_model,
@@ -114,7 +115,7 @@ def derive(
 
 
 @apm.command()
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", type=ModelName())
 @click.argument("operations", metavar="OPERATIONS")
 @click.option("--setup", metavar="OPERATIONS", default="", help="The initial tree, durable before it all begins.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="Stop at so many states.")
@@ -155,7 +156,7 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
 
 
 @apm.command("check")
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", type=ModelName())
 @click.argument("run", type=RUN)
 @click.option(
     "--limit",
@@ -201,8 +202,8 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
 
 
 @apm.command("compare")
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("a", metavar="A", type=ModelName())
+@click.argument("b", metavar="B", type=ModelName())
 @json_option
 def compare_(a: str, b: str, json_file: Path | None) -> Exit:
     """Say what one of two models allows and the other forbids.
@@ -316,14 +317,18 @@ def what_if_(
 
 
 @apm.command()
-@click.argument("model", metavar="MODEL")
-def show(model: str) -> Exit:
-    """Tell in prose what a program can rely on by MODEL, what not, and how that is known.
+@click.argument("model", metavar="MODEL", type=ModelName())
+@json_option
+def show(model: str, json_file: Path | None) -> Exit:
+    """Tell in prose which guarantees MODEL gives, which it lacks, and the evidence.
+
+    The text is Markdown, which a terminal shows as headings and lists. --json has the model itself.
 
     \b
     Examples:
       bob apm show apm/ext4-ordered.json
       bob apm show ext4-o | less
+      bob apm show ext4-o > ext4-o.md
 
     \b
     Exit codes:
@@ -331,13 +336,25 @@ def show(model: str) -> Exit:
       8   the file is no model, or damaged
     """
     from bob.apm.export.prose import text
+    from bob.apm.model import to_json
 
-    write_text(Path("-"), text(named_model(model)), "MODEL")
+    found = named_model(model)
+    if json_file is not None:
+        write_json(json_file, to_json(found))
+    if is_stdout(json_file):
+        return Exit.DONE
+    screen = console()
+    if screen.is_terminal:
+        from rich.markdown import Markdown
+
+        screen.print(Markdown(text(found)))
+    else:
+        write_text(Path("-"), text(found), "MODEL")
     return Exit.DONE
 
 
 @apm.command()
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=ModelName())
 @click.option("--html", type=NewFile(), metavar="FILE", help="Write MODEL as a page that stands alone.")
 @click.option("--alice", type=NewFile(), metavar="FILE", help="Write MODEL as a file system for ALICE's replayer.")
 @click.option("--svg", type=NewFile(), metavar="FILE", help="Draw which of the models MODEL... is weaker than which.")
@@ -362,12 +379,13 @@ def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: 
     from bob.apm.export.alice import alice_module, not_sayable
     from bob.apm.export.lattice import lattice
     from bob.apm.export.prose import page
+    from bob.apm.model import told_apart
 
     if html is None and alice is None and svg is None:
         raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")
     if len(models) > 1 and alice is not None:
         raise UsageError("--alice takes one MODEL", hint="write one after the other")
-    found = [named_model(name) for name in models]
+    found = told_apart([named_model(name) for name in models])
     if svg is not None:
         write_text(svg, lattice(found), "--svg")
     if html is not None:

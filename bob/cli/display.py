@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bob.cli.output import console
 from bob.cli.tally import Tally
-from bob.progress import Progress, Silent
+from bob.progress import Earlier, Progress, Silent
 from bob.report.counts import explored, plural
 from bob.report.rows import MARKS, style
 from bob.result import PropertyResult, Verdict
@@ -59,6 +59,11 @@ class Watcher(ABC):
             self._tally.plan(workloads, states)
             self._write(Text(f"{plural(workloads, 'workload')}, at most {plural(states, 'crash state')}", "bob.dim"))
 
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        """How many guests work on it, and how long it took before."""
+        with self._lock:
+            self._tally.expect(guests, earlier)
+
     def recorded(self, workload: str) -> None:
         """A workload was recorded."""
         with self._lock:
@@ -68,13 +73,13 @@ class Watcher(ABC):
     def observed(self, workload: str, states: int) -> None:
         """More crash states are done."""
         with self._lock:
-            self._tally.observe(states)
+            self._tally.observe(workload, states)
             self._changed()
 
     def finished(self, workload: str, unused: int) -> None:
         """A workload is done."""
         with self._lock:
-            self._tally.finish(unused)
+            self._tally.finish(workload, unused)
             self._changed()
 
     def skipped(self, workloads: int, states: int) -> None:

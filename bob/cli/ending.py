@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import IO
 
 import click
 
@@ -24,6 +25,8 @@ _BESIDE = 36
 """So many letters of a text are shown before a mistake in it, and from there on."""
 _SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_INTEGER_RANGE = "is not a valid integer range", "is not a whole number"
+"""What click says of a text where it wants a number, and what people say."""
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
 
@@ -60,7 +63,10 @@ def exit_code(command: Callable[[], object]) -> int:
     """Run ``command``; whatever comes of it, tell it on stderr, and return the exit code."""
     try:
         code = command()
-        sys.stdout.flush()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            drop(sys.stdout)
     except BrokenPipeError:
         return _reader_left()
     except (Exception, KeyboardInterrupt) as error:
@@ -105,7 +111,7 @@ def _usage(error: click.UsageError) -> Exit:
     if isinstance(error, _NO_ARGUMENTS):
         click.echo(error.format_message(), err=True)  # a command group alone: its help
         return Exit.USAGE
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace(*_INTEGER_RANGE)
     command = error.ctx.command_path if error.ctx else "bob"
     _say(message[:1].lower() + message[1:], f"{command} --help")
     return Exit.USAGE
@@ -152,8 +158,9 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
 
 
 def _reader_left() -> Exit:
-    """Whoever read our output (``| head``) has had enough, which is no error."""
-    _drop_output()
+    """Whoever read our output (``| head``) has had enough, which is no error. Tables go on without a reader
+    (:class:`bob.cli.output.Screen`), so that the exit code says what came of it; this is of what click printed."""
+    drop(sys.stdout)
     return Exit.DONE
 
 
@@ -162,13 +169,13 @@ def _give_up_full_output() -> None:
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
-        _drop_output()
+        drop(sys.stdout)
 
 
-def _drop_output() -> None:
-    """Print no more: else Python complains, with an exit code of its own, when it flushes at the end."""
+def drop(stream: IO[str]) -> None:
+    """Have what is written to ``stream`` go nowhere: else Python complains at its end, with an exit code of its own."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_at_once() -> None:

@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.shell_completion import CompletionItem
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from bob.cli.options import ParamType
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
 from bob.report.counts import plural
@@ -32,6 +35,19 @@ SHIPPED_MODELS = "osdi14-linux-6.1"
 
 
 EVERY = "all"
+
+
+class ModelName(ParamType):
+    """A model: the name of a built-in or a shipped one, or a file; what is wrong with it is said when it is read."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, else files."""
+        from bob.apm.builtin import names
+
+        known = [CompletionItem(name) for name in [*names(), *_shipped_models()] if name.startswith(incomplete)]
+        return known or [CompletionItem(incomplete, type="file")]
 
 
 def named_model(name: str) -> Model:

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from rich.console import Console
 from rich.theme import Theme
 
+from bob.cli.ending import drop
 from bob.errors import UsageError
 from bob.report.table import print_result
 from bob.result import Result, to_json
@@ -42,11 +43,13 @@ _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-"
 
 
 class Screen(Console):
-    """A console that leaves a broken pipe to its user; rich's own ends the program, with exit code 1."""
+    """A console whose reader may leave (``| head``): no more is printed, and the work goes on to its end, as the exit
+    code says what came of it. rich's own ends the program, with exit code 1."""
 
-    def on_broken_pipe(self) -> NoReturn:
+    def on_broken_pipe(self) -> None:
         """Called where the error is caught."""
-        raise
+        self.quiet = True
+        drop(self.file)
 
 
 def console(*, stderr: bool = False) -> Screen:
@@ -89,8 +92,11 @@ def write_text(path: Path, text: str, option: str) -> None:
     if is_stdout(path):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            drop(sys.stdout)
         return
     with whole_or_not_at_all(path, option) as file:
         file.write(text.encode("utf-8", errors="replace"))

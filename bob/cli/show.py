@@ -48,6 +48,8 @@ PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}
 
 
 _ENDINGS = {**ENDINGS, **PICTURES}
+_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
+"""Endings that promise something else than text."""
 
 
 @click.command()
@@ -219,11 +221,15 @@ def _check(wanted: str, output: Destination | None) -> None:
 
 
 def _format_of(output: Destination | None) -> str:
-    """The format that the name of the file speaks of."""
+    """The format that the name of the file speaks of; raises UsageError for one that bob does not have."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""
-    return next((name for name, endings in _ENDINGS.items() if ending in endings), "table")
+    wanted = next((name for name, endings in _ENDINGS.items() if ending in endings), "")
+    if ending in _OTHERS:
+        known = ", ".join(endings[0] for endings in ENDINGS.values())
+        raise UsageError(f"--output: bob writes no {ending}", hint=f"it writes {known}; --format makes any file one")
+    return wanted or "table"
 
 
 def _write(wanted: str, saved: list[Saved], runs: tuple[Path, ...], output: Path) -> None:

@@ -5,42 +5,84 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from bob.progress import Earlier
 from bob.report.counts import duration
 
 _WINDOW = 60.0
 """Seconds over which the speed is measured: it changes as guests start and as workloads do."""
+_FEW, _ENOUGH, _MOST = 0.05, 0.1, 0.3
+"""Shares of the work. Of a smaller one than the first nobody can say how long all takes. After the second, the pace of
+this run counts, and no longer that of an earlier one. After the third, counted from when all was recorded, all that
+counts is how long observing takes. bench/eta.py shows what comes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What was done by a time (seconds): workloads that were observed, with parts of those that are under way."""
+
+    at: float
+    observed: float
 
 
 class Tally:
-    """What a Progress is told, added up. Not thread-safe: its owner is."""
+    """What a Progress is told, added up. Not thread-safe: its owner is.
+
+    What is left is counted in workloads. They are recorded first, by half of the guests, while the others observe what
+    is recorded; when all are recorded, all observe. A crash state is no good measure: most workloads need fewer mounts
+    than they may have.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0
         self.states = self.observed = 0
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
+        self._guests = 1
+        self._earlier: Earlier | None = None
+        self._began: float | None = None
+        self._first: float | None = None
+        self._last: float | None = None
+        self._all_recorded: _Moment | None = None
+        self._under_way: dict[str, int] = {}
+        self._used = 0
+
+    def expect(self, guests: int, earlier: Earlier | None) -> None:
+        """So many guests work side by side; and what the same took ``earlier``, where that is known."""
+        self._guests, self._earlier = guests, earlier
 
     def plan(self, workloads: int, states: int) -> None:
         """So many more (or fewer) workloads, and crash states at the most, are to come."""
+        if self._began is None:
+            self._began = self._clock()
+        if workloads > 0 and self.recorded:
+            self._all_recorded = None
         self.workloads += workloads
         self.states += states
 
     def record(self) -> None:
         """One more workload is recorded."""
         self.recorded += 1
+        self._last = self._clock()
+        if self._first is None:
+            self._first = self._last
+        if self.recorded >= self.workloads:
+            self._all_recorded = _Moment(self._last, self._observed)
 
-    def observe(self, states: int) -> None:
-        """So many more crash states are done."""
+    def observe(self, workload: str, states: int) -> None:
+        """So many more crash states of a workload are done."""
         self.observed += states
+        self._under_way[workload] = self._under_way.get(workload, 0) + states
         now = self._clock()
         self._seen.append((now, self.observed))
         while len(self._seen) > 2 and self._seen[1][0] < now - _WINDOW:
             self._seen.popleft()
 
-    def finish(self, unused: int) -> None:
+    def finish(self, workload: str, unused: int) -> None:
         """One more workload is done, with so many states less than were planned for it."""
         self.done += 1
+        self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)
 
     @property
@@ -53,9 +95,61 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at this speed; None if there is none, or it cannot be said yet."""
-        left, speed = self.states - self.observed, self.speed
-        return left / speed if left and speed else None
+        """How long the rest takes; None if there is none, or it cannot be said yet."""
+        left = self.workloads - self._observed
+        if self._began is None or left <= 0 or self.done >= self.workloads:
+            return None
+        now = self._clock()
+        before = self._all_recorded
+        if before is None and not self.recorded and self._observed >= self._few:  # there was nothing to record
+            before = _Moment(self._began, 0.0)
+        if before is None:
+            return self._by_earlier(now) or self._while_recording(now)
+        weight = min(1.0, (self._observed - before.observed) / (_MOST * self.workloads))
+        measured = left * (now - before.at) / (self._observed - before.observed) if weight > 0 else 0.0
+        if weight == 1:
+            return measured
+        guess = self._by_earlier(now) or self._while_recording(now)
+        if guess is None:
+            return measured if self._observed - before.observed >= self._few else None
+        return (1 - weight) * guess + weight * measured
+
+    @property
+    def _observed(self) -> float:
+        """How many workloads are observed, with parts of those that are under way."""
+        usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
+        return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
+
+    @property
+    def _few(self) -> float:
+        """Of fewer workloads that are observed nobody can say how long all take."""
+        return max(1.0, _FEW * self.workloads)
+
+    def _by_earlier(self, now: float) -> float | None:
+        """What is left as an earlier run had it, at the pace of this one."""
+        earlier = self._earlier
+        if earlier is None or self._began is None:
+            return None
+        share = earlier.recording
+        done = (share * min(self.recorded, self.workloads) + (1 - share) * self._observed) / self.workloads
+        weight = min(1.0, done / _ENOUGH)
+        at_this_pace = (now - self._began) / done if done else 0.0
+        return (1 - done) * ((1 - weight) * earlier.seconds + weight * at_this_pace)
+
+    def _while_recording(self, now: float) -> float | None:
+        """What is left by how long recording and observing took so far, each by its own guests; None where too little
+        was observed."""
+        if self._began is None or self._first is None or self._last is None or self._observed < self._few:
+            return None
+        if self._guests == 1:  # it has observed nothing yet
+            return None
+        recorders = max(1, self._guests // 2)
+        observers = max(1, self._guests - recorders)
+        a_recording = (self._last - self._began) / self.recorded
+        an_observation = observers * (now - self._first) / self._observed
+        still = max(0, self.workloads - self.recorded) * a_recording
+        left = self.workloads - self._observed - still * observers / an_observation
+        return still + max(0.0, left) * an_observation / self._guests
 
     def line(self) -> str:
         """All of it in one line."""

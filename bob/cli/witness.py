@@ -36,17 +36,20 @@ def witness() -> None:
 @click.option(
     "--html", "page", type=NewFile(), metavar="FILE", help="Write the story as a page that stands alone, too."
 )
-def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
+@json_option
+def show(path: Path, picture: Path | None, page: Path | None, json_file: Path | None) -> Exit:
     """Tell the story of WITNESS.
 
     What the program did, what the disk was sent and when, which of that the crash left, what was found after it, and
-    one sentence that sums it up. No guest is needed; `bob replay` shows it again on a real kernel.
+    one sentence that sums it up. No guest is needed; `bob replay` shows it again on a real kernel. --json has the
+    witness itself, as a file of its own where it is in a bundle (docs/formats.md).
 
     \b
     Examples:
       bob witness show bob-runs/20261121T230021-1f2e3d/witnesses/append-any.json
       bob witness show --svg crash.svg append-any.json
       bob witness show --html crash.html append-any.json
+      bob witness show --json - append-any.json | jq .evidence
 
     \b
     Exit codes:
@@ -55,6 +58,7 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
     """
     from bob.report.drawing import svg
     from bob.report.story import print_story
+    from bob.report.witness_page import witness_text
     from bob.witness.document import read
 
     found = read(path)
@@ -62,10 +66,13 @@ def show(path: Path, picture: Path | None, page: Path | None) -> Exit:
         drawn = svg(found.timeline, found.workload.operations, found.claim.role, found.evidence)
         write_text(picture, drawn + "\n", "--svg")
     if page is not None:
-        from bob.report.witness_page import to_html
+        from bob.report.witness_page import in_link, to_html
 
-        write_text(page, to_html(found, path), "--html")
-    print_story(console(), found, f"bob replay {shlex.quote(str(path))}")
+        write_text(page, to_html(found, path, download=in_link(witness_text(path))), "--html")
+    if json_file is not None:
+        write_text(json_file, witness_text(path), "--json")
+    if not is_stdout(json_file):
+        print_story(console(), found, f"bob replay {shlex.quote(str(path))}")
     return Exit.DONE
 
 

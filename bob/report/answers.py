@@ -48,7 +48,8 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         console.print()
     if tried.unmountable.states:
         asked = any(answer.expectation.asks_of_mounts for answer in tried.answers)
-        counts = "count above only where mounts is asked" if asked else "count for nothing above"
+        verb = "counts" if tried.unmountable.states == 1 else "count"
+        counts = f"{verb} above only where mounts is asked" if asked else f"{verb} for nothing above"
         what = f"! {plural(tried.unmountable.states, 'crash state')} could not be mounted, and {counts}"
         _print(console, Text(what, "bob.unmountable"), 0)
         _print(console, Text(tried.unmountable.error or ""), 4)

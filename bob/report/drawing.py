@@ -23,6 +23,8 @@ WIDTH, ROW, LINE = 1120, 26, 15
 """Of the picture, of an event, and of a further line of one; all in pixels."""
 TIME, PROGRAM, DISK, WORDS = 84, 96, 340, 412
 """Where the columns begin: times end at the first."""
+LONG = 1.0
+"""Where nothing comes for so long (seconds), the picture says so: else one does not see it, since rows are events."""
 LETTER, MOST_LINES = 7.4, 3
 """Width of a letter, about; what is longer than so many lines of its column is cut."""
 
@@ -70,8 +72,12 @@ def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, f
     if line.left_out:
         put_text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
     y += ROW // 2 if line.left_out else 0
+    before = 0.0
     for event in line.events:
+        y += _gap(root, event.seconds - before, y)
+        before = event.seconds
         y += _row(root, event, operations, role, y)
+    y += _gap(root, line.crash - before, y)
     put_rule(root, DISK - 18, 26, DISK - 18, y)
     put_rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
     put_text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
@@ -117,9 +123,19 @@ def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role:
         case Written():
             put_rule(root, DISK - 18, y, DISK - 6, y)
             _mark(root, event.fate, DISK, y)
-            strong = "strong" if event.fate in (Fate.TORN, Fate.LOST) or event.operations else ""
+            strong = "strong" if event.decides or event.fate in (Fate.TORN, Fate.LOST) or event.operations else ""
             put_text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
             return ROW + LINE * (put_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
+
+
+def _gap(root: Xml.Element, seconds: float, y: int) -> int:
+    """Draw at ``y`` that nothing came for so long, where that is long; the height of the row."""
+    if seconds < LONG:
+        return 0
+    put_rule(root, 8, y, DISK - 26, y, dash="1 5")
+    put_rule(root, DISK - 10, y, WIDTH - 8, y, dash="1 5")
+    put_text(root, WORDS, y + 16, f"nothing for {seconds:.1f} s", "quiet")
+    return ROW
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int) -> int:

@@ -20,6 +20,7 @@ from bob.report.protocol_drawing import drawn, svg
 from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import html
 from bob.report.witness_page import to_html as witness_page
+from bob.report.witness_page import witness_text
 from bob.witness import bundle
 from bob.witness.document import read
 
@@ -78,16 +79,18 @@ def to_html(found: Programs, run: Path) -> str:
 
 
 def pages(found: Programs, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """The pages about ``found``, each with its place in their folder: one for each witness, and last the answer, which
-    links to them. All link to ``home``, if any, which is as it is seen from the answer."""
+    """The pages about ``found``, each with its place in their folder: one for each witness, with its file beside; and
+    last the answer, which links to them. All link to ``home``, if any, which is as it is seen from the answer."""
     shown = [
         replace(answer, vulnerabilities=tuple(map(_apart, answer.vulnerabilities))) for answer in _laid_out(found, run)
     ]
     for one in (one for answer in shown for one in answer.vulnerabilities):
         if one.story is not None:
             above = home and f"../{home}"
-            page = witness_page(one.story.witness, nearby(one.story.path), f"../{INDEX}", one.anchor, above)
-            yield PurePosixPath(one.story.page), page
+            page = PurePosixPath(one.story.page)
+            file, path = page.with_suffix(".json"), one.story.path
+            yield page, witness_page(one.story.witness, nearby(path), f"../{INDEX}", one.anchor, above, file.name)
+            yield file, witness_text(path)
     yield INDEX, _render(found, shown, home)
 
 

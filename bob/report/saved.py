@@ -93,6 +93,15 @@ def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]]
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 
 
+def _instead(path: Path) -> str:
+    """What to do with a directory that has no result."""
+    if (path / "run.json").is_file():
+        return f"was it stopped? bob judge {path} judges what is finished"
+    if (path.parent / "result.json").is_file():
+        return f"it is a part of a run, which is told as a whole: bob show {path.parent}"
+    return "name a run directory, or a result that --json wrote"
+
+
 def read_result(path: Path) -> Result:
     """The result in ``path``, a run directory or a file, with what was searched beside it
     (:func:`bob.judge.searched.beside`).
@@ -103,7 +112,7 @@ def read_result(path: Path) -> Result:
     if not file.exists():
         if file == path:
             raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
-        raise StoreError(f"{path} has no result.json", hint=f"was it stopped? bob judge {path} judges what is finished")
+        raise StoreError(f"{path} has no result.json", hint=_instead(path))
     try:
         document = json.loads(file.read_bytes())
     except OSError as error:

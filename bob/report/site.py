@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from bob.report.columns import Column
 from bob.report.nearby import nearby
 from bob.report.page import PageColumn, laid_out, render
-from bob.report.witness_page import to_html
+from bob.report.witness_page import to_html, witness_text
 
 INDEX = PurePosixPath("index.html")
 WITNESSES = "witnesses"
@@ -17,8 +17,8 @@ WITNESSES = "witnesses"
 def pages(
     columns: Sequence[Column], shown: Sequence[PageColumn] | None = None, home: str = ""
 ) -> Iterator[tuple[PurePosixPath, str]]:
-    """The pages about ``columns``, each with its place in their folder: the witnesses, and last the table, which links
-    to them.
+    """The pages about ``columns``, each with its place in their folder: the witnesses, each with its file beside; and
+    last the table, which links to them.
 
     ``shown`` is what :func:`shown_apart` says of them, where that is known already; ``home`` is a page that all of them
     are to link to, as it is seen from the table.
@@ -31,8 +31,11 @@ def pages(
         for story, anchor in stories:
             if story is not None:
                 above = "../" * story.page.count("/")
-                page = to_html(story.witness, nearby(story.path), f"{above}{INDEX}", anchor, home and f"{above}{home}")
-                yield PurePosixPath(story.page), page
+                page = PurePosixPath(story.page)
+                file, table = page.with_suffix(".json"), f"{above}{INDEX}"
+                back = home and f"{above}{home}"
+                yield page, to_html(story.witness, nearby(story.path), table, anchor, back, file.name)
+                yield file, witness_text(story.path)
     yield INDEX, render(columns, shown, home=home)
 
 

@@ -1,23 +1,25 @@
 """The page of one witness: what its property asks for and what was found, the story, and how to see it again.
 
 It stands alone, as the table's page does (:mod:`bob.report.page`), and is for people who know file systems and have
-never heard of bob. ``witness.html.j2`` has its words.
+never heard of bob. ``witness.html.j2`` has its words. It offers the witness itself, as a file beside it or in the page.
 """
 
 from __future__ import annotations
 
+import base64
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
-from bob import __version__
+from bob import __version__, documents
 from bob.report.counts import size
 from bob.report.drawing import mark, svg
 from bob.report.story import LACKS
 from bob.report.templating import html
 from bob.story.timeline import Fate
+from bob.witness import bundle
 from bob.witness.document import Witness
 from bob.workload.language import GRAMMAR, write_one
 from bob.workload.operations import Operation
@@ -31,11 +33,12 @@ class _Step:
     role: str
 
 
-def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "") -> str:
+def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
     """The page of ``witness``, whose file the commands on it name as ``path``.
 
     ``table`` is where the table's page is, seen from this one, and ``cell`` the id of the cell's section there; both
-    are empty where there is no table. ``home`` is the page of a whole site, if it is a part of one.
+    are empty where there is no table. ``home`` is the page of a whole site, if it is a part of one. ``download`` is
+    where the file with the witness is, seen from the page, or :func:`in_link` of it; empty where none is offered.
     """
     workload, claim, made, model = witness.workload, witness.claim, witness.configuration, witness.model
     steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(workload.operations, start=1)]
@@ -66,8 +69,21 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
             replay=f"bob replay {file}",
             keep=f"bob replay --keep {keep} {file}",
             story=f"bob witness show {file}",
+            download=download,
+            download_name=f"{made.name}-{claim.name}.json".replace("/", "-").replace(" ", "_"),
         )
     )
+
+
+def witness_text(path: Path) -> str:
+    """The document of the witness ``path`` as a file of its own, also where it is in a bundle. Raises what
+    :func:`bob.witness.bundle.load` raises."""
+    return documents.text(bundle.load(path))
+
+
+def in_link(text: str) -> str:
+    """The address of a file that the address itself has: ``text``, which is JSON."""
+    return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def _forms(operations: list[Operation]) -> list[tuple[str, str]]:

@@ -209,12 +209,13 @@ def _workloads(question: Question, fs: FileSystem) -> tuple[tuple[Workload, ...]
         for workload in workloads:
             simulate(workload)
     except RefusedError as error:
+        hint = None if error.is_too_large else question.there
         for part, text, done in texts:
             for one, place in zip(done, places(text), strict=True):
                 if one is error.operation:
                     with _naming(part):
-                        raise PointedError(error.why, text, *place, hint=question.there) from None
-        raise UsageError(f"{parts.finish}: {error.why}", hint=question.there) from None
+                        raise PointedError(error.why, text, *place, hint=hint) from None
+        raise UsageError(f"{parts.finish}: {error.why}", hint=hint) from None
     return tuple(workloads), history
 
 

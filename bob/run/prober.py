@@ -35,6 +35,7 @@ from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
+from bob.timings import Timed, Work, timed
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
@@ -176,7 +177,7 @@ class Prober:
         self,
         columns: Sequence[Asked],
         pipeline: Pipeline,
-        progress: Progress,
+        progress: Timed,
         crash_recoveries: Callable[[Asked, Sequence[Workload]], None],
     ) -> None:
         self._columns = columns
@@ -216,6 +217,7 @@ class Prober:
             self._crash_recoveries(asked, workloads)
             add_recoveries(column, run, workloads, request.model)
         cells = column.cells()
+        self._progress.lap()
         for cell in cells:
             self._progress.judged(cell)
         return self._keep(asked, column.result(cells))
@@ -303,12 +305,25 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
         tasks = [one.task for one in asked]
+        guests = first.host.jobs or guests_that_fit()
+        parts = [_work(one.request, guests, count) for one, count in zip(asked, left, strict=True)]
 
         def crash_recoveries(one: Asked, workloads: Sequence[Workload]) -> None:
             Recoveries(hypervisor, image, one.run, one.request, progress).crash(workloads)
 
-        with Pipeline(hypervisor, image, tasks, progress, first.host.jobs or guests_that_fit()) as pipeline:
-            yield Prober(asked, pipeline, progress, crash_recoveries)
+        with (
+            timed(parts, progress, silently=first.by_cause) as watcher,
+            Pipeline(hypervisor, image, tasks, watcher, guests) as pipeline,
+        ):
+            yield Prober(asked, pipeline, watcher, crash_recoveries)
+
+
+def _work(request: ProbeRequest, guests: int, workloads: int) -> Work:
+    """What there is to do of a column, as it is timed."""
+    kind = "search" if request.by_cause else "probe"
+    if request.recovery_crashes:
+        kind = f"{kind}, {request.recovery_crashes} recoveries crashed"
+    return Work(kind, request.configuration.fs.name, request.image, guests, request.budget, workloads)
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:

@@ -40,6 +40,7 @@ from bob.run.program_windows import look
 from bob.store.lock import writing
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
+from bob.timings import Work, timed
 from bob.witness import document as witness
 from bob.witness.document import Showing
 
@@ -91,26 +92,35 @@ def try_program(
 
         if answers:
             save()
-        for number, taken in enumerate(explored):
-            looked = look(hypervisor, image, taken, jobs, progress)
-            name, mount = taken.request.configuration.name, taken.case.recording.effective_options
-            reliances = Reliances.of_looked(looked, taken.calls, ROOT)
-            taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
-            result = judge(name, mount, looked, _notes(taken), reliances)
-            results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
-            answers = [
-                crossed(
-                    answer,
-                    result,
-                    unforeseen(one, looked) if number == 0 else frozenset(),
-                    is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
-                )
-                for answer, one in zip(answers, modelled, strict=True)
-            ]
-            save()
+        with timed([_work(taken, jobs) for taken in explored], progress) as watcher:
+            for number, taken in enumerate(explored):
+                looked = look(hypervisor, image, taken, jobs, watcher)
+                watcher.lap()
+                name, mount = taken.request.configuration.name, taken.case.recording.effective_options
+                reliances = Reliances.of_looked(looked, taken.calls, ROOT)
+                taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
+                result = judge(name, mount, looked, _notes(taken), reliances)
+                results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
+                answers = [
+                    crossed(
+                        answer,
+                        result,
+                        unforeseen(one, looked) if number == 0 else frozenset(),
+                        is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
+                    )
+                    for answer, one in zip(answers, modelled, strict=True)
+                ]
+                save()
         run.note(finished=now())
     found = Programs(program.name, program.about, tuple(results), "", tuple(answers), _protocols(every))
     return found, run.path
+
+
+def _work(taken: TakenProgram, guests: int) -> Work:
+    """What there is to explore of a program on one configuration, as it is timed."""
+    request = taken.request
+    what = f"{taken.program.name} on {request.configuration.fs.name}"
+    return Work("app", what, request.image, guests, request.budget, len(taken.windows))
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:

@@ -14,7 +14,7 @@ from shutil import rmtree
 import bob
 from bob import documents
 from bob.errors import StoreError, UsageError
-from bob.guest.capacity import check_jobs
+from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure
@@ -35,6 +35,7 @@ from bob.store.lock import writing
 from bob.store.run_directory import read_document, write_whole
 from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import check as check_searched
+from bob.timings import Work, estimate, in_words, read
 from bob.witness import document as witness
 from bob.workload.operations import Workload
 
@@ -67,6 +68,10 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
         "request": request_to_json(request),
     }
     check_searched(path.resolve().parent)
+    if planned.together and asked.seconds is None:
+        guests = request.host.jobs or guests_that_fit()
+        work = Work("search", request.configuration.fs.name, request.image, guests, request.budget, planned.together)
+        progress.step(in_words([work], estimate([work], read())))
     directory = SearchDirectory.create(path, about)
     try:
         with writing([path]):
@@ -306,6 +311,7 @@ class _OfALot:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self.step, self.planned, self.recorded = progress.step, progress.planned, progress.recorded
+        self.expected = progress.expected
         self.observed, self.finished, self.skipped = progress.observed, progress.finished, progress.skipped
 
     def judged(self, cell: PropertyResult) -> None:

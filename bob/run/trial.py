@@ -35,6 +35,7 @@ from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task
 from bob.store.lock import writing
 from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.timings import Work, timed
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
@@ -67,7 +68,9 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         run.note(environment=asdict(environment))
         progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
         task = Task(request.configuration, request.model, request.effort, run, trial.workloads)
-        with Pipeline(hypervisor, image, [task], progress, request.host.jobs or guests_that_fit()) as pipeline:
+        guests, count = request.host.jobs or guests_that_fit(), len(trial.workloads)
+        work = Work("try", request.configuration.fs.name, request.image, guests, request.budget, count)
+        with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps
         found = Run(identity, started, now(), bob.__version__, request.seed, request.budget)

@@ -208,15 +208,26 @@ def read(path: Path) -> Witness:
         raise MalformedError(f"{path} is no witness: {error}", hint="was it truncated?") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
-        raise MalformedError(
-            f"{path} has schema {found!r}, not {SCHEMA!r}", hint="replay it with the bob that wrote it"
-        )
+        said = f"{path} has schema {found!r}, not {SCHEMA!r}"
+        raise MalformedError(said, hint=_instead(found, path))
     try:
         return _read(document)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError, lzma.LZMAError, struct.error) as error:
+    except KeyError as error:
+        raise MalformedError(f"{path} is damaged: {error} is missing", hint="was it truncated?") from None
+    except (IndexError, TypeError, AttributeError, ValueError, lzma.LZMAError, struct.error) as error:
         raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
     except (UsageError, MalformedError) as error:
         raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def _instead(schema: Any, path: Path) -> str:
+    """What to do with a document of another schema."""
+    kind, _, version = str(schema).partition("/")
+    if kind == SCHEMA.partition("/")[0] and version.isdecimal():
+        return "replay it with the bob that wrote it"
+    if kind in ("bob.result", "bob.try", "bob.programs"):
+        return f"it has results: bob show {path}; witnesses are in the folder {bundle.FOLDER} of a run"
+    return f"witnesses are in the folder {bundle.FOLDER} of a run"
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:

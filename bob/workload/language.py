@@ -43,7 +43,9 @@ class Form:
 def path_in(word: str) -> str:
     """The path in ``word``; raises ValueError for what is none, or is not observed."""
     names = word.split("/")[1:]
-    if not word.startswith("/") or (word != "/" and not all(names)) or "\0" in word or {".", ".."} & set(names):
+    if word.startswith("/") and {".", ".."} & set(names):
+        raise ValueError(f"{word!r} has {'..' if '..' in names else '.'} in it: write the path without")
+    if not word.startswith("/") or (word != "/" and not all(names)) or "\0" in word:
         raise ValueError(f"{word!r} is not an absolute path such as /d/a")
     if names[0] in UNOBSERVED or names[0].startswith(UNOBSERVED_PREFIX):
         raise ValueError(f"bob does not observe what is in /{names[0]}")

@@ -34,11 +34,16 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024
 
 
 class RefusedError(UsageError):
-    """A file system would refuse ``operation``: ``why``."""
+    """A file system would refuse ``operation``: ``why``. ``is_too_large`` where bob does, as it would not fit."""
 
-    def __init__(self, workload: str, operation: Operation, why: str) -> None:
-        super().__init__(f"workload {workload}: {write_one(operation)!r}: {why}", hint="see its setup")
-        self.operation, self.why = operation, why
+    def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
+        hint = None if is_too_large else "see its setup"
+        super().__init__(f"workload {workload}: {write_one(operation)!r}: {why}", hint=hint)
+        self.operation, self.why, self.is_too_large = operation, why, is_too_large
+
+
+class _TooLarge(ValueError):
+    """A file would have more bytes than bob puts into one."""
 
 
 class _FileSystem:
@@ -282,7 +287,7 @@ def _run(
         try:
             offset, written = _apply(system, operation, number, step)
         except ValueError as error:
-            raise RefusedError(name, operation, str(error)) from None
+            raise RefusedError(name, operation, str(error), is_too_large=isinstance(error, _TooLarge)) from None
         performed.append(Performed(operation, number, offset, written))
         if isinstance(operation, ops.Reflink):
             wrote = system.find(operation.path), 0, len(system.inodes[system.find(operation.source)].content)
@@ -428,4 +433,4 @@ def _not_open(handle: str) -> str:
 
 def _check_size(size: int) -> None:
     if size > LARGEST_FILE_BYTES:
-        raise ValueError(f"a file of {size:,} bytes is too large: {LARGEST_FILE_BYTES:,} at most")
+        raise _TooLarge(f"a file of {size:,} bytes is too large: {LARGEST_FILE_BYTES:,} at most")

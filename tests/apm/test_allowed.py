@@ -11,7 +11,7 @@ from hypothesis.strategies import integers
 from bob.apm.allowed import Implications, refuted
 from bob.apm.clauses import UNITS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, every_clause
 from bob.apm.dependencies import Graph
-from bob.apm.readings import Constraint, Reader
+from bob.apm.readings import Constraint, Reader, Reading
 from bob.apm.states import allowed_trees
 from bob.apm.trees import Tree, observed_tree
 from bob.apm.tried import Tried, how_tried, needed
@@ -100,6 +100,14 @@ def test_an_observation_refutes_just_what_it_contradicts(
             gone |= conflict.clauses
             promised -= conflict.clauses
     assert gone - {Whole(ChangeKind.APPEND, unit) for unit in UNITS} == clauses
+
+
+def test_a_file_with_thousands_of_cells_that_may_be_several_things_is_no_matter() -> None:
+    graph = graph_of("create /a", "")
+    either = Constraint("a cell that is full of what nobody knows", (Reading(), Reading()))
+    allowed = Implications(graph, frozenset())
+    assert allowed.is_allowed([either] * 3000, after_all(graph))
+    assert not allowed.is_allowed([*[either] * 3000, Constraint("one that cannot be", ())], after_all(graph))
 
 
 def test_what_nobody_made_refutes_that_things_are_intact() -> None:

@@ -115,6 +115,7 @@ def test_how_it_is_understood(text: str, test: Test) -> None:
         ("exist /a", 1, "'exist' where a test begins"),
         ("'exists' /a", 1, "'exists' where a test begins"),
         ("exists a", 8, "'a' is not an absolute path"),
+        ("exists /d/../a", 8, "'/d/../a' has .. in it: write the path without"),
         ("exists /lost+found/a", 8, "bob does not observe"),
         ("exists /a exists /b", 11, "'exists' where a test is over"),
         ("exists /a and", 14, "the end where a test begins"),

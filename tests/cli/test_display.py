@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,9 @@ from bob.cli.output import THEME, Screen, console, deliver, write_json
 from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
 from bob.errors import UsageError
-from bob.progress import Silent
+from bob.progress import Earlier, Silent
 from bob.result import PropertyResult, Verdict
+from bob.timings import MOST, Timed, Timing, Work, estimate, in_words, note, read, timed
 
 from .stand_in import result
 
@@ -47,16 +50,16 @@ def test_tally() -> None:
     assert tally.line() == "0/600 crash states, 0/3 workloads done (0 recorded)"
     clock.now += 60  # the guests start
     tally.record()
-    tally.observe(50)
+    tally.observe("a", 50)
     clock.now += 10
-    tally.observe(150)
-    assert tally.line() == "200/600 crash states, 15/s, 0/3 workloads done (1 recorded), 0:27 left"
-    tally.finish(unused=0)
+    tally.observe("a", 150)
+    assert tally.line() == "200/600 crash states, 15/s, 0/3 workloads done (1 recorded)"
+    tally.finish("a", unused=0)
     tally.record()
-    tally.finish(unused=200)
+    tally.finish("b", unused=200)
     tally.record()
-    tally.observe(200)
-    tally.finish(unused=0)
+    tally.observe("c", 200)
+    tally.finish("c", unused=0)
     assert tally.line() == "400/400 crash states, 35/s, 3/3 workloads done (3 recorded)"
 
 
@@ -66,8 +69,182 @@ def test_the_speed_is_that_of_the_last_minute() -> None:
     tally.plan(1, 10_000)
     for states in [1] * 100 + [10] * 100:
         clock.now += 1
-        tally.observe(states)
+        tally.observe("a", states)
     assert tally.speed == pytest.approx(10, rel=0.05)
+
+
+COST = {"recording": 0.5, "observing": 2.0}
+"""Seconds of one guest that a workload takes in the runs below."""
+
+
+def running(guests: int, workloads: int, slowness: float = 1.0) -> tuple[list[tuple[float, str, str]], float]:
+    """When what happens in a run of so many guests, half of which record, and how long it takes (seconds)."""
+    recording, observing = (slowness * seconds for seconds in COST.values())
+    events, ready = [], []
+    for number in range(workloads):
+        ready.append((number + 1) * recording / max(1, guests // 2))
+        events.append((ready[-1], "recorded", f"w{number}"))
+    free = [0.0] * max(1, guests - guests // 2) if guests > 1 else [ready[-1]]
+    free += [ready[-1]] * (guests - len(free))  # who recorded observes when all is recorded
+    for number in range(workloads):
+        place = min(range(len(free)), key=lambda one: (max(free[one], ready[number]), one))
+        begins = max(free[place], ready[number])
+        free[place] = begins + observing
+        events += [(begins + observing * part / 4, "observed", f"w{number}") for part in (1, 2, 3)]
+        events.append((free[place], "finished", f"w{number}"))
+    return sorted(events), max(free)
+
+
+@pytest.mark.parametrize("slowness", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("guests", [1, 2, 4])
+@pytest.mark.parametrize("earlier", [None, Earlier(300.0, 0.2), Earlier(450.0, 0.25), Earlier(200.0, 0.15)])
+def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float, earlier: Earlier | None) -> None:
+    events, end = running(guests, 120, slowness)
+    clock = Clock()
+    began = clock.now
+    tally = Tally(clock)
+    tally.expect(guests, earlier)
+    tally.plan(120, 120 * 100)
+    said = []
+    for at, what, name in events:
+        clock.now = began + at
+        if what == "recorded":
+            tally.record()
+        elif what == "observed":
+            tally.observe(name, 10)
+        else:
+            tally.finish(name, 70)
+        if 0.11 * end <= at <= 0.95 * end:
+            said.append((at, end - at, tally.seconds_left))
+    if earlier is None:  # as long as few workloads are observed, nobody knows
+        said = [one for one in said if one[0] > 0.4 * end or one[2] is not None]
+    assert len(said) > 300
+    wrong = [(at, left, told) for at, left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
+    assert not wrong, (len(wrong), len(said), wrong[:3])
+    assert tally.seconds_left is None
+
+
+def test_what_is_only_observed_has_its_time_too() -> None:
+    clock = Clock()
+    tally = Tally(clock)
+    tally.plan(40, 400)
+    for number in range(20):
+        clock.now += 3
+        tally.observe(f"w{number}", 5)
+        tally.finish(f"w{number}", 5)
+    assert tally.seconds_left == pytest.approx(60, rel=0.01)
+
+
+WORK = Work("probe", "ext4", "debian-bookworm", 2, 100, 120)
+
+
+@pytest.mark.parametrize(
+    ("asked", "low", "high"),
+    [
+        (WORK, 60, 60),
+        (replace(WORK, workloads=30), 15, 15),
+        (replace(WORK, guests=1), 120, 120),
+        (replace(WORK, budget=400), 60, 240),
+        (replace(WORK, budget=50), 30, 60),
+        (replace(WORK, image="debian-trixie"), 60, 60),
+        (replace(WORK, budget=1000, workloads=12), 50, 50),  # there is one that is more like it
+    ],
+)
+def test_what_took_its_time_tells_how_long_the_same_takes(asked: Work, low: float, high: float) -> None:
+    known = [Timing(WORK, 60.0, 0.25), Timing(replace(WORK, budget=1000, workloads=12), 50.0, 0.1)]
+    found = estimate([asked], known)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert low <= found.earlier.seconds <= high
+    both = estimate([asked, WORK], known)
+    assert both is not None and both.low == pytest.approx(low + 60)
+
+
+def test_what_was_never_timed_is_not_known() -> None:
+    known = [Timing(WORK, 60.0, 0.25)]
+    for other in (replace(WORK, what="xfs"), replace(WORK, kind="search")):
+        assert estimate([other], known) is None
+        assert estimate([WORK, other], known) is None
+        assert "no " in in_words([other], None) and other.what in in_words([other], None)
+    assert estimate([], known) is None
+
+
+class Told(Silent):
+    """What was said, in order."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.known: list[Earlier | None] = []
+
+    def step(self, text: str) -> None:
+        self.said.append(text)
+
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        self.known.append(earlier)
+
+
+def done(works: Sequence[Work], finished: int, told: Told) -> None:
+    """Work on ``works`` that takes no time."""
+    with timed(works, told) as watcher:
+        for work in works:
+            for number in range(finished):
+                watcher.recorded(str(number))
+                watcher.finished(str(number), 0)
+            if finished == work.workloads:
+                watcher.lap()
+
+
+def test_only_what_came_to_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told, small = Told(), replace(WORK, workloads=3)
+    done([small], 2, told)
+    with pytest.raises(KeyboardInterrupt), timed([small], told):
+        raise KeyboardInterrupt
+    assert read() == [] and told.known == [None, None]
+    assert told.said[0] == "how long this takes is not known: no probe of ext4 was timed on this machine"
+    done([small], 3, told)
+    [kept] = read()
+    assert kept.work == small and kept.seconds > 0
+    done([small], 3, told)
+    assert told.known[-1] is not None
+    assert told.said[-1] == "this takes about 0:00, as earlier runs on this machine did"
+    done([small, replace(small, what="xfs")], 3, told)
+    assert [one.work.what for one in read()] == ["ext4", "ext4", "ext4", "xfs"]
+    done([replace(small, workloads=0)], 0, told)
+    assert len(read()) == 4 and len(told.known) == 5, "of nothing nothing is said"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": "bob.timings/1", "timings": [{"work": {}}]}'])
+def test_a_file_of_timings_that_is_none_is_as_if_it_were_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "timings.json").write_text(text)
+    assert read() == []
+    note([Timing(WORK, 60.0, 0.25)])
+    assert read() == [Timing(WORK, 60.0, 0.25)]
+    for _ in range(MOST):
+        note([Timing(replace(WORK, what="xfs"), 60.0, 0.25)])
+    assert len(read()) == MOST and read()[0].work.what == "xfs"
+    (tmp_path / "bob").rename(tmp_path / "gone")
+    (tmp_path / "bob").write_text("no folder")
+    note([Timing(WORK, 60.0, 0.25)])
+    assert read() == []
+
+
+def test_how_much_of_the_time_was_recording() -> None:
+    clock = Clock()
+    events, end = running(2, 100)
+    began, watcher = clock.now, Timed(Silent(), clock)
+    for at, what, name in events:
+        clock.now = began + at
+        if what == "recorded":
+            watcher.recorded(name)
+        elif what == "finished":
+            watcher.finished(name, 0)
+    assert watcher.seconds == pytest.approx(end)
+    assert watcher.share(100) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (127, "2:07"), (3727, "1:02:07")])

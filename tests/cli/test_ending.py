@@ -221,6 +221,17 @@ def test_a_reader_that_leaves(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        for command in (["apm", "compare", "ext4-o", "xfs"], ["apm", "compare", "ext4-o", "xfs", "--json", "-"]):
+            done = subprocess.run(
+                [*BOB, *command], stdout=closed, stderr=subprocess.PIPE, text=True, check=False, cwd=CHECKOUT
+            )
+            assert (done.returncode, done.stderr) == (Exit.DIFFERENT, ""), command
+
+
 def test_stdout_that_is_full() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

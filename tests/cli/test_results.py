@@ -52,7 +52,7 @@ def test_show_several_side_by_side(bob: Bob) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
-        (None, 9, "here has no result.json"),
+        (None, 9, "here has no result.json\nhint: name a run directory, "),
         ("{", 8, "here/result.json is no result: "),
         ("[]", 8, "here/result.json is no result"),
         ("{}", 8, "here/result.json: schema None is not 'bob.result/1'"),
@@ -143,3 +143,15 @@ def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) 
         "1 of 2 witnesses show their violation every time\n"
     )
     assert [one["confirmed"] for one in json.loads(Path("r.json").read_text())] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("beside", "hint"),
+    [("runs/one/run.json", "was it stopped? bob judge runs/one "), ("runs/result.json", "it is a part of a run")],
+)
+def test_a_folder_without_a_result_says_what_to_do(bob: Bob, beside: str, hint: str) -> None:
+    Path("runs/one").mkdir(parents=True)
+    Path(beside).write_text("{}")
+    ended = bob("show", "runs/one")
+    assert (ended.code, ended.out) == (9, "")
+    assert f"\nhint: {hint}" in ended.err

@@ -127,6 +127,8 @@ def test_a_document_and_json_at_once(bob: Bob, run: Path) -> None:
         (("--output", ""), "bob: --output: . is a directory\n"),
         (("--output", "here/result.json/"), "bob: --output: here/result.json is not a directory\n"),
         (("--format", "csv", "--output", "new/"), "bob: --output: new is a directory\n"),
+        (("--output", "table.pdf"), "bob: --output: bob writes no .pdf\n"),
+        (("--output", "t.XLSX"), "bob: --output: bob writes no .xlsx\n"),
         (("--format", "site"), "bob: a site is several files\n"),
         (("--format", "site", "--output", "-"), "bob: a site is several files\n"),
         (("--format", "site", "--output", "here/result.json"), "bob: --output: here/result.json is not a directory\n"),
@@ -171,9 +173,11 @@ def test_a_folder_becomes_a_site(bob: Bob, run: Path, options: tuple[str, ...]) 
     assert bob("show", "here", *options) == Ended(3, "", "")
 
     folder = Path(options[-1])
-    found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.html")}
+    made = [folder / "index.html", *(folder / "witnesses").rglob("*.*")]
+    found = {str(path.relative_to(folder)): path.read_text() for path in made}
     assert found == expected
-    assert set(found) == {"index.html", "witnesses/ext4-ordered/append-any.html"}
+    page = "witnesses/ext4-ordered/append-any"
+    assert set(found) == {"index.html", f"{page}.html", f"{page}.json"}
     assert f"bob replay {run}/witnesses/append-any.json" in found["witnesses/ext4-ordered/append-any.html"]
 
 
@@ -194,7 +198,7 @@ def test_answers_for_a_program(bob: Bob) -> None:
     assert bob("show", run, "--output", "answers.html") == Ended(1, "", "")
     assert Path("answers.html").read_text() == programs_to_html(answers, Path())
     assert bob("show", run, "--output", "made/") == Ended(1, "", "")
-    made = {path.relative_to("made").as_posix() for path in Path("made").rglob("*.html")}
+    made = {path.relative_to("made").as_posix() for path in Path("made").rglob("*.*")}
     assert made == {str(place) for place, _text in programs_pages(answers, Path())}
     document = json.loads(bob("show", run, "--json", "-").out)
     assert document == json.loads(Path(run).read_text())

@@ -342,6 +342,14 @@ def test_json(bob: Bob, work: Work) -> None:
             ),
         ),
         (
+            ("write /a 0 999999M", "--expect", "exists /a"),  # no hint at --setup, which has nothing to do with it
+            (
+                "bob: OPERATIONS, column 1: a file of 1,048,574,951,424 bytes is too large",
+                "  write /a 0 999999M",
+                "  ^^^^^^^^^^^^^^^^^^",
+            ),
+        ),
+        (
             ("create /a", "--finish", "fsync /b", "--expect", "exists /a"),
             ("bob: --finish: /b does not exist", "hint: what --setup makes is there"),
         ),

@@ -32,7 +32,11 @@ PROBE = ("probe", "--fs", "ext4")
         ([*PROBE, "extra"], "there is no command 'bob probe extra'", "bob knows: new"),
         ([*PROBE, "--budget", "0"], "invalid value for '--budget': 0 is not", "bob probe --help"),
         ([*PROBE, "--budget", "-5"], "invalid value for '--budget': -5 is not", "bob probe --help"),
-        ([*PROBE, "--budget", "many"], "invalid value for '--budget': 'many' is not", "bob probe --help"),
+        (
+            [*PROBE, "--budget", "many"],
+            "invalid value for '--budget': 'many' is not a whole",
+            "bob probe --help",
+        ),
         ([*PROBE, "--seed", "x"], "invalid value for '--seed': 'x' is not", "bob probe --help"),
         ([*PROBE, "--property", "append-al"], "unknown property 'append-al'", "did you mean 'append-any'?"),
         ([*PROBE, "--property", "xyzzy"], "unknown property 'xyzzy'", "bob knows: single-sector-overwrite, "),

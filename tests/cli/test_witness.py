@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -46,8 +48,19 @@ def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
     witness = read(found)
     drawn = svg(witness.timeline, witness.workload.operations, witness.claim.role, witness.evidence)
     assert Path("a.svg").read_text() == drawn + "\n"
-    assert Path("a.html").read_text() == to_html(witness, found)
+    page = Path("a.html").read_text()
+    begins, ends = 'href="data:application/json;base64,', '" download="ext4-ordered-overwrite-any.json"'
+    [offered] = re.findall(f'{re.escape(begins)}([^"]*){re.escape(ends)}', page)
+    assert json.loads(base64.b64decode(offered)) == json.loads(found.read_text())
+    assert page == to_html(witness, found, download=f"data:application/json;base64,{offered}")
     assert "bob replay &#39;a witness.json&#39;" in Path("a.html").read_text()
+
+
+def test_the_witness_itself(bob: Bob, found: Path) -> None:
+    ended = bob("witness", "show", found, "--json", "-")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert json.loads(ended.out) == json.loads(found.read_text())
 
 
 def test_a_property_of_the_users_own_is_told_from_the_witness_alone(bob: Bob, found: Path) -> None:

@@ -44,6 +44,18 @@ def test_every_event_is_there() -> None:
     assert "found after it: nothing of <it>" in said
 
 
+def test_a_time_in_which_nothing_comes_is_seen() -> None:
+    def write(seconds: float, *, decides: bool = False) -> Written:
+        return Written(seconds, None, 0, 1, 0, 8, "", False, Fate.KEPT, "x", f"at {seconds}", (), "", decides)
+
+    line = Timeline((write(0.1), write(1.0), write(31.5, decides=True)), 32.4)
+    root = Xml.fromstring(svg(line, ()))
+    said = [(text.text or "", text.get("class")) for text in root.iter(f"{SVG}text")]
+    assert [text for text, _style in said if text.startswith("nothing for")] == ["nothing for 30.5 s"]
+    bold = [text.split(",")[0] for text, style in said if style == "strong" and text.startswith("at ")]
+    assert bold == ["at 31.5"], "what decides is bold, whatever became of it"
+
+
 def test_marks_differ_in_shape() -> None:
     shapes = {}
     for fate in Fate:

@@ -24,7 +24,7 @@ from bob.report.saved import programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
-from .test_site import leads
+from .test_site import html, leads
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -62,7 +62,7 @@ def test_every_answer_and_its_witness_is_on_one_page(tmp_path: Path) -> None:
 
 def test_as_several_pages_each_witness_has_its_own(tmp_path: Path) -> None:
     answers = found(tmp_path)
-    made = {str(place): parse(text) for place, text in pages(answers, tmp_path)}
+    made = html(pages(answers, tmp_path))
     assert len(made) == 1 + sum(len(result.vulnerabilities) for result in answers.results) > 1
     for place, targets in leads(made).items():
         assert targets == (set(made) if place == "index.html" else {place, "index.html"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -11,6 +12,7 @@ import pytest
 from bob.report.columns import columns_of
 from bob.report.site import INDEX, pages
 from bob.result import Result, Verdict
+from bob.witness.document import read
 
 from .html_pages import NASTY, Page, parse
 from .samples import result, sixteen
@@ -26,7 +28,22 @@ def site(folder: Path, *results: Result) -> Site:
     found = list(pages(columns_of((one, folder) for one in results)))
     assert found[-1][0] == INDEX
     assert len({place for place, _text in found}) == len(found)
-    return {str(place): parse(text) for place, text in found}
+    return html(found)
+
+
+def html(found: Iterable[tuple[PurePosixPath, str]]) -> Site:
+    """The pages among ``found``, by their places; each offers the witness that is beside it, and nothing else does."""
+    every = {str(place): text for place, text in found}
+    made = {place: parse(text) for place, text in every.items() if not place.endswith(".json")}
+    offered = {
+        f"{PurePosixPath(place).parent}/{one.attributes['href']}": place
+        for place, page in made.items()
+        for one in page.all("a")
+        if "download" in one.attributes
+    }
+    assert offered == {place: place.replace(".json", ".html") for place in every.keys() - made.keys()}
+    assert offered.keys() == {place.replace(".html", ".json") for place in made if place != str(INDEX)}
+    return made
 
 
 def ids(page: Page) -> set[str]:
@@ -38,7 +55,7 @@ def leads(made: Site) -> dict[str, set[str]]:
     known = {place: ids(page) for place, page in made.items()}
     found: dict[str, set[str]] = {place: set() for place in made}
     for place, page in made.items():
-        for link in {str(one.attributes["href"]) for one in page.all("a")}:
+        for link in {str(one.attributes["href"]) for one in page.all("a") if "download" not in one.attributes}:
             path, _, anchor = link.partition("#")
             target = normpath(f"{PurePosixPath(place).parent}/{path}") if path else place
             assert target in made, link
@@ -97,7 +114,7 @@ def test_a_witness_that_is_gone_has_no_page(tmp_path: Path) -> None:
     put(tmp_path, ONE)
     (tmp_path / "witnesses/append-any.json").unlink()
     (tmp_path / "witnesses/unmountable.json").write_text("{}")
-    made = {str(place): parse(text) for place, text in pages(columns_of([(ONE, tmp_path)]))}
+    made = html(pages(columns_of([(ONE, tmp_path)])))
     assert set(made) == {"index.html", "witnesses/ext4-ordered/single-block-overwrite.html"}
     assert leads(made)["index.html"] == set(made)
 
@@ -109,3 +126,14 @@ def test_text_of_others_is_text(tmp_path: Path) -> None:
     assert len(made) == 4
     assert leads(made)["index.html"] == set(made)
     assert not [one for page in made.values() for one in page.elements if one.tag in ("script", "img")]
+
+
+def test_the_file_beside_a_page_is_its_witness(tmp_path: Path) -> None:
+    put(tmp_path, ONE)
+    made = {str(place): text for place, text in pages(columns_of([(ONE, tmp_path)]))}
+    files = [place for place in made if place.endswith(".json")]
+    kept = [read(path) for path in tmp_path.rglob("*.json")]
+    assert files and len(kept) == len(files)
+    for place in files:
+        (tmp_path / "got.json").write_text(made[place])
+        assert read(tmp_path / "got.json") in kept

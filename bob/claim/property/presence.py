@@ -174,7 +174,8 @@ class Oracle:
             return finding.blaming(number, self._touchers(place[0])) if seen.is_broken(place[0]) else finding
         if fault or not found:
             suspects = places.changers(place).union(*(self._touchers(thing) for thing in found if thing is not None))
-            there = f"a {seen.kind(place)}" + (f" ({fault})" if fault else "")
+            kind = seen.kind(place)
+            there = ("something unreadable" if kind == "unreadable" else f"a {kind}") + (f" ({fault})" if fault else "")
             return replace(finding, found=there).blaming(number, suspects)
         values = {other: places.brought[other][place] for other in sorted(places.changers(place))}
         finding = replace(finding, found=self._who(found))

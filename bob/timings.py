@@ -1,0 +1,228 @@
+"""How long work took on this machine, so that bob can say beforehand how long the same will take.
+
+A small file in bob's cache, ``timings.json``, has what was finished last. It may be removed at any time: then bob does
+not know how long anything takes. Nothing else depends on it, so that where it cannot be read or written it is as if it
+were empty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bob.progress import Earlier, Progress
+from bob.report.counts import duration, plural
+from bob.result import PropertyResult
+from bob.settings import cache_home
+
+SCHEMA = "bob.timings/1"
+MOST = 300
+"""So many timings are kept."""
+USUAL_SHARE = 0.25
+"""Of all work, recording takes about such a part where it is not known: from 4 % (ext2) to half (reiserfs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that takes its time: a ``kind`` (``probe``, ``search``, ``try``, ``app``) of ``workloads`` on ``what``,
+    a file system (or a program on one), by so many ``guests``; ``budget`` is in mounts per workload."""
+
+    kind: str
+    what: str
+    image: str
+    guests: int
+    budget: int
+    workloads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What some work took: ``seconds``, of which recording was the share ``recording`` (0 to 1)."""
+
+    work: Work
+    seconds: float
+    recording: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How long work will take, from ``low`` to ``high`` seconds; ``earlier`` is what is most likely."""
+
+    earlier: Earlier
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        """As a sentence."""
+        if self.high < 1.2 * self.low:
+            return f"this takes about {duration(self.earlier.seconds)}, as earlier runs on this machine did"
+        took = f"between {duration(self.low)} and {duration(self.high)}"
+        return f"this takes {took}: earlier runs on this machine had another budget"
+
+
+def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | None:
+    """How long all of ``parts`` take together, by ``timings``, the oldest first; None where of one of them nothing is
+    known.
+
+    Of the timings of one kind of work on one file system the one counts that is most like it. Time grows with the
+    number of workloads, and shrinks with that of guests. With the budget it grows between not at all, where no
+    workload needs more mounts, and as the budget does, where all take as many as they may.
+    """
+    low = high = likely = recording = 0.0
+    for part in parts:
+        same = [one for one in timings if (one.work.kind, one.work.what) == (part.kind, part.what)]
+        if not same:
+            return None
+        best = min(reversed(same), key=lambda one: _distance(one.work, part))
+        seconds = best.seconds * part.workloads / best.work.workloads * best.work.guests / part.guests
+        budgets = part.budget / best.work.budget
+        low += seconds * min(1.0, budgets)
+        high += seconds * max(1.0, budgets)
+        likely += seconds * math.sqrt(budgets)
+        recording += best.recording * seconds * math.sqrt(budgets)
+    return Estimate(Earlier(likely, recording / likely), low, high) if likely else None
+
+
+def _distance(one: Work, other: Work) -> float:
+    """How unlike two pieces of work are, of one kind on one file system."""
+    pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
+    return sum(abs(math.log(a / b)) for a, b in pairs) + 0.1 * (one.image != other.image)
+
+
+@contextmanager
+def timed(parts: Sequence[Work], progress: Progress, *, silently: bool = False) -> Iterator[Timed]:
+    """Tells ``progress`` how long all of ``parts`` take, as far as that is known (in words, too, but ``silently``), and
+    notes how long they take; what is planned is told to ``progress`` before, what is done to what this yields."""
+    parts = [part for part in parts if part.workloads]
+    if parts:
+        known = estimate(parts, read())
+        progress.expected(parts[0].guests, known.earlier if known else None)
+        if not silently:
+            progress.step(in_words(parts, known))
+    watcher = Timed(progress)
+    yield watcher
+    if len(parts) == 1 and watcher.done >= parts[0].workloads:
+        note([Timing(parts[0], watcher.seconds, watcher.share(parts[0].workloads))])
+    elif watcher.laps and len(watcher.laps) == len(parts):
+        note([Timing(part, lap, USUAL_SHARE) for part, lap in zip(parts, watcher.laps, strict=True)])
+
+
+def in_words(parts: Sequence[Work], known: Estimate | None) -> str:
+    """How long ``parts`` take, in a line."""
+    return known.words if known else f"how long this takes is not known: {_unknown(parts)}"
+
+
+def _unknown(parts: Sequence[Work]) -> str:
+    names = list(dict.fromkeys(part.what for part in parts))
+    said = ", ".join(names[:3]) + (f" and {plural(len(names) - 3, 'other')}" if len(names) > 3 else "")
+    return f"no {parts[0].kind} of {said} was timed on this machine"
+
+
+@dataclass(slots=True)
+class Timed:
+    """A progress that counts what it tells another one."""
+
+    progress: Progress
+    clock: Callable[[], float] = time.monotonic
+    recorded_count: int = 0
+    done: int = 0
+    laps: list[float] = field(default_factory=list)
+    _began: float = field(init=False)
+    _lap: float = field(init=False)
+    _all_recorded: tuple[float, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self._lap = self.clock()
+        self._all_recorded = (self._began, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return self.clock() - self._began
+
+    def lap(self) -> None:
+        """One more part is done."""
+        now = self.clock()
+        self.laps.append(now - self._lap)
+        self._lap = now
+
+    def share(self, workloads: int) -> float:
+        """Which part of the work recording was. When the last recording was made, some were observed already; all that
+        came later was observing. So it is known what observing takes, and from that what recording took."""
+        at, observed = self._all_recorded
+        recording, rest = at - self._began, workloads - observed
+        if rest <= 0 or self.seconds <= recording:
+            return USUAL_SHARE
+        observing = (self.seconds - recording) / rest
+        made = max(0.0, recording - observed * observing)
+        return made / (made + workloads * observing)
+
+    def step(self, text: str) -> None:
+        """See :class:`bob.progress.Progress`, as of all below."""
+        self.progress.step(text)
+
+    def planned(self, workloads: int, states: int) -> None:
+        self.progress.planned(workloads, states)
+
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        self.progress.expected(guests, earlier)
+
+    def recorded(self, workload: str) -> None:
+        self.recorded_count += 1
+        self._all_recorded = (self.clock(), self.done)
+        self.progress.recorded(workload)
+
+    def observed(self, workload: str, states: int) -> None:
+        self.progress.observed(workload, states)
+
+    def finished(self, workload: str, unused: int) -> None:
+        self.done += 1
+        self.progress.finished(workload, unused)
+
+    def skipped(self, workloads: int, states: int) -> None:
+        self.progress.skipped(workloads, states)
+
+    def judged(self, cell: PropertyResult) -> None:
+        self.progress.judged(cell)
+
+
+def read() -> list[Timing]:
+    """What is known, the oldest first."""
+    try:
+        document = json.loads(_file().read_bytes())
+        if document["schema"] != SCHEMA:
+            return []
+        return [_from_json(one) for one in document["timings"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def note(more: Sequence[Timing]) -> None:
+    """Keep what some work took."""
+    with suppress(OSError):
+        every = [asdict(one) for one in [*read(), *more][-MOST:]]
+        file = _file()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.{os.getpid()}.part")
+        part.write_text(json.dumps({"schema": SCHEMA, "timings": every}, indent=1) + "\n")
+        part.replace(file)
+
+
+def _file() -> Path:
+    return cache_home() / "timings.json"
+
+
+def _from_json(document: dict[str, Any]) -> Timing:
+    made = Timing(Work(**document["work"]), float(document["seconds"]), float(document["recording"]))
+    counts = (made.work.guests, made.work.budget, made.work.workloads)
+    if not (all(type(one) is int and one > 0 for one in counts) and made.seconds > 0 and 0 <= made.recording <= 1):
+        raise ValueError("it is no timing")
+    return made
