@@ -20,7 +20,7 @@ def word(kind: type[Word], value: Any) -> Word:
 
 def words(kind: type[Word], table: Mapping[str, Any], key: str) -> tuple[Word, ...]:
     """The words of ``kind`` at ``key``; none where it is not there."""
-    return tuple(word(kind, one) for one in texts(table.get(key, ())))
+    return tuple(word(kind, one) for one in texts(table.get(key, ()), key))
 
 
 def tables(value: Any, key: str) -> list[Mapping[str, Any]]:
@@ -36,15 +36,19 @@ def check_keys(table: Mapping[str, Any], *known: str) -> None:
         raise UsageError(f"unknown key {unknown[0]!r}", hint=f"keys here: {', '.join(known)}")
 
 
-def text(value: Any) -> str:
-    """``value`` as one line of text."""
+def text(value: Any, key: str = "") -> str:
+    """``value``, which stands at ``key``, as one line of text."""
     if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise ValueError(f"{value!r} is not one line of text")
+        raise ValueError(f"{_at(key)}{value!r} is not one line of text")
     return value
 
 
-def texts(value: Any) -> list[str]:
-    """``value`` as an array of lines of text."""
+def texts(value: Any, key: str = "") -> list[str]:
+    """``value``, which stands at ``key``, as an array of lines of text."""
     if not isinstance(value, list | tuple):
-        raise ValueError(f"{value!r} is not an array of texts")
-    return [text(one) for one in value]
+        raise ValueError(f"{_at(key)}{value!r} is not an array of texts")
+    return [text(one, key) for one in value]
+
+
+def _at(key: str) -> str:
+    return f"{key}: " if key else ""

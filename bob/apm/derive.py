@@ -3,8 +3,8 @@
 It begins with every clause. Each observed crash state that the clauses left forbid refutes some of them. Which ones is
 mostly a fact: something is there, and what a clause says that it needs is not (:func:`bob.apm.allowed.refuted`). Only
 where it goes through something that cannot be seen is there a choice. Those states wait until the facts have refuted
-all that they can. Then, of the clauses that forbid them *together*, those go that would not be promised anyway, or else
-all orderings, or else all.
+all that they can. Then, of the clauses that forbid them *together*, first those are dropped that would not be promised
+anyway, then all orderings, then all.
 
 What is left held wherever it was tried. It is promised if that says something of what was not tried (docs/models.md):
 a lucky clause is the worst that a model can have.

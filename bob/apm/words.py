@@ -41,4 +41,4 @@ def _node(graph: Graph, node: int) -> str:
     number = graph.operation(node)
     if number <= len(graph.workings.history.operations):
         return quoted(graph.workings.history, number)
-    return "what the workload finishes with"
+    return "the final sync of the workload"

@@ -112,7 +112,7 @@ _HINT = "see docs/write-a-probe.md"
 
 def _probe(document: Mapping[str, Any]) -> Probe:
     fields.check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
-    check_name(fields.text(document["name"]))
+    check_name(fields.text(document["name"], "name"))
     prop = declared(document)
     workloads = _workloads(document["workloads"])
     histories = [simulate(workload)[0] for workload in workloads]
@@ -154,13 +154,15 @@ def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Work
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if "tree" in entry and entry["tree"] not in trees:
         raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
-    setup = trees[entry["tree"]]["setup"] if "tree" in entry else fields.texts(entry.get("setup", ()))
+    setup = trees[entry["tree"]]["setup"] if "tree" in entry else fields.texts(entry.get("setup", ()), "setup")
     made, at = tuple(map(parse_one, counted(setup))), fields.word(At, entry.get("at", At.ANY))
-    always = tuple(map(parse_one, counted(fields.texts(entry["operations"]))))
-    firsts, laters = (fields.texts(entry[key]) if key in entry else [""] for key in ("first", "later"))
-    for first, later, finish in product(firsts, laters, fields.texts(entry["finish"])):
+    always = tuple(map(parse_one, counted(fields.texts(entry["operations"], "operations"))))
+    firsts, laters = (fields.texts(entry[key], key) if key in entry else [""] for key in ("first", "later"))
+    for first, later, finish in product(firsts, laters, fields.texts(entry["finish"], "finish")):
         operations = (*parse(first), *always, *parse(later))
-        name = ": ".join(word for word in (fields.text(entry["name"]), first, later) if word)
+        if not operations:
+            raise ValueError("operations: there are none")
+        name = ": ".join(word for word in (fields.text(entry["name"], "name"), first, later) if word)
         yield Workload(name, made, operations, parse_finish(finish, operations), at)
 
 

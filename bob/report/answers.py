@@ -86,8 +86,8 @@ def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tup
     _print(console, Text(answer.expectation.line, "bob.title"), 0)
     match answer.verdict:
         case Verdict.FAILS:
-            ways = f", in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else ""
-            _print(console, Text(f"× breaks in {plural(answer.states, 'crash state')}{ways}", style(answer.verdict)), 0)
+            ways = f"can break in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else "breaks"
+            _print(console, Text(f"× {ways}, in {plural(answer.states, 'crash state')}", style(answer.verdict)), 0)
             if answer.each:
                 _print(console, Text(_by_finish(tried, answer), "bob.dim"), 2)
             if answer.needs_no_crash:

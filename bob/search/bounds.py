@@ -119,15 +119,15 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         "promises",
         "leave",
     )
-    files = tuple(map(path_in, fields.texts(document["files"])))
-    directories = tuple(map(path_in, fields.texts(document.get("directories", ()))))
-    setup = tuple(map(parse_one, counted(fields.texts(document["setup"]))))
-    begin = tuple(map(parse_one, fields.texts(document.get("begin", ()))))
-    leave = bytes_in(fields.text(document["leave"])) if "leave" in document else 0
+    files = tuple(map(path_in, fields.texts(document["files"], "files")))
+    directories = tuple(map(path_in, fields.texts(document.get("directories", ()), "directories")))
+    setup = tuple(map(parse_one, counted(fields.texts(document["setup"], "setup"))))
+    begin = tuple(map(parse_one, fields.texts(document.get("begin", ()), "begin")))
+    leave = bytes_in(fields.text(document["leave"], "leave")) if "leave" in document else 0
     simulate(Workload("setup", (*setup, *(filling(leave) if leave else ())), begin))
 
     def filled(key: str) -> tuple[tuple[Operation, ...], ...]:
-        texts = fields.texts(document.get(key, ()))
+        texts = fields.texts(document.get(key, ()), key)
         return tuple(dict.fromkeys(one for text in texts for one in _filled(text, files, directories)))
 
     calls, between = (tuple(chain.from_iterable(filled(key))) for key in ("calls", "between"))
@@ -140,7 +140,7 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         raise ValueError("there is no operation: is there a name for each place, and two for two?")
     return Bounds(
         name=name,
-        about=fields.text(document["about"]),
+        about=fields.text(document["about"], "about"),
         setup=setup,
         begin=begin,
         files=files,
@@ -148,7 +148,7 @@ def read(name: str, document: Mapping[str, Any]) -> Bounds:
         operations=operations,
         calls=calls,
         between=between,
-        promises=promised(fields.texts(document["promises"])),
+        promises=promised(fields.texts(document["promises"], "promises")),
         leave=leave,
     )
 

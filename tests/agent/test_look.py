@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bob.agent.inside import look
-from bob.agent.inside.devices import EPOCH
+from bob.agent.inside.devices import EPOCH, without_usage
 from bob.agent.inside.look import Look, describe
 
 
@@ -228,3 +228,16 @@ def test_what_recovery_saves_at_the_top_is_left_out(tmp_path: Path) -> None:
     for name in ("FSCK0000.REC", "lost+found", ".bob-clock", "FSCK0000.RECx", "d/FSCK0000.REC"):
         (tmp_path / name).touch()
     assert list(found(Look(str(tmp_path)))) == ["/FSCK0000.RECx", "/d", "/d/FSCK0000.REC"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("invalid option -- 'x'\nUsage: mkfs.xfs\n/* blocksize */ [-b size=num]\n", "invalid option -- 'x'"),
+        ("mke2fs 1.47.0\nunknown feature: nix\n", "mke2fs 1.47.0\nunknown feature: nix\n"),
+        ("usage: mkfs.minix [options] /dev/name\n", "usage: mkfs.minix [options] /dev/name\n"),
+        ("no usage: is a word here", "no usage: is a word here"),
+    ],
+)
+def test_what_a_program_says_of_a_mistake_is_told_without_all_its_options(printed: str, told: str) -> None:
+    assert without_usage(printed).strip() == told.strip()

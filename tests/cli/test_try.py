@@ -126,7 +126,7 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
         "  op2  fsync /a",
         "",
         "content /a = new",
-        "× breaks in 7 crash states, in 3 ways",
+        "× can break in 3 ways, in 7 crash states",
         "  finish natural: breaks in 7; finish fsync /: holds",
         "    /a is wrong in way 0   in 1 crash state, finish natural",
         "    bob replay bob-runs/made-up/witnesses/expectation-1-1.json",

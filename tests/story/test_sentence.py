@@ -54,6 +54,10 @@ COMMITTED = written(6.2, Fate.DURABLE, COMMIT, "journal")
         ),
         ([COMMITTED, data(30.8, Fate.TORN, "unit 0")], "was torn as the disk wrote it, sent at 30.8 s."),
         (
+            [written(17.4, Fate.DURABLE, "log record at 1/18 (inodes 134, 136: /e): agi; 2 btrees", "journal")],
+            f"became durable with the log record at 1/18 of 17.4 s while {FIRST} was still only in memory.",
+        ),
+        (
             [written(0.4, Fate.KEPT, "inode table (inode 12: /d/n)", "metadata"), data(0.5, Fate.LOST)],
             f"came to be on the disk with the inode table (inode 12: /d/n) of 400 ms; {FIRST} "
             "was sent to the disk only at 500 ms, and was still in its cache.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import struct
 import subprocess
 import time
@@ -206,8 +207,14 @@ def run(*command: str) -> str:
         raise Refused(f"{command[0]} is not installed in the guest") from None
     printed = (done.stdout + done.stderr).decode(errors="replace").strip()
     if done.returncode:
-        raise Refused(f"{os.path.basename(command[0])} failed ({done.returncode}): {printed}")
+        raise Refused(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
     return printed
+
+
+def without_usage(printed: str) -> str:
+    """What a program says of a mistake, without the list of all its options that many print below it."""
+    before = re.split(r"^\s*usage:", printed, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0].strip()
+    return before or printed
 
 
 def run_anyhow(command: list[str], device: str) -> None:

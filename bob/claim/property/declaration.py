@@ -18,7 +18,7 @@ def declared(document: Mapping[str, Any]) -> Property:
 
     Raises KeyError, ValueError, TypeError, AttributeError or UsageError for what is none.
     """
-    name = fields.text(document["name"])
+    name = fields.text(document["name"], "name")
     (judge,) = fields.tables([document["judge"]], "judge")
     fields.check_keys(
         judge,
@@ -37,13 +37,14 @@ def declared(document: Mapping[str, Any]) -> Property:
     subject = judge.get("subject", ()) if "kinds" in judge or of_all else judge["subject"]
     prop = Property(
         name=name,
-        family=fields.text(document["family"]),
-        meaning=fields.text(document["meaning"]),
+        family=fields.text(document["family"], "family"),
+        meaning=fields.text(document["meaning"], "meaning"),
         rule=fields.word(Rule, judge["rule"]),
         subjects=tuple(
-            fields.word(Effect, name) for name in ([subject] if isinstance(subject, str) else fields.texts(subject))
+            fields.word(Effect, name)
+            for name in ([subject] if isinstance(subject, str) else fields.texts(subject, "subject"))
         ),
-        spans=tuple(fields.word(Span, name) for name in fields.texts(judge.get("spans", ()))),
+        spans=tuple(fields.word(Span, name) for name in fields.texts(judge.get("spans", ()), "spans")),
         then_renamed=judge.get("then_renamed", False),
         later=fields.word(Later, judge.get("later", Later.ANY)),
         kinds=fields.words(ChangeKind, judge, "kinds"),

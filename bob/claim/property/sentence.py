@@ -7,6 +7,7 @@ where what is not there was when the power failed. It claims no more than the ti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bob.claim.property.rules import Question
@@ -57,11 +58,16 @@ def _how(line: Timeline, number: int) -> tuple[str, float | None]:
     if commits and commits[0].fate is Fate.DURABLE:
         return f"was committed at {at(commits[0].seconds)}", commits[0].seconds
     if commits:
-        return f"came to be on the disk with the {commits[0].what} of {at(commits[0].seconds)}", commits[0].seconds
+        return f"came to be on the disk with the {_short(commits[0])} of {at(commits[0].seconds)}", commits[0].seconds
     for one in (*own, *(one for one in there if one.kind in (JOURNAL, METADATA))):
         verb = "became durable" if one.fate is Fate.DURABLE else "came to be on the disk"
-        return f"{verb} with the {one.what} of {at(one.seconds)}", one.seconds
+        return f"{verb} with the {_short(one)} of {at(one.seconds)}", one.seconds
     return "was already there", None
+
+
+def _short(one: Written) -> str:
+    """The name of a write without the list of what a record of the log has in it, which is in the time line."""
+    return re.split(r" \(|: ", one.what, maxsplit=1)[0] if one.kind == JOURNAL else one.what
 
 
 def _sent(line: Timeline, number: int) -> Written | None:
