@@ -74,13 +74,15 @@ def derive(
     findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
     runs = list(dict.fromkeys(workload.run.path for workload in workloads))
     abouts = [RunDirectory(run).about() for run in runs]
-    configuration = request_from_json(abouts[0]["request"]).configuration
+    request = request_from_json(abouts[0]["request"])
+    configuration = request.configuration
     kernels = list(dict.fromkeys(about["environment"]["kernel"] for about in abouts))
     source = {
         "runs": [about["id"] for about in abouts],
         "bob": abouts[0]["bob"],
         "kernels": kernels,
         "configuration": configuration_to_json(configuration),
+        "device_model": request.model.to_json(),
         "trust": trust.value,
         "workloads": len(used),
         "held_out_seed": seed,

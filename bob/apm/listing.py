@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,35 @@ def document(graph: Graph, promised: Set[Clause], allowed: Allowed) -> dict[str,
 
 
 def print_states(screen: Console, graph: Graph, allowed: Allowed) -> None:
-    """The states of a workload."""
+    """The states of a workload. Those with the same names and sizes are told together: most differ in contents alone,
+    as each torn write makes many."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
-    screen.print(f"{count if allowed.complete else f'more than {count}'} of {operations}")
-    for number, tree in enumerate(allowed.trees, start=1):
-        screen.print(Text(f"{number}:", "bold"))
-        for line in lines(tree):
+    alike: dict[object, list[Tree]] = {}
+    for tree in allowed.trees:
+        alike.setdefault(_shape(tree), []).append(tree)
+    ways = f", with {plural(len(alike), 'set')} of names and sizes" if len(alike) < len(allowed.trees) else ""
+    screen.print(f"{count if allowed.complete else f'more than {count}'} of {operations}{ways}", soft_wrap=True)
+    for number, trees in enumerate(alike.values(), start=1):
+        more = f" {plural(len(trees), 'crash state')} that differ in contents" if len(trees) > 1 else ""
+        screen.print(Text(f"{number}:{more}", "bold"))
+        for line in _together(trees):
             screen.print(Text(f"    {line}"))
+
+
+def _shape(tree: Tree) -> object:
+    """A tree without the contents of its files."""
+    return tuple((path, replace(entry, content=b""), len(entry.content)) for path, entry in tree)
+
+
+def _together(trees: Sequence[Tree]) -> Iterator[str]:
+    """Trees of one shape, a line for each name."""
+    for place, line in enumerate(lines(trees[0])):
+        several = {tree[place][1].content for tree in trees if tree}
+        if len(several) < 2:
+            yield line
+        else:
+            yield f"{line}; or {plural(len(several) - 1, 'other content')}"
 
 
 def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> dict[str, Any]:

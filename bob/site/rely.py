@@ -22,12 +22,20 @@ from bob.report.site import INDEX
 from bob.result import Verdict
 from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, Tested, short
+from bob.trace.completion import Completion
 
 
 class Word(Enum):
     """An answer in a word, what stands before it, the tone of its colour, and what it means."""
 
     YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
+    WEAKER = (
+        "yes, less sure",
+        "≈",
+        "holds",
+        "the same, on a disk that is done with each write at once: there it does not show that a call does not wait for "
+        "its writes",
+    )
     NO = "no", "×", "fails", "a crash state that a disk may leave says otherwise"
     SOME = "yes in some", "±", "unknown", "it depends on the options, or on the kernel; the evidence says in which"
     UNSURE = "not promised", "?", "unknown", "nothing that was tried says otherwise, but too little was tried"
@@ -70,14 +78,14 @@ class Answered:
     def word(self, answers: Sequence[Answer]) -> Word:
         """What they say together: where none says yes, the one that says most against it."""
         words = {answer.word for answer in answers}
-        if len(words) > 1 and Word.YES in words:
+        if words & _SAYS_YES and words - _SAYS_YES:
             return Word.SOME
         return max(words, key=_AGAINST.index)
 
     def says(self, answers: Sequence[Answer]) -> str:
         """The same in words: ``yes``, ``yes in 1 of 4``."""
         word = self.word(answers)
-        yes = sum(answer.word is Word.YES for answer in answers)
+        yes = sum(answer.word in _SAYS_YES for answer in answers)
         return f"yes in {yes} of {len(answers)}" if word is Word.SOME else word.word
 
     def anchor(self, fs: str) -> str:
@@ -148,6 +156,8 @@ def clauses(*needed: Clause) -> Callable[[Results], Iterator[Answer]]:
             stand = [standing(finding) for finding in findings]
             if any(one is not Standing.UNTRIED for one in stand):
                 word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
+                if word is Word.YES and _is_less_sure(model, needed):
+                    word = Word.WEAKER
                 yield Answer(_fs(model), _label(model), word, tuple(map(_found, findings)))
 
     return ask
@@ -204,6 +214,13 @@ def _of_program(tested: Tested, number: int, result: ProgramResult) -> Answer:
     return Answer(fs, label, _SAFETY[result.safety], tuple(filter(None, evidence)), link)
 
 
+def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
+    """Whether a model speaks of what a sync call makes durable, and was derived on a disk that is done with each write
+    at once. What the call has not waited for is done there all the same, when the flush is sent."""
+    told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)  # older ones were prompt
+    return told == Completion.PROMPT.value and any(isinstance(one, Durable) for one in needed)
+
+
 def _fs(model: Model) -> str:
     return str(model.source.get("configuration", {}).get("fs", model.name))
 
@@ -241,4 +258,5 @@ _STANDINGS = {
     Standing.REFUTED: Word.NO,
 }
 _WEAKER = (Word.YES, Word.UNMEASURED, Word.UNSURE, Word.NO)
-_AGAINST = (Word.YES, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)
+_SAYS_YES = {Word.YES, Word.WEAKER}
+_AGAINST = (Word.YES, Word.WEAKER, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)

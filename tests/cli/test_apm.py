@@ -22,6 +22,21 @@ def test_states_are_listed_as_trees(capsys: pytest.CaptureFixture[str]) -> None:
     assert "/f  4,096 B: operation 1 (4,096 B)" in said
 
 
+def test_states_that_differ_in_contents_alone_are_told_together(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ["apm", "states", "ext3-w", "--setup", "write /f 0 4K", "write /f 0 1K; create /g"]
+    assert bob([*asked, "--json", str(tmp_path / "s.json")]) == 0
+    said = capsys.readouterr().out
+    states = json.loads((tmp_path / "s.json").read_text())["states"]
+    contents = len({state[0] for state in states})
+    assert len(states) == 2 * contents > 4
+    assert said.startswith(f"{len(states)} crash states of ") and "with 2 sets of names and sizes" in said
+    assert f"1: {contents} crash states that differ in contents\n    /f  4,096 B: " in said
+    assert said.count(f"; or {contents - 1} other contents\n") == 2 and said.count("/g  0 B\n") == 1
+    assert len(said.splitlines()) == 1 + 2 + 3
+
+
 def test_states_as_json_have_what_each_micro_operation_needs(tmp_path: Path) -> None:
     asked = ["apm", "states", "ext3-j", "create /a; mkdir /b", "--json", str(tmp_path / "s.json")]
     assert bob(asked) == 0
