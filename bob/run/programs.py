@@ -18,6 +18,7 @@ from bob.agent.inside.mounts import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.crash.case import Case
+from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
@@ -138,6 +139,11 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
 
 def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     check_jobs(requests[0].host.jobs)
+    names = [request.configuration.name for request in requests]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(
+            f"two file systems are called {twice!r}", hint="a file system of one's own has its file's name"
+        )
     image = ensure(requests[0].image, progress.step)
     check_kernel(image)
     for request in requests:

@@ -33,8 +33,8 @@ class Word(Enum):
         "yes, less sure",
         "≈",
         "holds",
-        "the same, on a disk that is done with each write at once: there it does not show that a call does not wait for "
-        "its writes",
+        "the same, on a disk that is done with each write at once: there it does not show that a call does not wait "
+        "for its writes",
     )
     NO = "no", "×", "fails", "a crash state that a disk may leave says otherwise"
     SOME = "yes in some", "±", "unknown", "it depends on the options, or on the kernel; the evidence says in which"

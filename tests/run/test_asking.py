@@ -25,6 +25,8 @@ from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import Property, questions
 from bob.crash.caches import CACHES
 from bob.errors import BobError, MalformedError, PointedError, StoreError, UsageError
+from bob.program.folder import named
+from bob.progress import Silent
 from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.run import interrupts, prober
 from bob.run.asking import MOST_WITNESSES, property_names
@@ -363,3 +365,13 @@ def test_an_interrupt_says_how_to_go_on_where_a_run_was_begun(tmp_path: Path) ->
         (runs / "new" / "run.json").touch()
         raise KeyboardInterrupt
     assert begun.value.__notes__ == [f"what is finished is kept; bob.resume('{runs / 'new'}') goes on"]
+
+
+def test_two_file_systems_of_one_name_are_no_two_answers(tmp_path: Path) -> None:
+    declared = (Path(bob.__file__).parent / "subject" / "file-systems" / "ext4.toml").read_text()
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.toml").write_text(declared)
+    asked = [ProbeRequest(configuration(str(tmp_path / folder / "mine.toml"))) for folder in ("a", "b")]
+    with pytest.raises(UsageError, match="two file systems are called 'mine'"):
+        bob.run.programs.preflight(named("replace-rename"), asked, Silent())
