@@ -24,7 +24,7 @@ from bob.report.junit import to_junit
 from bob.report.nearby import nearby
 from bob.report.points import suites_of, suites_of_programs, suites_of_tried
 from bob.report.programs import print_programs
-from bob.report.saved import Saved, load, programs, tried
+from bob.report.saved import Saved, load, programs, several_programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
 from bob.store.new_folder import check_folder
@@ -50,6 +50,8 @@ PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}
 _ENDINGS = {**ENDINGS, **PICTURES}
 _OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
 """Endings that promise something else than text."""
+_WORST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
+"""How an answer for a program ends the command, the one that wins last."""
 
 
 @click.command()
@@ -73,7 +75,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
     or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
     shown alone, the answers are printed again; those of `bob app` can be pages, too, and its update protocol a
-    picture: SVG, or DOT for Graphviz.
+    picture: SVG, or DOT for Graphviz. Of several runs of `bob app` it prints how many vulnerabilities the programs
+    have, by type, by consequence, and by file system and model, beside what OSDI'14 published.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
@@ -106,6 +109,9 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
         return _show_answers(answers, runs[0], wanted, output, json_file)
     if len(runs) == 1 and (found := programs(runs[0])) is not None:
         return _show_programs(found, runs[0], wanted, output, json_file)
+    apps = [several_programs(run) for run in runs]
+    if all(one is not None for one in apps):
+        return _show_tables([one for some in apps if some for one in some], wanted, output, json_file)
     asked, wanted = wanted, wanted or _format_of(output)
     if wanted in PICTURES:
         raise UsageError(f"{runs[0]} has no update protocol to be drawn as {wanted}", hint="a run of bob app has one")
@@ -203,6 +209,38 @@ def _show_programs(
 
             write_pages(shown, pages(found, folder), "--output")
     return programs_exit(found)
+
+
+def _show_tables(found: list[Programs], wanted: str | None, output: Destination | None, json_file: Path | None) -> Exit:
+    """Print the vulnerabilities of several programs: by type and consequence, and by file system."""
+    from bob.report import vulnerability_tables as tables
+
+    wanted = wanted or _format_of(output)
+    writers: dict[str, Callable[[], str]] = {
+        "markdown": lambda: tables.to_markdown(sheets),
+        "latex": lambda: tables.to_latex(sheets),
+        "html": lambda: tables.to_html(sheets),
+        "csv": lambda: tables.to_csv(found),
+    }
+    if wanted != "table" and wanted not in writers:
+        hint = f"{', '.join(('table', *writers))}; of one run alone more"
+        raise UsageError(f"of several runs of bob app no {wanted} is made", hint=hint)
+    shown = output.path if output else STDOUT
+    _check(wanted, output)
+    if is_stdout(json_file) and (output or wanted != "table") and is_stdout(shown):
+        raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
+    sheets = [tables.by_type(found), tables.by_consequence(found), tables.by_file_system(found)]
+    if json_file is not None:
+        write_json(json_file, tables.to_json(sheets))
+    if wanted != "table":
+        write_text(shown, writers[wanted](), "--output")
+    elif not is_stdout(shown):
+        text = io.StringIO()
+        tables.print_sheets(paper(text), sheets)
+        write_text(shown, text.getvalue(), "--output")
+    elif not is_stdout(json_file):
+        tables.print_sheets(console(), sheets)
+    return max((programs_exit(one) for one in found), key=_WORST.index)
 
 
 def _check(wanted: str, output: Destination | None) -> None:

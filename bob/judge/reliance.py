@@ -9,11 +9,13 @@ from typing import Protocol
 
 from bob.judge.looked import Looked
 from bob.observe.observation import Node
+from bob.observe.observed import without_numbers
+from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Group, Presence, explain, folded
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
-from bob.protocol.kinds import kind_of
+from bob.protocol.kinds import kind_of, place_of, type_of
 from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
 from bob.story.timeline import Asked
@@ -49,6 +51,65 @@ class ReliedOn:
     calls: tuple[CallWords, ...]
     trees: int
     kind: str = ""
+
+
+class Harm(Protocol):
+    """A vulnerability, of a real file system or of a model."""
+
+    @property
+    def consequence(self) -> Consequence:
+        """What a crash does to the program."""
+
+    @property
+    def evidence(self) -> str:
+        """What the checker says."""
+
+    @property
+    def relied_on(self) -> tuple[ReliedOn, ...]:
+        """What the program relies on, and was not given."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Static:
+    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: the calls do not
+    tell), and the ``place`` of the call of which something is missing."""
+
+    type: str
+    place: str
+
+
+def statics(harms: Iterable[Harm]) -> dict[Static, frozenset[Consequence]]:
+    """The ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one, with all
+    their consequences. A checker that does not end is none.
+
+    Of each, the shortest reason of each type counts, by its first call that is missing. Where the same call is missing
+    too early and in the end, it is an order: that the program had told something makes no difference. One that no call
+    explains is told by the checker's sentence.
+    """
+    found: dict[Static, frozenset[Consequence]] = {}
+    for harm in harms:
+        if harm.consequence is Consequence.HANG:
+            continue
+        shortest: dict[str, ReliedOn] = {}
+        for relied in sorted(harm.relied_on, key=lambda one: len(one.calls)):
+            if type_of(relied.kind) and relied.calls:
+                shortest.setdefault(type_of(relied.kind), relied)
+        places = {kind: _place(relied) for kind, relied in shortest.items()}
+        ordered = {place for kind, place in places.items() if kind.startswith("ordering")}
+        told = [
+            Static(kind, place)
+            for kind, place in places.items()
+            if not (kind.startswith("durability") and place in ordered)
+        ]
+        for one in told or [Static("", without_numbers(harm.evidence))]:
+            found[one] = found.get(one, frozenset()) | {harm.consequence}
+    return found
+
+
+def _place(relied: ReliedOn) -> str:
+    first = (*relied.explanation.missing, *relied.explanation.there)[0]
+    words = {call.number: call.words for call in relied.calls}
+    return place_of(words.get(first, ""))
 
 
 class Answered(Protocol):

@@ -7,12 +7,25 @@ append is there before a later rename of the file), and of others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
 from bob.workload import operations as ops
 
+TYPES = (
+    "atomicity across calls",
+    "atomicity of an append or truncate",
+    "atomicity of an overwrite",
+    "atomicity of a rename or unlink",
+    "ordering: safe file flush",
+    "ordering: safe rename",
+    "ordering: other",
+    "durability: safe file flush",
+    "durability: other",
+)
+"""The columns of OSDI'14's Table 3a. What :func:`kind_of` calls of an append and of a truncate are one of them."""
 _NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, ops.Create)
 _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
@@ -37,6 +50,40 @@ def kind_of(explanation: Explanation, effects: Effects) -> str:
             end = max(deed.call for deed in effects.deeds) + 1
             return "durability: safe file flush" if _is_flushed(missing, end, effects.deeds) else "durability: other"
     return ""
+
+
+def type_of(kind: str) -> str:
+    """The column of Table 3a that a kind is in; empty where it is in none."""
+    one = "atomicity of an append or truncate" if kind in _APPENDS_AND_TRUNCATES else kind
+    return one if one in TYPES else ""
+
+
+def place_of(words: str) -> str:
+    """Where in a program a call is made, by the ``words`` for it: what differs from one run, or one round of a loop, to
+    the next is left out, that is numbers, and names that are hashes or drawn at random."""
+    plain = _COUNTS.sub("", words)
+    return _PATH.sub(lambda path: _plain_path(path[0].split("/")), plain)
+
+
+def _plain_path(names: list[str]) -> str:
+    """A path without what is made anew each time. Two letters at its end may be a name that somebody chose."""
+    *folders, last = names
+    return "/".join([*("#" if _SHORT_HASH.fullmatch(one) else _plain(one) for one in folders), _plain(last)])
+
+
+def _plain(name: str) -> str:
+    if _HASH.fullmatch(name):
+        return "#"
+    stem, mark, last = name.rpartition("_")
+    return f"{stem}_#" if mark and _RANDOM.fullmatch(last) else re.sub(r"\d+", "#", name)
+
+
+_APPENDS_AND_TRUNCATES = ("atomicity of an append", "atomicity of a truncate")
+_COUNTS = re.compile(r" (?:\d+ bytes at \d+ of|\d+ bytes at \d+|to \d+ bytes)\b")
+_PATH = re.compile(r"/\S*")
+_HASH = re.compile(r"[0-9a-f]\d|\d[0-9a-f]|[0-9a-f]{7,}")
+_SHORT_HASH = re.compile(r"[0-9a-f]{2}")
+_RANDOM = re.compile(r"\w{6,}")
 
 
 def _whole(deed: Deed, effects: Effects) -> str:

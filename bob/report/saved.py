@@ -58,6 +58,9 @@ class Saved:
         return columns_of([(self.result, self.folder)])
 
 
+PROGRAMS_SCHEMA = "bob.apps/1"
+
+
 def load(path: Path) -> Saved:
     """The result in ``path``: a run directory, or a result document.
 
@@ -77,6 +80,15 @@ def tried(path: Path) -> Tried | None:
 def programs(path: Path) -> Programs | None:
     """The answers for a program in ``path``, as :func:`tried` has those to a quick question."""
     return _of_schema(path, PROGRAM_SCHEMA, programs_from_json)
+
+
+def several_programs(path: Path) -> list[Programs] | None:
+    """The answers for one program or several in ``path``: a run directory, its result, or a file of reports/make-apps;
+    None and MalformedError as in :func:`tried`."""
+    one = programs(path)
+    if one is not None:
+        return [one]
+    return _of_schema(path, PROGRAMS_SCHEMA, lambda document: list(map(programs_from_json, document["programs"])))
 
 
 def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:

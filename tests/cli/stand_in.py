@@ -11,7 +11,7 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, Way
-from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.judge.tried import Finished, Trial, Tried
 from bob.program.answer import Consequence
 from bob.progress import Progress
@@ -127,7 +127,15 @@ class Work:
             )
             for request, safety in zip(requests, safeties, strict=False)
         )  # fmt: skip
-        return Programs(program.name, program.about, results), out or Path("bob-runs/made-up")
+        gone = Predicted(Consequence.CORRUPT, "a file is gone", 2, b"", "prefix")
+        by_models = tuple(
+            ModelResult(
+                model.name, model.about, Safety.VULNERABLE if "what-if" in model.name else Safety.SAFE,
+                4, 9, 30, True, 10, 10, (gone,) if "what-if" in model.name else (),
+            )
+            for model in models
+        )  # fmt: skip
+        return Programs(program.name, program.about, results, models=by_models), out or Path("bob-runs/made-up")
 
     def preflight(self, program: Any, requests: Any, progress: Progress) -> list[Ready]:
         self._ask((program, requests))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bob.apm.builtin import names
-from bob.apm.model import to_json
-from bob.cli.main import run as bob
+from bob.apm.model import Model, to_json
+from bob.cli.main import run as run_bob
 from bob.cli.models import named_model, named_models
-from bob.errors import UsageError
+from bob.errors import RecordingError, UsageError
+from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
+from bob.judge.program_result import to_json as program_to_json
+from bob.program.answer import Consequence
 from bob.store.run_directory import RunDirectory
+
+from .stand_in import Bob, Work
 
 
 def test_states_are_listed_as_trees(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bob(["apm", "states", "ext4-o", "--setup", "write /f 0 8K", "write /g 0 4K; rename /g /f"]) == 0
+    assert run_bob(["apm", "states", "ext4-o", "--setup", "write /f 0 8K", "write /g 0 4K; rename /g /f"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("4 crash states of 12 micro-operations")
     assert "/f  4,096 B: operation 1 (4,096 B)" in said
@@ -26,7 +33,7 @@ def test_states_that_differ_in_contents_alone_are_told_together(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     asked = ["apm", "states", "ext3-w", "--setup", "write /f 0 4K", "write /f 0 1K; create /g"]
-    assert bob([*asked, "--json", str(tmp_path / "s.json")]) == 0
+    assert run_bob([*asked, "--json", str(tmp_path / "s.json")]) == 0
     said = capsys.readouterr().out
     states = json.loads((tmp_path / "s.json").read_text())["states"]
     contents = len({state[0] for state in states})
@@ -39,7 +46,7 @@ def test_states_that_differ_in_contents_alone_are_told_together(
 
 def test_states_as_json_have_what_each_micro_operation_needs(tmp_path: Path) -> None:
     asked = ["apm", "states", "ext3-j", "create /a; mkdir /b", "--json", str(tmp_path / "s.json")]
-    assert bob(asked) == 0
+    assert run_bob(asked) == 0
     document = json.loads((tmp_path / "s.json").read_text())
     assert document["dependencies"] == [[], [0]]
     assert document["complete"]
@@ -47,13 +54,13 @@ def test_states_as_json_have_what_each_micro_operation_needs(tmp_path: Path) -> 
 
 
 def test_more_states_than_the_limit_are_not_all(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bob(["apm", "states", "btrfs", "create /a; create /b; create /c", "--limit", "3"]) == 3
+    assert run_bob(["apm", "states", "btrfs", "create /a; create /b; create /c", "--limit", "3"]) == 3
     assert capsys.readouterr().out.startswith("more than 3 crash states")
 
 
 def test_models_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bob(["apm", "compare", "ext4-o", "ext4-o"]) == 0
-    assert bob(["apm", "compare", "ext4-o", "btrfs"]) == 1
+    assert run_bob(["apm", "compare", "ext4-o", "ext4-o"]) == 0
+    assert run_bob(["apm", "compare", "ext4-o", "btrfs"]) == 1
     said = capsys.readouterr().out
     assert "ext4-o promises, btrfs does not" in said
     assert "may leave" in said
@@ -63,14 +70,14 @@ def test_a_design_that_does_not_exist_is_a_model_that_all_commands_take(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert bob(["apm", "what-if", "ext3-j", "fsync persists only its file"]) == 0
+    assert run_bob(["apm", "what-if", "ext3-j", "fsync persists only its file"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("apm/ext3-j-what-if.json: what if: ext3-j, but fsync persists only its file\n")
     assert "promised only of what no sync persists (450 clauses):" in said
     assert "ordered any any same-directory|other-directory unless-synced" in said
     for command in ("show", "states", "export"):
         more = {"states": ["create /a"], "export": ["ext3-j", "ext3-o", "--svg", "m.svg"]}
-        assert bob(["apm", command, "apm/ext3-j-what-if.json", *more.get(command, [])]) == 0
+        assert run_bob(["apm", command, "apm/ext3-j-what-if.json", *more.get(command, [])]) == 0
     said = capsys.readouterr().out
     assert "What a sync may overtake" in said and "- what if: ext3-j" in said
     assert "ext3-j-what-if weaker than ext3-j" in (tmp_path / "m.svg").read_text()
@@ -81,7 +88,7 @@ def test_a_clause_may_begin_with_a_minus_and_the_answer_may_be_json(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     changes = ["-safe rename", "+ordered append unlink any", "-whole append any"]
-    assert bob(["apm", "what-if", "ext4-o", *changes, "--out", str(tmp_path / "x.json"), "--json", "-"]) == 0
+    assert run_bob(["apm", "what-if", "ext4-o", *changes, "--out", str(tmp_path / "x.json"), "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["changes"] == changes and document["programs"] == []
     assert document["gone"] == ["ordered append rename same-file", "ordered append rename-over same-file",
@@ -95,7 +102,7 @@ def test_the_run_of_a_quick_question_is_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run = RunDirectory.create(tmp_path / "run", {"id": "x", "expectations": ["exists /a"], "workloads": []})
-    assert bob(["apm", *arguments, str(run.path)]) == 9
+    assert run_bob(["apm", *arguments, str(run.path)]) == 9
     said = capsys.readouterr().err
     assert said == f"bob: {run.path} is the run of a quick question, not of a probe\nhint: bob try asks it again\n"
 
@@ -117,7 +124,7 @@ def test_mistakes_are_one_line_and_a_hint(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert bob(["apm", *arguments]) in (2, 8, 9)
+    assert run_bob(["apm", *arguments]) in (2, 8, 9)
     said = capsys.readouterr().err
     assert says in said
     assert "hint:" in said
@@ -143,3 +150,91 @@ def test_all_models_are_each_built_in_one_and_each_shipped_one_once() -> None:
     assert len({one.name for one in found}) == len(found)
     assert len(found) - len(built) == 16
     assert named_models(["ext4-o", "ext4-o"]) == [named_model("ext4-o")]
+
+
+def test_a_change_is_held_against_programs_and_what_it_adds_is_told(bob: Bob, work: Work) -> None:
+    asked = ("apm", "what-if", "ext4-o", "-safe rename", "--quiet")
+    ended = bob(*asked, "--app", "gdbm", "--app", "lmdb", "--app", "gdbm")
+    assert ended.code == 1
+    assert [asked[0].name for asked in work.asked] == ["gdbm", "lmdb"]
+    assert "gdbm: 0 vulnerabilities by ext4-o, 1 vulnerability by ext4-o-what-if\n  added: a file is gone" in ended.out
+    answer = bob(*asked, "--out", "x.json", "--app", "gdbm", "--json", "-")
+    assert (answer.code, answer.err) == (0, "")
+    document = json.loads(answer.out)
+    assert document["programs"] == [
+        {"program": "gdbm", "safety": ["safe", "safe"], "reason": None, "all": [True, True],
+         "added": [], "mended": [], "kept": []}
+    ]  # fmt: skip
+
+
+def answered(program: Any, out: Path, models: Sequence[Model], lost: Sequence[str] = ()) -> Programs:
+    """A finished run in ``out`` by ``models``, one of which finds a vulnerability."""
+    gone = Predicted(Consequence.CORRUPT, "a file is gone", 2, b"", "prefix")
+    results = tuple(
+        ModelResult(
+            model.name, model.about, Safety.VULNERABLE if model.name == "ext4-writeback" else Safety.SAFE,
+            4, 9, 30, model.name == "ccfs", 10, 10, (gone,) if model.name == "ext4-writeback" else (),
+        )
+        for model in models
+    )  # fmt: skip
+    run = RunDirectory.create(out, {"id": "x", "bob": "0", "started": "2026", "program": program.to_json()})
+    run.save_result(program_to_json(program, (), {}, results))
+    if program.name not in lost:
+        run.note(finished="2026")
+    return Programs(program.name, program.about, (), models=results)
+
+
+def test_an_experiment_stands_beside_what_was_published_and_is_not_done_twice(
+    bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def try_program(program: Any, _requests: Any, out: Path, _progress: Any, models: Any, *, explores: bool) -> Any:
+        assert not explores
+        done.append(program.name)
+        if program.name == "leveldb":
+            raise RecordingError("its recording is not to be believed")
+        return answered(program, out, models, lost=["hg-commit"]), out
+
+    monkeypatch.setattr("bob.run.programs.try_program", try_program)
+    asked = ("reproduce", "ccfs", "--app", "git-commit", "--app", "hg-commit", "--app", "leveldb", "--budget", "7")
+    ended = bob(*asked)
+    assert (ended.code, done) == (3, ["leveldb", "git-commit", "hg-commit"])
+    rows = [line.split() for line in ended.out.splitlines()]
+    assert ["git-commit", "1", "0", "0", "0", "0"] in rows
+    assert ["FAST'17", "–", "2", "–", "–", "0"] in rows and ["reproduced", "1", "0", "0", "0", "0"] in rows
+    assert "git-commit, ext4-ordered: 30 crash states tried, not all that it allows" in ended.out
+    assert "git-commit, ccfs: 30 crash states tried, all that it allows" in ended.out
+    assert "leveldb: ? its recording is not to be believed" in ended.out
+    assert "git-commit: 2 of 3" in ended.err
+    document = json.loads(bob(*asked, "--quiet", "--json", "-").out)
+    assert (document["schema"], document["experiment"]) == ("bob.reproduce/1", "ccfs")
+    assert done[3:] == ["leveldb", "hg-commit"], "git-commit was finished"
+    assert document["failed"] == {"leveldb": "its recording is not to be believed"}
+    assert document["tables"][0]["rows"][0] == ["git-commit", "1", "0", "0", "0", "0"]
+    shown = bob("show", "bob-runs/reproduce-ccfs/git-commit", "bob-runs/reproduce-ccfs/hg-commit")
+    assert shown.code == 1 and "Vulnerabilities by file system" in shown.out
+    changed = bob("reproduce", "ccfs", "--budget", "8")
+    assert (changed.code, changed.err.splitlines()[0]) == (
+        2, "bob: bob-runs/reproduce-ccfs was made with --budget 7, not 8"
+    )  # fmt: skip
+    wrong = bob("reproduce", "ccfs", "--app", "gdbm")
+    assert wrong.code == 2 and "'gdbm' is no program of it" in wrong.err
+    Path("other").mkdir()
+    Path("other/file").touch()
+    assert "other is not empty, and no experiment" in bob("reproduce", "ccfs", "--out", "other").err
+
+
+def test_a_program_that_was_changed_is_tried_again(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def try_program(program: Any, _requests: Any, out: Path, _progress: Any, models: Any, *, explores: bool) -> Any:
+        done.append(program.name)
+        return answered(program, out, models), out
+
+    monkeypatch.setattr("bob.run.programs.try_program", try_program)
+    asked = ("reproduce", "ccfs", "--app", "git-commit", "--quiet")
+    assert bob(*asked).code == bob(*asked).code == 0
+    file = Path("bob-runs/reproduce-ccfs/git-commit/result.json")
+    file.write_text(file.read_text().replace(json.loads(file.read_text())["program"]["digest"], "0" * 16))
+    assert bob(*asked).code == 0 and done == ["git-commit"] * 2

@@ -51,7 +51,7 @@ def test_help_everywhere(bob: Bob, context: click.Context, option: str) -> None:
 
 
 LONG = {"probe", "matrix", "search", "try", "app run", "app check", "judge", "replay", "apm derive", "apm check"}
-LONG |= {"witness shrink", "image build", "apm what-if"}
+LONG |= {"witness shrink", "image build", "apm what-if", "reproduce"}
 """What takes minutes, or may."""
 
 

@@ -18,8 +18,8 @@ from bob.report.programs_page import pages as programs_pages
 from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
+from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found
-from report.test_programs_page import with_protocol
 from report.witnesses import put as put_witnesses
 
 from .stand_in import Bob, Ended, Work, result
@@ -227,6 +227,26 @@ def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> No
     Path("result.json").write_text(json.dumps(document))
     ended = bob("show", "result.json", "--output", "p.svg")
     assert ended.code == 2 and "has no update protocol" in ended.err
+
+
+def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> None:
+    document = json.loads((KEPT / "apps.json").read_text())
+    for one in document["programs"]:
+        if one["program"]["name"] in ("gdbm", "lmdb"):
+            Path(f"{one['program']['name']}.json").write_text(json.dumps(one))
+    shown = bob("show", "gdbm.json", "lmdb.json")
+    assert (shown.code, shown.err) == (1, "") and "Vulnerabilities by consequence" in shown.out
+    assert ["gdbm", "3", "3", "0", "3", "0", "3"] in [line.split() for line in shown.out.splitlines()]
+    assert bob("show", "gdbm.json", "lmdb.json", "--output", "t.txt") == Ended(1, "", "")
+    assert Path("t.txt").read_text().split() == shown.out.split()
+    for name in ("t.md", "t.tex", "t.csv", "t.html"):
+        assert bob("show", "gdbm.json", "lmdb.json", "--output", name) == Ended(1, "", "")
+        assert "gdbm" in Path(name).read_text()
+    assert json.loads(bob("show", "gdbm.json", "lmdb.json", "--json", "-").out)["schema"] == "bob.vulnerabilities/1"
+    ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: of several runs of bob app no junit is made")
+    whole = bob("show", str(KEPT / "apps.json"))
+    assert whole.code == 1 and len(whole.out.splitlines()) > len(document["programs"]) * 3
 
 
 def test_the_file_of_what_was_searched_is_no_run(bob: Bob) -> None:

@@ -23,9 +23,19 @@ from bob.judge.modelled import (
     refused_trees,
     unknown,
 )
-from bob.judge.program_result import Cross, Easiest, ModelResult, ProgramResult, Programs, Safety, from_json, to_json
+from bob.judge.program_result import (
+    Cross,
+    Easiest,
+    ModelResult,
+    Predicted,
+    ProgramResult,
+    Programs,
+    Safety,
+    from_json,
+    to_json,
+)
 from bob.judge.programs import judge
-from bob.judge.reliance import CallWords, ReliedOn
+from bob.judge.reliance import CallWords, ReliedOn, Static, statics
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
@@ -308,3 +318,53 @@ def test_where_a_model_has_no_answer_nothing_is_added_or_mended() -> None:
         found = change("p", *sides)
         assert found.is_unknown and not found.added and not found.mended
     assert not change("p", by_model(built(FINE)), by_model(built(FINE))).is_unknown
+
+
+def relied(kind: str, missing: dict[int, str], there: dict[int, str]) -> ReliedOn:
+    """A reason of a vulnerability: calls by their numbers, in words."""
+    calls = tuple(CallWords(number, words, ()) for number, words in sorted({**missing, **there}.items()))
+    explanation = Explanation(Reliance.ORDER if there else Reliance.DURABLE, tuple(missing), tuple(there))
+    return ReliedOn(explanation, "so", calls, 1, kind)
+
+
+def harm(consequence: Consequence, evidence: str, *relied_on: ReliedOn) -> Predicted:
+    return Predicted(consequence, evidence, 1, b"", "prefix", relied_on)
+
+
+OBJECT = "git: append {} bytes at 0 of /.git/objects/{}/tmp_obj_{}"
+
+
+def test_vulnerabilities_at_one_place_are_one() -> None:
+    """Objects of git have hashes for names, and their lengths differ; both sentences of the checker name them."""
+    first = relied("ordering: other", {3: OBJECT.format(19, "3e", "BcImON")}, {9: "git: rename /a to /b"})
+    other = relied("ordering: other", {5: OBJECT.format(142, "48", "TgnKRf")}, {9: "git: rename /a to /b"})
+    late = relied("durability: other", {5: OBJECT.format(142, "48", "TgnKRf")}, {})
+    found = statics(
+        [
+            harm(Consequence.CORRUPT, "object 3e is empty", first),
+            harm(Consequence.OTHER, "object 48 is empty", late, other),
+            harm(Consequence.HANG, "does not end", relied("ordering: other", {1: "x /y"}, {2: "z /y"})),
+        ]
+    )
+    place = "git: append /.git/objects/#/tmp_obj_#"
+    assert found == {Static("ordering: other", place): frozenset({Consequence.CORRUPT, Consequence.OTHER})}
+
+
+def test_the_shortest_reason_of_each_type_counts_and_what_no_call_tells_is_one_by_its_sentence() -> None:
+    long = relied("durability: other", {1: "p: create /a", 2: "p: append 5 bytes at 0 of /a"}, {})
+    short = relied("durability: other", {2: "p: append 5 bytes at 0 of /a"}, {})
+    cut = relied("atomicity of a truncate", {4: "p: truncate /a to 12 bytes"}, {})
+    unclear = ReliedOn(Explanation(Reliance.UNCLEAR), "the calls do not tell", (), 1)
+    found = statics(
+        [
+            harm(Consequence.LOST, "3 rows of 7", long, short, cut, unclear),
+            harm(Consequence.LOST, "2 rows are gone", unclear),
+            harm(Consequence.LOST, "1 rows are gone"),
+        ]
+    )
+    assert set(found) == {
+        Static("durability: other", "p: append /a"),
+        Static("atomicity of an append or truncate", "p: truncate /a"),
+        Static("", "N rows are gone"),
+    }
+    assert statics([]) == {}

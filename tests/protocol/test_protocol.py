@@ -26,7 +26,7 @@ from bob.protocol.diagram import Step as Shown
 from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
-from bob.protocol.kinds import kind_of
+from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import Persisted, presence
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
@@ -692,3 +692,26 @@ def test_a_protocol_is_written_and_read_again() -> None:
     document = json.loads(json.dumps(protocol_to_json(Protocol("ext4", steps))))
     assert protocol_from_json(document) == Protocol("ext4", steps)
     assert steps[2].words == "tells 'ÿ'" and steps[0].words == "append 5 bytes at 0"
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("git: append 19 bytes at 0 of /.git/objects/3e/tmp_obj_BcImON", "git: append /.git/objects/#/tmp_obj_#"),
+        ("git: link /o/e0/tmp_obj_AC0TQv as /o/e0/19be006cf33489e2d017", "git: link /o/#/tmp_obj_# as /o/#/#"),
+        ("truncate /a/log.000123 to 4096 bytes", "truncate /a/log.#"),
+        ("p: append 4 bytes at 1024 of /db (write in libfoo.so.1)", "p: append /db (write in libfoo.so.1)"),
+        ("p: rename /db.new to /db", "p: rename /db.new to /db"),
+        ("p: fallocate 4096 bytes at 8192 of /db-journal", "p: fallocate /db-journal"),
+        ("mkdir /o/e0", "mkdir /o/#"),
+        ("unlink /o/ab/x", "unlink /o/#/x"),
+        ("", ""),
+    ],
+)
+def test_the_place_of_a_call_is_without_what_is_made_anew_each_time(words: str, place: str) -> None:
+    assert place_of(words) == place
+
+
+def test_each_kind_of_a_vulnerability_has_its_column() -> None:
+    assert type_of("atomicity of an append") == type_of("atomicity of a truncate") == TYPES[1]
+    assert [type_of(kind) for kind in TYPES] == list(TYPES) and type_of("") == type_of("something") == ""

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from bob.apm.builtin import names
 from bob.errors import MalformedError
+from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
+from bob.judge.reliance import CallWords, ReliedOn
+from bob.program.answer import Consequence
+from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.kinds import TYPES
 from bob.report.published import Direction, load_reasons, osdi14, osdi14_reasons, reason_for
 from bob.report.rows import FAMILIES
+from bob.report.vulnerability_tables import (
+    by_consequence,
+    by_file_system,
+    by_type,
+    print_sheets,
+    to_csv,
+    to_html,
+    to_json,
+    to_latex,
+    to_markdown,
+)
+from bob.report.vulnerability_tables import published as published_counts
+from bob.resources import shipped
+
+from .html_pages import NASTY, parse
 
 ROWS = [name for names in FAMILIES.values() for name in names]
 
@@ -93,3 +118,73 @@ def test_damaged_reasons(tmp_path: Path, old: str, new: str, message: str) -> No
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(MalformedError, match=message):
         load_reasons(path)
+
+
+# Programs
+
+
+def test_the_published_numbers_add_up_as_the_paper_has_them() -> None:
+    document = json.loads((shipped("reports/published") / "programs.json").read_text())
+    osdi = document["osdi14"]
+    assert osdi["types"] == list(TYPES)
+    rows = osdi["programs"].values()
+    assert [sum(row["types"][place] for row in rows) for place in range(9)] == [6, 4, 3, 9, 6, 3, 18, 5, 7]
+    assert sum(row["unique"] for row in rows) == 60
+    assert [sum(row["models"][place] for row in rows) for place in range(5)] == [16, 12, 10, 17, 31]
+    assert all(row["unique"] <= sum(row["types"]) for row in rows)
+    assert set(osdi["models"]) == set(names()) - {"ccfs"}
+    for name in ("ccfs", "ccfs-reproduced"):
+        assert set(document[name]["programs"]) <= set(osdi["programs"]) | {"LevelDB"}
+    assert set(document["names"].values()) <= set(osdi["programs"]) | {"LevelDB"}
+    assert published_counts("ccfs").programs["hg-commit"] == {"ext4-ordered": 5, "ccfs": 2}
+    assert published_counts("ccfs-reproduced").programs["leveldb"]["ext4-writeback"] is None
+
+
+def predicted(kind: str, call: str, consequence: Consequence = Consequence.LOST) -> Predicted:
+    relied = ReliedOn(Explanation(Reliance.DURABLE, (1,)), "so", (CallWords(1, call, ()),), 1, kind)
+    return Predicted(consequence, call, 1, b"", "prefix", (relied,))
+
+
+def model(name: str, *harms: Predicted, safety: Safety | None = None) -> ModelResult:
+    found = safety or (Safety.VULNERABLE if harms else Safety.SAFE)
+    return ModelResult(name, "", found, 1, 1, 1, True, 1, 1, harms, "lost" if found is Safety.UNKNOWN else None)
+
+
+APPEND, RENAME = predicted("ordering: other", "p: append /a"), predicted("ordering: safe rename", NASTY)
+CUT = predicted("", "p: append /a", Consequence.CORRUPT)
+FOUND = [
+    Programs("git-commit", "git", (), models=(model("ext4-o", APPEND, RENAME), model("btrfs", APPEND), model("xfs"))),
+    Programs("mine", NASTY, (), models=(model("ext4-o", CUT), model("btrfs", safety=Safety.UNKNOWN))),
+    Programs("git-commit", "git", (), models=(model("ext3-j"),)),
+]
+
+
+def test_vulnerabilities_by_type_consequence_and_file_system() -> None:
+    types, consequences, systems = (make(FOUND) for make in (by_type, by_consequence, by_file_system))
+    assert dict(types.rows)["git-commit"] == ("·", "·", "·", "·", "·", "1", "1", "·", "·", "·", "2")
+    assert types.rows[1] == ("  in 2014", ("1", "·", "·", "1", "2", "1", "3", "·", "1", "", "9"))
+    assert types.rows[2] == ("mine", ("·",) * 9 + ("1", "1"))
+    assert consequences.rows == (("git-commit", ("2", "·", "·", "·")), ("mine", ("·", "1", "·", "·")))
+    assert systems.columns == ("model ext4-o", "model btrfs", "model xfs", "model ext3-j")
+    assert systems.rows == (
+        ("git-commit", ("2 (2)", "1 (5)", "0", "0 (2)")),
+        ("mine", ("1", "?", "–", "–")),
+    )
+
+
+def test_the_tables_are_written_in_every_form_and_text_is_text() -> None:
+    sheets = [by_type(FOUND), by_consequence(FOUND), by_file_system(FOUND)]
+    text = io.StringIO()
+    print_sheets(Console(file=text, width=80), sheets)
+    assert "git-commit         2 (2)" in text.getvalue() and max(map(len, text.getvalue().splitlines())) <= 80
+    page = parse(to_html(sheets))
+    assert [len(page.all("section"))] == [3] and not page.all("script") and not page.all("img")
+    assert "| git-commit | 2 (2) | 1 (5) | 0 | 0 (2) |" in to_markdown(sheets)
+    tex = to_latex(sheets)
+    assert tex.count("\\begin{tabular}") == tex.count("\\end{tabular}") == 3 and "git-commit & 2 (2) & 1 (5)" in tex
+    lines = list(csv.DictReader(io.StringIO(to_csv(FOUND))))
+    assert [line["place"] for line in lines if line["type"] == "ordering: other"] == ["p: append /a"] * 2
+    assert {(line["program"], line["name"], line["safety"]) for line in lines} >= {
+        ("mine", "btrfs", "unknown"), ("git-commit", "xfs", "safe")
+    }  # fmt: skip
+    assert [len(table["rows"]) for table in to_json(sheets)["tables"]] == [3, 2, 2]
