@@ -23,6 +23,7 @@ from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
+from bob.report.protocol_drawing import picture
 from bob.request import ProbeRequest
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
@@ -268,7 +269,13 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path
     assert lost.crossed == {real.configuration: Cross.CONFIRMED}
     assert lost.told == b"saved\n" and found.is_all
     assert not found.missed
-    assert json.loads((tmp_path / "result.json").read_text())["models"][0]["vulnerabilities"]
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert document["models"][0]["vulnerabilities"]
+    [protocol] = document["protocols"]
+    assert protocol["configuration"] == real.configuration
+    steps = [(step["kind"], step.get("told", "")) for step in protocol["steps"]]
+    assert ("sync", "") in steps and ("told", "saved\n") in steps
+    assert "must be durable by then" in picture(answers, is_dot=True)
 
 
 def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> None:

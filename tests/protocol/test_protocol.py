@@ -655,7 +655,7 @@ def test_what_a_need_is_about_is_never_folded_nor_left_out() -> None:
     assert [made.rows[place].steps for place in (*shown.first, *shown.then)] == [(steps[200],), (steps[402],)]
     assert len(made.rows) < 20
     unlike = [Shown(number, Kinds.CHANGE, f"verb{number}", "/f") for number in range(2000)]
-    made = diagram(unlike, [Need("x", (700,), (1300,)), Need("x", (700,), (1300,)), Need("y", (5,), (700,))])
+    made = diagram(unlike, [Need("x", (700,), (1300,)), Need("the same", (700,), (1300,)), Need("y", (5,), (700,))])
     assert len(made.rows) <= MOST_ROWS
     assert sum(len(row.steps) for row in made.rows) == 2000 and sum(row.is_gap for row in made.rows) == 3
     assert [[made.rows[place].first.number for place in (*need.first, *need.then)] for need in made.needs] == [
