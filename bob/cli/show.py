@@ -172,12 +172,14 @@ def _show_answers(
 def _show_programs(
     found: Programs, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
 ) -> Exit:
-    """Print the answers for a program again."""
+    """Print the answers for a program again; as a table where a document of tables is wanted."""
     wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
+    if wanted in ("markdown", "latex", "csv"):
+        return _show_tables([found], wanted, output, json_file)
     if wanted not in ("table", "html", "junit", SITE, *PICTURES):
         raise UsageError(
             f"{run} is a run of bob app, whose answers are not made {wanted}",
-            hint="bob show prints them; --output FILE.html and DIR/ make pages, FILE.svg a picture, FILE.xml JUnit",
+            hint="bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.svg a picture",
         )
     shown = output.path if output else STDOUT
     _check(wanted, output)

@@ -205,9 +205,11 @@ def test_answers_for_a_program(bob: Bob) -> None:
     for made_of in ("html", "junit"):
         ended = bob("show", run, "--format", made_of, "--json", "-")
         assert (ended.code, ended.out) == (2, "")
-    ended = bob("show", run, "--format", "csv")
-    said = "bob: result.json is a run of bob app, whose answers are not made csv"
+    ended = bob("show", run, "--format", "json")
+    said = "bob: result.json is a run of bob app, whose answers are not made json"
     assert (ended.code, ended.err.splitlines()[0]) == (2, said)
+    assert bob("show", run, "--format", "csv").out.startswith("program,kind,name,safety,type,consequences,place\n")
+    assert f"| {answers.program} | " in bob("show", run, "--format", "markdown").out
 
 
 def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> None:
