@@ -719,4 +719,57 @@ h=$(cat header) && l=$(cat log) || corrupt "a file is not there"
 """,
         Flaw("ordering: other", "overwrite 4 bytes at 0 of /log", "overwrite 1 bytes at 0 of /header"),
     ),
+    PlantedInC(
+        "stored-without-msync",
+        "printf %04096d 0 > f; sync",
+        """
+        int main(void) {
+            int f = open("f", O_RDWR);
+            char *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+            memcpy(mapped + 100, "new", 3);
+            tell("saved\\n");
+        }
+        """,
+        """
+        int main(void) {
+            int f = open("f", O_RDWR);
+            char *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+            memcpy(mapped + 100, "new", 3);
+            msync(mapped, 4096, MS_SYNC);
+            tell("saved\\n");
+        }
+        """,
+        '[ -e f ] || corrupt "there is no f"\n' + SAVED + 'grep -q new f || lost "saved was told, and f is old"',
+        Flaw("durability: other", "store 3 bytes at 100 of /f"),
+        model="ext3-j",
+    ),
+    PlantedInC(
+        "header-ahead-of-a-store",
+        "printf 0 > header; printf %04096d 0 > log; sync",
+        """
+        int main(void) {
+            int log = open("log", O_RDWR), header = open("header", O_WRONLY);
+            char *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, log, 0);
+            memcpy(mapped, "record", 6);
+            pwrite(header, "1", 1, 0);  /* then */
+            fsync(header);
+        }
+        """,
+        """
+        int main(void) {
+            int log = open("log", O_RDWR), header = open("header", O_WRONLY);
+            char *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, log, 0);
+            memcpy(mapped, "record", 6);
+            fsync(log);
+            pwrite(header, "1", 1, 0);
+            fsync(header);
+        }
+        """,
+        """
+[ -e log ] || corrupt "there is no log"
+h=$(cat header) || corrupt "there is no header"
+[ "$h" = 0 ] || grep -q record log || corrupt "the header counts a record that is not there"
+""",
+        Flaw("ordering: other", "store 6 bytes at 0 of /log", "overwrite 1 bytes at 0 of /header"),
+    ),
 )

@@ -58,6 +58,19 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
     return told
 
 
+def mapped(calls: Sequence[SystemCall], root: str) -> bool:
+    """Whether something may have been stored in a file below ``root`` through a shared mapping."""
+    names = Paths(root)
+    return any(_maps(call, names) for call in calls if call.result is not None)
+
+
+def _maps(call: SystemCall, names: Paths) -> str:
+    """The name of the file that a call maps so that what is stored is written to it; empty where there is none."""
+    if call.name != "mmap" or "PROT_WRITE" not in call.arguments[2] or "MAP_SHARED" not in call.arguments[3]:
+        return ""
+    return names.below(call.path(4))
+
+
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
     """What may have changed files below ``root`` without a call that tells the bytes, a phrase each."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root))))
@@ -67,9 +80,8 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
     for call in calls:
         if call.result is None:
             continue
-        if call.name == "mmap" and "PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]:
-            if name := names.below(call.path(4)):
-                yield f"mmap of {name}"
+        if name := _maps(call, names):
+            yield f"mmap of {name}"
         elif call.name in NOT_FOLLOWED:
             source = names.below(call.path(COPIED_FROM[call.name])) if call.name in COPIED_FROM else ""
             if (name := names.below(call.path(NOT_FOLLOWED[call.name]))) and not source:

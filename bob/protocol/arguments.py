@@ -22,6 +22,9 @@ TRUNCATES = {"truncate": 0}
 COPIES = ("sendfile", "copy_file_range")
 INTO = {"splice": 2, "ioctl": 0, "mmap": 4}
 """Which descriptor leads to the file that a call may change without telling how."""
+MAPPED, STORE = "mapped", "store"
+"""What is a call for bob alone: a mapping that the recorder watched, and what was stored through it
+(:mod:`bob.agent.inside.stores`)."""
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
 OPEN_FILE = re.compile(r"/proc/(?:self|\d+)/fd/(\d+)")

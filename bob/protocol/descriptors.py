@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.program.strace import SystemCall
 from bob.workload.operations import How
@@ -42,6 +42,42 @@ class OpenFile:
         if offset is None:
             self.position = start + count
         return start
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` is where the file was then."""
+
+    file: int
+    path: str
+    address: int
+    start: int
+    end: int
+
+
+class Mappings:
+    """The mappings of files that the recorder watched. ``by_path`` has the file of the last one of each path."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, list[Mapping]] = {}
+        self.by_path: dict[str, int] = {}
+
+    def add(self, call: SystemCall, file: int) -> None:
+        """Take in a call that maps a ``file`` (mmap(2))."""
+        assert call.result is not None
+        length, start = int(call.arguments[1], 0), int(call.arguments[5], 0)
+        made = Mapping(file, call.path(4), call.result, start, start + length)
+        self._of.setdefault(call.pid, []).append(made)
+        self.by_path[made.path] = file
+
+    def at(self, call: SystemCall) -> Mapping | None:
+        """What an msync(2) is about: the part of the last mapping that has its address."""
+        address, length = int(call.arguments[0], 0), int(call.arguments[1], 0)
+        for one in reversed(self._of.get(call.pid, [])):
+            if one.address <= address < one.address + one.end - one.start:
+                begin = one.start + address - one.address
+                return replace(one, start=begin, end=min(begin + length, one.end))
+        return None
 
 
 class Descriptors:

@@ -6,13 +6,17 @@ each unit one value, so it says how far down the history the disk has come (:mod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from bob.observe.observation import Node
 from bob.workload.operations import Operation
 
 AT_FIRST = -1
 """In place of the number of a call: so it was before the first one."""
+ROOT_FILE = 0
+"""The number of the root."""
 V = TypeVar("V")
 
 
@@ -99,6 +103,58 @@ class Effects:
     deeds: list[Deed] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Node]) -> Effects:
+        """Those of no call, on what was there at first."""
+        made = cls([File("directory")], {}, {})
+        by_inode: dict[int, int] = {}
+        for path in sorted(tree):
+            node = tree[path]
+            if path == "/":
+                made.files[ROOT_FILE].inode = node.inode
+                continue
+            is_linked = node.kind == "file" and node.links > 1 and node.inode != 0
+            if is_linked and node.inode in by_inode:
+                made.lead(AT_FIRST, path, by_inode[node.inode])
+                continue
+            file = made.new(node.kind, node.inode)
+            by_inode[node.inode] = file
+            of = made.files[file]
+            of.content = node.content
+            of.sizes.append(Version(AT_FIRST, node.size))
+            if node.mode is not None:
+                of.modes.append(Version(AT_FIRST, node.mode))
+            made.lead(AT_FIRST, path, file)
+        return made
+
+    def new(self, kind: str, inode: int = 0) -> int:
+        """Another file; its number."""
+        self.files.append(File(kind, inode))
+        return len(self.files) - 1
+
+    def cut(self, call: int, file: int, size: int) -> None:
+        """Call number ``call`` gives a file another size (bytes)."""
+        of = self.files[file]
+        if size < of.size:
+            of.stored.append(Version(call, Stored(size, of.size, None)))
+        of.sizes.append(Version(call, size))
+
+    def lead(self, call: int, path: str, file: int | None) -> None:
+        """Call number ``call`` makes a path lead to a file, or to none."""
+        folder, _slash, name = path.rpartition("/")
+        entry = DirectoryEntry(self.leads(folder) or ROOT_FILE, name)
+        history = self.entries.setdefault(entry, [] if call == AT_FIRST else [Version(AT_FIRST, None)])
+        history.append(Version(call, file))
+
+    def leads(self, path: str) -> int | None:
+        """The file that a path leads to after the last call."""
+        file: int | None = ROOT_FILE
+        for name in filter(None, path.split("/")):
+            if file is None:
+                return None
+            file = self.last(DirectoryEntry(file, name))
+        return file
 
     @property
     def changing(self) -> tuple[int, ...]:

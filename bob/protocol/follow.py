@@ -16,12 +16,10 @@ from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
-from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, OpenFile
-from bob.protocol.effects import AT_FIRST, Deed, DirectoryEntry, Effects, File, Stored, Version, handle
+from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, Mappings, OpenFile
+from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
 from bob.workload import operations as ops
 from bob.workload.operations import How, Operation, Replacing
-
-ROOT_FILE = 0
 
 
 def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> Effects:
@@ -36,34 +34,14 @@ class _Follower:
     """The tree as the calls so far have made it; it is the last value of each unit's history."""
 
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
-        self.effects = Effects([File("directory")], {}, {})
+        self.effects = Effects.of_tree(tree)
         self._root = root
         self._paths = Paths(root)
         self._descriptors = Descriptors(calls)
+        self._mapped = Mappings()
         self._removed: dict[str, int] = {}
         self._programs: dict[int, str] = {}
         self._number = AT_FIRST
-        self._put_at_first(tree)
-
-    def _put_at_first(self, tree: Mapping[str, Node]) -> None:
-        by_inode: dict[int, int] = {}
-        for path in sorted(tree):
-            node = tree[path]
-            if path == "/":
-                self.effects.files[ROOT_FILE].inode = node.inode
-                continue
-            is_linked = node.kind == "file" and node.links > 1 and node.inode != 0
-            if is_linked and node.inode in by_inode:
-                self._lead(self._entry(path), by_inode[node.inode])
-                continue
-            file = self._new(node.kind, node.inode)
-            by_inode[node.inode] = file
-            of = self.effects.files[file]
-            of.content = node.content
-            of.sizes.append(Version(AT_FIRST, node.size))
-            if node.mode is not None:
-                of.modes.append(Version(AT_FIRST, node.mode))
-            self._lead(self._entry(path), file)
 
     def take(self, number: int, call: SystemCall) -> None:
         """Take in a call."""
@@ -86,8 +64,14 @@ class _Follower:
             self._open(call)
         elif name in args.WRITES:
             self._write(call)
+        elif name == "msync":
+            self._sync_mapping(call)
         elif name in args.SYNCS:
             self._sync(call)
+        elif name == args.MAPPED:
+            self._map(call)
+        elif name == args.STORE:
+            self._store_mapped(call)
         else:
             self._change_names(call)
 
@@ -119,16 +103,16 @@ class _Follower:
             path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
-                file = self._new(kind)
-                self._lead(self._entry(path), file)
+                file = self.effects.new(kind)
+                self.effects.lead(self._number, path, file)
                 self._say(call, f"{name} {path}")
                 self._made(call, kind, path, file)
         elif name in args.REMOVES:
             path = self._paths.at(call, args.REMOVES[name])
             if path:
                 is_folder = name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
-                self._removed[path] = removed = self._leads(path) or ROOT_FILE
-                self._lead(self._entry(path), None)
+                self._removed[path] = removed = self.effects.leads(path) or ROOT_FILE
+                self.effects.lead(self._number, path, None)
                 self._say(call, f"{'rmdir' if is_folder else name} {path}")
                 self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
         elif name in args.MODES or name == "fchmod":
@@ -151,23 +135,23 @@ class _Follower:
         path = self._paths.below(call.opened) or self._paths.at(call, args.OPENS[call.name])
         how = How.DSYNC if "O_DSYNC" in flags else How.SYNC if "O_SYNC" in flags else How.PLAIN
         if not path or "O_TMPFILE" in flags:
-            file = self._new("file") if path and "O_TMPFILE" in flags else None
+            file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
                 self._do(ops.Unnamed(path, handle(file)), file, mode=args.mode_of(call))
             self._descriptors.opened(call.pid, call.result, None if file is None else OpenFile(file, how=how))
             return
-        file = self._leads(path)
+        file = self.effects.leads(path)
         if file is None:
             if "O_CREAT" not in flags:
                 self._descriptors.opened(call.pid, call.result, None)
                 return
-            file = self._new("file")
+            file = self.effects.new("file")
             self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
-            self._lead(self._entry(path), file)
+            self.effects.lead(self._number, path, file)
             self._say(call, f"create {path}")
             self._do(ops.Create(path), file, mode=args.mode_of(call))
         elif "O_TRUNC" in flags and self.effects.files[file].size:
-            self._cut(file, 0)
+            self.effects.cut(self._number, file, 0)
             self._say(call, f"open {path} with O_TRUNC")
             self._do(ops.Truncate(path, 0), file)
         self._descriptors.opened(call.pid, call.result, OpenFile(file, "O_APPEND" in flags, how=how))
@@ -188,16 +172,52 @@ class _Follower:
             return
         self._store(call, open_file, path, start, data)
 
-    def _store(self, call: SystemCall, open_file: OpenFile, path: str, start: int, data: bytes) -> None:
+    def _store(
+        self, call: SystemCall, open_file: OpenFile, path: str, start: int, data: bytes, verb: str = "overwrite"
+    ) -> None:
         """A call puts ``data`` into a file from byte ``start``."""
         file, end = self.effects.files[open_file.file], start + len(data)
         is_append = end > file.size
         file.stored.append(Version(self._number, Stored(start, end, data)))
         if is_append:
             file.sizes.append(Version(self._number, end))
-        self._say(call, f"{'append' if is_append else 'overwrite'} {len(data)} bytes at {start} of {path}")
+        self._say(call, f"{'append' if is_append else verb} {len(data)} bytes at {start} of {path}")
         how = args.how_of(call) or open_file.how
         self._do(ops.Write(self._name(open_file.file, path), start, len(data), how), open_file.file, data)
+
+    def _map(self, call: SystemCall) -> None:
+        """A mapping that was watched; by which descriptor it was made says which file it is."""
+        open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
+        if open_file is None:
+            self._unfollowed(self._file_at(path), f"mmap of {path}")
+        else:
+            self._mapped.add(call, open_file.file)
+
+    def _store_mapped(self, call: SystemCall) -> None:
+        """What was new in a mapped file; what the calls have put there is in it, too."""
+        file = self._mapped.by_path.get(call.path(0))
+        if file is None:
+            return  # its mapping is not followed
+        start, data = int(call.arguments[3], 0), call.written
+        there = self.effects.files[file].read(start, start + len(data))
+        differing = [at for at, (old, new) in enumerate(zip(there, data, strict=True)) if old != new]
+        if differing:
+            first, end = differing[0], differing[-1] + 1
+            path = self._paths.below(call.path(0))
+            self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
+
+    def _sync_mapping(self, call: SystemCall) -> None:
+        """msync(2) of a mapping: of all of the file that any call has changed, or else bob cannot tell what it does."""
+        found = self._mapped.at(call)
+        if found is None or "MS_SYNC" not in call.arguments[2]:
+            return
+        path, of = self._paths.below(found.path), self.effects.files[found.file]
+        self._say(call, f"msync {path}")
+        changed = [(one.value.start, one.value.end) for one in of.stored if one.call != AT_FIRST]
+        if any(start < found.start or found.end < end for start, end in changed):
+            self._unfollowed(found.file, f"msync of a part of {path}")
+        else:
+            self._do(ops.Msync(self._name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
         """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
@@ -224,7 +244,7 @@ class _Follower:
         if path and file is None:
             self._unfollowed(self._file_at(path), f"{call.name} of {path}")
         elif path and file is not None and size != self.effects.files[file].size:
-            self._cut(file, size)
+            self.effects.cut(self._number, file, size)
             self._say(call, f"truncate {path} to {size} bytes")
             self._do(ops.Truncate(self._name(file, path), size), file)
 
@@ -247,20 +267,20 @@ class _Follower:
     def _rename(self, call: SystemCall, old: str, new: str) -> None:
         if not old or not new:
             for path in filter(None, (old, new)):
-                self._unfollowed(self._leads(path), f"{call.name} of {path}")
+                self._unfollowed(self.effects.leads(path), f"{call.name} of {path}")
             return
-        moved, replaced = self._leads(old), self._leads(new)
+        moved, replaced = self.effects.leads(old), self.effects.leads(new)
         if moved is not None and moved == replaced:
             return  # two names of one file: rename(2) does nothing
         replacing = Replacing.REPLACE
         if any("RENAME_EXCHANGE" in argument for argument in call.arguments):
-            self._lead(self._entry(old), replaced)
+            self.effects.lead(self._number, old, replaced)
             replacing = Replacing.EXCHANGE
         else:
-            self._lead(self._entry(old), None)
+            self.effects.lead(self._number, old, None)
             if replaced is not None:
                 self._removed[new] = replaced
-        self._lead(self._entry(new), moved)
+        self.effects.lead(self._number, new, moved)
         self._say(call, f"rename {old} to {new}")
         if moved is None:
             self.effects.untold.append(f"{call.name} of {old}")
@@ -268,11 +288,11 @@ class _Follower:
             self._do(ops.Rename(old, new, replacing), moved)
 
     def _link(self, call: SystemCall, old: str, new: str) -> None:
-        file = self._leads(old) if old else self._unnamed(call)
+        file = self.effects.leads(old) if old else self._unnamed(call)
         if new:
-            self._lead(self._entry(new), self._new("file") if file is None else file)
+            self.effects.lead(self._number, new, self.effects.new("file") if file is None else file)
             if file is None:  # one that bob has not seen opened
-                self._unfollowed(self._leads(new), f"{call.name} of {new}")
+                self._unfollowed(self.effects.leads(new), f"{call.name} of {new}")
             else:
                 self._do(ops.Link(old or handle(file), new), file)
             self._say(call, f"link {old or 'a file without a name'} as {new}")
@@ -299,7 +319,7 @@ class _Follower:
         """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
         if call.name in places:
             path = self._paths.at(call, places[call.name])
-            return path, self._leads(path) if path else None
+            return path, self.effects.leads(path) if path else None
         open_file = self._descriptors.at(call, 0)
         return self._paths.below(call.path(0)), open_file.file if open_file else None
 
@@ -347,36 +367,9 @@ class _Follower:
         where = f"{words} ({function})" if function else words
         self.effects.words[self._number] = f"{program}: {where}" if program else where
 
-    def _new(self, kind: str, inode: int = 0) -> int:
-        self.effects.files.append(File(kind, inode))
-        return len(self.effects.files) - 1
-
-    def _cut(self, file: int, size: int) -> None:
-        of = self.effects.files[file]
-        if size < of.size:
-            of.stored.append(Version(self._number, Stored(size, of.size, None)))
-        of.sizes.append(Version(self._number, size))
-
-    def _lead(self, entry: DirectoryEntry, file: int | None) -> None:
-        history = self.effects.entries.setdefault(entry, [] if self._number == AT_FIRST else [Version(AT_FIRST, None)])
-        history.append(Version(self._number, file))
-
-    def _entry(self, path: str) -> DirectoryEntry:
-        folder, _slash, name = path.rpartition("/")
-        return DirectoryEntry(self._leads(folder) or ROOT_FILE, name)
-
-    def _leads(self, path: str) -> int | None:
-        """The file that a path leads to now."""
-        file: int | None = ROOT_FILE
-        for name in filter(None, path.split("/")):
-            if file is None:
-                return None
-            file = self.effects.last(DirectoryEntry(file, name))
-        return file
-
     def _file_at(self, path: str) -> int | None:
         """The file with this path, or the one that had it last."""
-        return self._leads(path) or self._removed.get(path)
+        return self.effects.leads(path) or self._removed.get(path)
 
     def _unfollowed(self, file: int | None, words: str) -> None:
         """A call, in ``words``, changes ``file`` in a way that it does not tell."""
@@ -389,4 +382,4 @@ class _Follower:
 
     def _name(self, file: int, path: str) -> str:
         """By which an operation names a file: its ``path``, or a handle where it has lost that."""
-        return path if self._leads(path) == file else handle(file)
+        return path if self.effects.leads(path) == file else handle(file)

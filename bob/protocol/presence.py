@@ -12,8 +12,7 @@ from enum import Enum
 from itertools import pairwise
 
 from bob.observe.observation import Node
-from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects, File, Stored, Version
-from bob.protocol.follow import ROOT_FILE
+from bob.protocol.effects import AT_FIRST, ROOT_FILE, DirectoryEntry, Effects, File, Stored, Version
 
 BLOCK = 4096
 SECTOR = 512

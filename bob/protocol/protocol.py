@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
-from bob.protocol.effects import Effects
-from bob.protocol.follow import ROOT_FILE, follow
+from bob.protocol.effects import ROOT_FILE, Effects
+from bob.protocol.follow import follow
 from bob.protocol.presence import unexplained
 
 

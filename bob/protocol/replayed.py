@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bob.observe.observation import Node
-from bob.protocol.effects import Deed, DirectoryEntry, Effects, handle
-from bob.protocol.follow import ROOT_FILE
+from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, handle
 from bob.workload import operations as ops
 from bob.workload.history import PERMISSIONS, SPECIAL_FILES, History, Inode, Kind, Step, Thing
 from bob.workload.operations import Operation, Replacing, Workload

@@ -117,8 +117,10 @@ def record_program(
     program: Program,
     *,
     completion: Completion = Completion.PROMPT,
+    stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, which the guest must have, in virtual time.
+    """Record the workload of ``program``, which the guest must have, in virtual time. With ``stores`` what it stores
+    through shared mappings of files is among its calls.
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
@@ -136,6 +138,7 @@ def record_program(
         virtual=True,
         seconds=program.seconds,
         completion=completion.value,
+        stores=stores,
         **configuration.for_agent,
     )
     calls = pieces[len(pieces) - header["calls"] :]

@@ -32,6 +32,7 @@ from bob.program.program import EMPTIED
 from bob.program.told import tellings
 from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
+from bob.protocol.arguments import STORE
 from bob.protocol.diagram import steps_of
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
@@ -114,6 +115,8 @@ def protocol_of(
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
     left = [f"not in these states: {_named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
+    if any(call.name == STORE for call in taken.calls):
+        left.append("what it stores through mappings counts as stored just before its next call")
     return again, tuple(left)
 
 

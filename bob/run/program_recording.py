@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bob.agent.client import Agent
+from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
 from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
@@ -22,6 +23,7 @@ from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
+from bob.program.unsynced import mapped
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
@@ -103,21 +105,34 @@ def take(
     progress: Progress,
     run: RunDirectory | None = None,
     number: int = 0,
+    *,
+    stores: bool = False,
 ) -> TakenProgram:
-    """Record the program's workload, and keep that in ``run``. Raises UsageError where a script of it fails or does not
-    end, RecordingError where the recording is not to be believed."""
+    """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
+    any, it is recorded once more, with these: that takes longer for each call.
+
+    Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
+    believed.
+    """
     made = request.configuration
     world = ensure_world(image, program.packages, progress.step)
     progress.step(f"recording the workload of {program.name} on {made.name}")
 
-    def recording(agent: Agent, item: Program) -> tuple[Base, RecordedProgram]:
-        put_program(agent, item)
-        base = make_program_base(agent, made, item)
-        return base, record_program(agent, made, base, item, completion=request.model.completion)
+    def recording(agent: Agent, watches: bool) -> tuple[Base, RecordedProgram]:
+        put_program(agent, program)
+        base = make_program_base(agent, made, program)
+        return base, record_program(agent, made, base, program, completion=request.model.completion, stores=watches)
 
-    items = [(program.name, program)]
+    def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
+        items = [(program.name, watches)]
+        [found] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+        return found
+
     try:
-        [(base, recorded)] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+        base, recorded = in_a_guest(False)
+        if stores and mapped(parse(recorded.calls), ROOT):
+            progress.step(f"recording what {program.name} stores through mappings")
+            base, recorded = in_a_guest(True)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None

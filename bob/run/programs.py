@@ -74,7 +74,8 @@ def try_program(
         results: list[ProgramResult] = []
         every = []
         for number, request in enumerate(requests):
-            taken = take(hypervisor, image, program, request, progress, run, number)
+            watches = bool(models) and number == 0
+            taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
             trust(hypervisor, image, taken, progress)
             every.append(taken)
         modelled = hold_against(hypervisor, image, every[0], models, jobs, progress) if models else []

@@ -295,8 +295,23 @@ def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> N
     assert programs_exit(answers) is Exit.CONTRADICTED
 
 
+def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path) -> None:
+    pair = IN_C["header-ahead-of-a-store"]
+    [found] = by_models(pair.program(mended=False), tmp_path, model_of(pair)).models
+    assert fault(pair, found, mended=False) == "" and found.is_all
+    assert "what it stores through mappings counts as stored just before its next call" in found.notes
+
+
 def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:
-    store = "import mmap; g = open('g', 'r+b'); m = mmap.mmap(g.fileno(), 0); m[0] = 65; m.flush()"
+    """A child and its parent have one mapping: which of the two has stored cannot be told."""
+    store = """
+import mmap, os
+m = mmap.mmap(open('g', 'r+b').fileno(), 0)
+child = os.fork() == 0
+for n in range(9):
+    m[child] = 65 + n
+    open('f').close()
+"""
     program = scripts(f'python3 -c "{store}"', setup="touch f; echo text > g")
     [found] = by_models(program, tmp_path, POSIX).models
     assert (found.safety, found.reason) == (Safety.UNKNOWN, "not traced: mmap of /g")

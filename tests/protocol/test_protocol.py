@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import mmap
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -16,8 +18,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from bob.agent.inside.stores import Watcher
 from bob.observe.observation import Node
-from bob.program.strace import SystemCall
+from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
 from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
@@ -715,3 +718,158 @@ def test_the_place_of_a_call_is_without_what_is_made_anew_each_time(words: str, 
 def test_each_kind_of_a_vulnerability_has_its_column() -> None:
     assert type_of("atomicity of an append") == type_of("atomicity of a truncate") == TYPES[1]
     assert [type_of(kind) for kind in TYPES] == list(TYPES) and type_of("") == type_of("something") == ""
+
+
+@dataclass
+class Watched:
+    """What a program does to a mapped file, in this process; and what the recorder makes of the lines of its calls."""
+
+    root: Path
+    watcher: Watcher
+    lines: list[bytes] = field(default_factory=list)
+    trees: list[tuple[int, dict[str, Node]]] = field(default_factory=list)
+    """After each call: how many calls there were, with what is stored before and with them, and the tree."""
+    maps: dict[int, mmap.mmap] = field(default_factory=dict)
+    number: int = -1
+
+    def call(self, text: str, *, pid: int = 0) -> None:
+        """A call has returned, and the program is not on yet."""
+        line = f"{pid or os.getpid()} {len(self.lines)}.0 {text}".encode()
+        self.lines += [*self.watcher.lines(line), b" > /usr/bin/p(main+0x1) [0x1]"]
+        made_so_far = len(parse(b"\n".join(self.lines).decode())) + len(self.watcher.left)
+        self.trees.append((made_so_far, snapshot(self.root)))
+
+    def there(self) -> str:
+        return described(self.number, f"{self.root}/a")
+
+    def step(self, kind: str, at: int, data: bytes) -> None:
+        size = os.fstat(self.number).st_size
+        if kind == "map" and size:
+            address = (len(self.maps) + 1) << 20
+            self.maps[address] = mmap.mmap(self.number, size)
+            self.call(f"mmap(NULL, {size}, PROT_READ|PROT_WRITE, MAP_SHARED, {self.there()}, 0) = {address:#x}")
+        elif kind == "unmap" and self.maps:
+            address, gone = self.maps.popitem()
+            length = len(gone)
+            gone.close()
+            self.call(f"munmap({address:#x}, {length}) = 0")
+        elif kind == "store" and self.maps:
+            for one in list(self.maps.values())[:1]:
+                end = min(len(one), size)
+                start = min(at, max(end - len(data), 0))
+                one[start : min(start + len(data), end)] = data[: end - start]
+        elif kind == "write":
+            os.pwrite(self.number, data, at)
+            self.call(f"pwrite64({self.there()}, {escaped(data)}, {len(data)}, {at}) = {len(data)}")
+        elif kind == "truncate" and not self.maps:
+            os.ftruncate(self.number, at)
+            self.call(f"ftruncate({self.there()}, {at}) = 0")
+        elif kind == "elsewhere":
+            self.call(f"lseek({self.there()}, 0, SEEK_SET) = 0")
+
+    def replayed(self, before: dict[str, Node]) -> Replayed:
+        self.lines += self.watcher.left
+        text = b"\n".join(self.lines).decode()
+        return replayed("p", protocol(parse(text), str(self.root), before, snapshot(self.root)), before, {})
+
+
+@contextmanager
+def watched(root: Path) -> Iterator[Watched]:
+    (root / "a").write_bytes(b"first" * 2000)
+    done = Watched(root, Watcher(str(root)))
+    done.number = os.open(root / "a", os.O_RDWR)
+    try:
+        done.call(f"openat(AT_FDCWD, {escaped(f'{root}/a'.encode())}, O_RDWR) = {done.there()}")
+        yield done
+    finally:
+        for one in done.maps.values():
+            one.close()
+        os.close(done.number)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["map", "store", "store", "store", "write", "truncate", "unmap", "elsewhere"]),
+            st.integers(0, 12_000),
+            st.binary(min_size=1, max_size=5000),
+        ),
+        max_size=14,
+    )
+)
+def test_what_is_stored_through_mappings_is_there_after_the_next_call(script: list[tuple[str, int, bytes]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, watched(Path(folder)) as done:
+        before = snapshot(Path(folder))
+        for step in [("map", 0, b""), *script]:
+            done.step(*step)
+        done.call("+++ exited with 0 +++")
+        replay = done.replayed(before)
+        assert not replay.effects.untold
+        for made_so_far, tree in done.trees:
+            step = max((place for place, call in enumerate(replay.calls, start=1) if call < made_so_far), default=0)
+            assert shown(replay, replay.history.steps[step]) == asked_of(tree)
+
+
+def test_what_a_call_writes_is_no_store_and_a_file_is_watched_while_it_is_mapped(tmp_path: Path) -> None:
+    with watched(tmp_path) as done:
+        before, held = snapshot(tmp_path), len(os.listdir("/proc/self/fd"))
+        done.step("map", 0, b"")
+        done.step("store", 5, b"x")
+        done.step("write", 100, b"yz")
+        done.step("store", 103, b"x")
+        done.step("unmap", 0, b"")
+        assert len(os.listdir("/proc/self/fd")) == held
+        operations = [deed.operation for deed in done.replayed(before).effects.deeds]
+        mapped = ops.How.MMAP
+        expected = [ops.Write("/a", 100, 2), ops.Write("/a", 5, 1, mapped), ops.Write("/a", 103, 1, mapped)]
+        assert operations == expected
+
+
+def test_two_tasks_that_store_are_not_followed(tmp_path: Path) -> None:
+    with watched(tmp_path) as done:
+        before = snapshot(tmp_path)
+        done.step("map", 0, b"")
+        done.call("fork() = 7")
+        done.step("store", 5, b"x")
+        done.call("sync() = 0")
+        assert done.replayed(before).effects.untold == ["mmap of /a"]
+
+
+def test_a_store_while_another_task_syncs_is_not_followed(tmp_path: Path) -> None:
+    with watched(tmp_path) as done:
+        before = snapshot(tmp_path)
+        done.step("map", 0, b"")
+        done.call("getpid() = 8", pid=8)
+        done.step("store", 5, b"x")
+        done.call("sync() = 0", pid=8)
+        assert done.replayed(before).effects.untold == ["mmap of /a"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "flags", "said"),
+    [
+        (0, 10_000, "MS_SYNC", [ops.Msync("/a")]),
+        (4096, 5904, "MS_SYNC", [ops.Msync("/a")]),
+        (0, 10_000, "MS_ASYNC", []),
+        (0, 4096, "MS_SYNC", None),
+    ],
+)
+def test_an_msync_makes_durable_what_it_covers(
+    tmp_path: Path, begin: int, length: int, flags: str, said: list[ops.Operation] | None
+) -> None:
+    with watched(tmp_path) as done:
+        before = snapshot(tmp_path)
+        done.step("map", 0, b"")
+        done.step("store", 5000, b"xy")
+        [address] = done.maps
+        done.call(f"msync({address + begin:#x}, {length}, {flags}) = 0")
+        effects = done.replayed(before).effects
+        if said is None:
+            assert effects.untold == ["msync of a part of /a"]
+        else:
+            assert not effects.untold
+            assert [deed.operation for deed in effects.deeds] == [
+                ops.Write("/a", 5000, 2, ops.How.MMAP),
+                *said,
+            ]

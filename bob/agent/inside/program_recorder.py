@@ -26,6 +26,7 @@ def record_program(
     seconds: float,
     blob: bytes,
     completion: str = PROMPT,
+    stores: bool = False,
     sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
@@ -37,7 +38,8 @@ def record_program(
 
     The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
     the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
-    strace wrote. ``pipe`` is the inode of the pipe that the standard output was.
+    strace wrote, with what was stored through mappings if ``stores`` asks for it. ``pipe`` is the inode of the pipe
+    that the standard output was.
     """
     more = {"raw_syscalls/sys_exit": TELLING}
     with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, more) as recording:
@@ -47,7 +49,7 @@ def record_program(
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         mark("start")
-        told, calls, pipe = run_workload(seconds)
+        told, calls, pipe = run_workload(seconds, stores)
         mark("ended")
         device.wait_until_quiet(quiet, enough, deadline)
         if sync_when_quiet:

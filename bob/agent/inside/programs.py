@@ -22,6 +22,7 @@ from typing import NamedTuple
 from bob.agent.inside.devices import WORK, plain_environment, read_text
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
+from bob.agent.inside.stores import Watching
 from bob.agent.inside.world import WORLD, enter_world, within
 
 HOME = f"{WORK}/program"
@@ -30,6 +31,8 @@ TOLD = f"{WORK}/told"
 """The file by which a checker learns what was told before the crash."""
 CALLS = f"{WORK}/calls"
 """What strace wrote."""
+PIPE = f"{WORK}/calls.pipe"
+"""Through which it is read at once, where stores are watched."""
 SCRATCH = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
@@ -91,19 +94,31 @@ def run_setup(seconds: float) -> None:
         raise Refused(f"setup {how_it_ended(ended, seconds)}")
 
 
-def run_workload(seconds: float) -> tuple[bytes, bytes, int]:
+def run_workload(seconds: float, stores: bool = False) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace: what it wrote to its standard output, what strace wrote, and the inode
-    of the pipe that its standard output was. Refuses in its own words where it fails."""
+    of the pipe that its standard output was. Refuses in its own words where it fails.
+
+    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`).
+    """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
-    # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
-    tracer = ["strace", "-D", "-f", "-q", "-y", "-k", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", CALLS]
-    started = Script([*tracer, "-e", f"trace={TRACED}"], [f"{HOME}/workload", ROOT], ROOT)
-    ended = started.wait(seconds)
+    if stores:
+        with Watching(PIPE, CALLS, ROOT) as watching:
+            ended, pipe_inode = _run_traced(seconds, PIPE, f"{TRACED},munmap")
+            watching.wait()
+    else:
+        ended, pipe_inode = _run_traced(seconds, CALLS, TRACED)
     if ended.code != 0:
         raise Refused(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
-        return ended.output, calls.read(), started.pipe_inode
+        return ended.output, calls.read(), pipe_inode
+
+
+def _run_traced(seconds: float, calls: str, traced: str) -> tuple[Ended, int]:
+    # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
+    tracer = ["strace", "-D", "-f", "-q", "-y", "-k", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
+    started = Script([*tracer, "-e", f"trace={traced}"], [f"{HOME}/workload", ROOT], ROOT)
+    return started.wait(seconds), started.pipe_inode
 
 
 def run_check(told: bytes, seconds: float) -> Ended:

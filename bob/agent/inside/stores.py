@@ -1,0 +1,273 @@
+"""Sees what a program stores through shared mappings of files, which no system call tells.
+
+strace writes its lines into a pipe. Whoever reads that has the highest priority, on the processor of the program: so it
+has read the line of a call, and looked at the mapped files, before the program goes on. What is new in them was stored
+since the line before. It becomes a line of its own, in the form of a ``pwrite64``, in front of the call's:
+
+    1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
+
+Where the call itself may have changed that file, the line stands behind it: then it has what the call wrote, too. A
+mapping that is watched is a call named ``mapped``. Where it cannot be told any more in which order things were stored
+(two tasks store, or one while another one syncs), the line of its ``mmap`` comes back, and nothing more is seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from contextlib import suppress
+
+from bob.agent.inside.devices import read_text
+
+LARGEST = 64 * 1024 * 1024
+"""A larger file is not looked at (bytes): that would take too long at each call."""
+PAGE = 4096
+RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
+_LINE = re.compile(rb"(\d+) +(\S+) (.*)", re.DOTALL)
+_MAPS = re.compile(
+    rb"mmap\([^,]+, (\d+), ([A-Z_|]+), ([A-Z_|]+), (\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?, \w+\) += (0x[0-9a-f]+)"
+)
+_NAME = re.compile(rb"\w+(?=\()")
+_RESULT = re.compile(rb".*\) += (\d+)", re.DOTALL)
+_OPEN_FILE = re.compile(rb"\w+\((\d+)<")
+_INTO = re.compile(rb"(?:copy_file_range|splice)\([^,]+, [^,]+, (\d+)<")
+_STRING = re.compile(rb'"((?:\\x[0-9a-f]{2})*)"')
+OPENS = b"open", b"openat", b"openat2", b"creat"
+WRITES = (b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2", b"sendfile", b"copy_file_range", b"splice",
+          b"ftruncate", b"fallocate", b"truncate", *OPENS)  # fmt: skip
+"""Calls that may change a file that is mapped."""
+SYNCS = b"fsync", b"fdatasync", b"sync", b"syncfs", b"sync_file_range", b"msync"
+FORKS = b"fork", b"vfork", b"clone", b"clone3"
+
+
+class Watching:
+    """While it lasts, what is written to ``pipe`` (a path; it is made) is copied into the file ``out``, with what is
+    stored in files below ``root``. All that is started meanwhile runs on one processor."""
+
+    def __init__(self, pipe: str, out: str, root: str) -> None:
+        self._pipe, self._out, self._root = pipe, out, root
+        self._pid = 0
+
+    def __enter__(self) -> Watching:
+        with suppress(FileNotFoundError):
+            os.unlink(self._pipe)
+        os.mkfifo(self._pipe)
+        self._processors = os.sched_getaffinity(0)
+        self._runtime = read_text(RUNTIME)
+        _write(RUNTIME, "-1")  # or the kernel would let the program go on after most of a second
+        os.sched_setaffinity(0, {min(self._processors)})
+        self._pid = os.fork()
+        if self._pid == 0:
+            code = 1
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+                _copy(self._pipe, self._out, self._root)
+                code = 0
+            finally:
+                os._exit(code)
+        return self
+
+    def wait(self) -> None:
+        """Wait until all is copied: whoever writes to the pipe has ended."""
+        pid, self._pid = self._pid, 0
+        _pid, status = os.waitpid(pid, 0)
+        if status:
+            raise RuntimeError("what the program stores could not be watched")
+
+    def __exit__(self, *_what: object) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.sched_setaffinity(0, self._processors)
+        _write(RUNTIME, self._runtime)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _copy(pipe: str, out: str, root: str) -> None:
+    with open(pipe, "rb", buffering=0) as lines, open(out, "wb") as copied:
+        watcher, rest = Watcher(root), b""
+        while piece := lines.read(1 << 16):
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                copied.write(b"".join(one + b"\n" for one in watcher.lines(line)))
+        copied.write(b"".join(one + b"\n" for one in watcher.left) + rest)
+
+
+Key = tuple[int, int]
+"""Which file: its device and its inode."""
+
+
+class Mapped:
+    """A file that is mapped: what was in it when it was last looked at, and which task has which mapping of it, by
+    addresses. ``told`` is how strace writes the open file, and ``line`` the one by which it was first mapped."""
+
+    def __init__(self, fd: int, told: bytes, line: bytes) -> None:
+        self.fd, self.told, self.line = fd, told, line
+        self.content = os.pread(fd, LARGEST, 0)
+        self.mappings: set[tuple[int, int, int]] = set()
+
+    @property
+    def tasks(self) -> set[int]:
+        """Those that can store."""
+        return {pid for pid, _start, _length in self.mappings}
+
+    def stored(self) -> list[tuple[int, bytes]]:
+        """What is new since the last look: pieces of a page each, with where they begin (bytes)."""
+        before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
+        if before == self.content:
+            return []
+        found = []
+        size = min(len(before), len(self.content))
+        for start in range(0, size, PAGE):
+            old, new = before[start : min(start + PAGE, size)], self.content[start : min(start + PAGE, size)]
+            if old != new:
+                differing = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+                first = ((differing & -differing).bit_length() - 1) // 8
+                found.append((start + first, new[first : -(-differing.bit_length() // 8)]))
+        return found
+
+
+class Watcher:
+    """Turns the lines of strace into those that are kept. ``left`` are those that come after the frames of the last
+    call."""
+
+    def __init__(self, root: str) -> None:
+        self._root = _escaped(root.encode())
+        self._files: dict[Key, Mapped] = {}
+        self._begun: dict[int, bytes] = {}
+        self._writing: dict[int, Key | None] = {}
+        self.left: list[bytes] = []
+
+    def lines(self, line: bytes) -> list[bytes]:
+        """What a line of strace becomes: itself, and what was stored before it or, if it changes the file, with it."""
+        found = _LINE.fullmatch(line)
+        if found is None:  # a frame
+            return [line]
+        pid, seconds, call = int(found[1]), found[2], found[3]
+        is_begun = call.endswith(b"<unfinished ...>")
+        if is_begun:
+            call = call[: -len(b"<unfinished ...>")].rstrip(b", ")
+            self._begun[pid] = call
+        elif call.startswith(b"<... "):
+            begun, more = self._begun.pop(pid, b""), call.partition(b" resumed>")[2]
+            is_joint = begun.endswith(b"(") or more.startswith((b")", b","))
+            call = begun + (b"" if is_joint else b", ") + more
+        named = _NAME.match(call)
+        name = named[0] if named else b""
+        before, self.left = self.left, []
+        if self._files:
+            self._look(pid, seconds, name, call, is_begun, before)
+        if not is_begun and self._takes(pid, seconds, name, call):
+            line = line.replace(b"mmap", b"mapped", 1)
+        if call.startswith(b"+++ "):
+            self._gone(pid)
+        return [*before, line]
+
+    def _look(self, pid: int, seconds: bytes, name: bytes, call: bytes, is_begun: bool, before: list[bytes]) -> None:
+        """Add what was stored to the lines that come ``before`` the one of the call, or to those that are left."""
+        self._writing.pop(pid, None)
+        changed = self._changed(pid, name, call) if name in WRITES else None
+        for key, mapped in list(self._files.items()):
+            stored = mapped.stored()
+            is_own = key == changed and not is_begun
+            is_racing = len(mapped.tasks) > 1 or (name in SYNCS and pid not in mapped.tasks)
+            is_part = key in self._writing.values() or (key == changed and is_begun)  # of a write, perhaps
+            if len(mapped.content) == LARGEST or (stored and (is_racing or is_part)):
+                self.left.append(mapped.line)
+                self._forget(key)
+                continue
+            for start, data in stored:
+                words = min(mapped.tasks), seconds, mapped.told, _escaped(data), len(data), start, len(data)
+                (self.left if is_own else before).append(b'%d %s store(%s, "%s", %d, %d) = %d' % words)
+        if is_begun and changed is not None:
+            self._writing[pid] = changed
+
+    def _changed(self, pid: int, name: bytes, call: bytes) -> Key | None:
+        """The file that a call may have changed; None if it is not known."""
+        if name in OPENS:
+            found = _RESULT.match(call)
+        else:
+            found = (_INTO if name in (b"copy_file_range", b"splice") else _OPEN_FILE).match(call)
+        with suppress(OSError):
+            if found is not None:
+                return _key(os.stat(f"/proc/{pid}/fd/{int(found[1])}"))
+            if name == b"truncate" and (path := _STRING.search(call)):
+                return _key(os.stat(os.path.join(os.fsencode(f"/proc/{pid}/cwd"), _bytes(path[1]))))
+        return None
+
+    def _takes(self, pid: int, seconds: bytes, name: bytes, call: bytes) -> bool:
+        """Take in a call that maps, forks or ends mappings; whether it maps a file that is watched from now on."""
+        if name == b"munmap" and self._files:
+            address, length = re.findall(rb"0x[0-9a-f]+|\d+", call)[:2]
+            self._unmapped(pid, int(address, 16), int(length))
+        elif name == b"execve" and call.endswith(b"= 0"):
+            self._gone(pid)
+        elif name in FORKS and self._files and (child := _RESULT.match(call)):
+            for mapped in self._files.values():
+                mapped.mappings |= {(int(child[1]), at, size) for one, at, size in mapped.mappings if one == pid}
+        found = _MAPS.match(call)
+        if found is None or not (b"PROT_WRITE" in found[2] and b"MAP_SHARED" in found[3]):
+            return False
+        is_below = self._root + b"\\x2f" in found[5]
+        return is_below and self._mapped(pid, found, b"%d %s %s" % (pid, seconds, call))
+
+    def _mapped(self, pid: int, found: re.Match[bytes], line: bytes) -> bool:
+        fd = _opened(f"/proc/{pid}/fd/{int(found[4])}")
+        if fd is None:
+            return False
+        key = _key(os.fstat(fd))
+        if key in self._files:
+            os.close(fd)
+        else:
+            self._files[key] = Mapped(fd, found[4] + b"<" + found[5] + b">", line)
+        length = -(-int(found[1]) // PAGE) * PAGE
+        self._files[key].mappings.add((pid, int(found[6], 16), length))
+        return True
+
+    def _unmapped(self, pid: int, address: int, length: int) -> None:
+        end = address + -(-length // PAGE) * PAGE
+        for key, mapped in list(self._files.items()):
+            mapped.mappings = {
+                (one, start, size)
+                for one, start, size in mapped.mappings
+                if one != pid or start < address or start + size > end
+            }
+            if not mapped.mappings:
+                self._forget(key)
+
+    def _gone(self, pid: int) -> None:
+        for key, mapped in list(self._files.items()):
+            mapped.mappings = {one for one in mapped.mappings if one[0] != pid}
+            if not mapped.mappings:
+                self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        os.close(self._files.pop(key).fd)
+
+
+def _key(status: os.stat_result) -> Key:
+    return status.st_dev, status.st_ino
+
+
+def _opened(path: str) -> int | None:
+    """The file behind it, to be read; None where it is none, or too large."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if os.fstat(fd).st_size < LARGEST:
+            return fd
+        os.close(fd)
+    return None
+
+
+def _escaped(data: bytes) -> bytes:
+    """As strace writes a string."""
+    return ("\\x" + data.hex("|").replace("|", "\\x")).encode() if data else b""
+
+
+def _bytes(escaped: bytes) -> bytes:
+    return bytes.fromhex(escaped.replace(b"\\x", b"").decode())
