@@ -306,7 +306,8 @@ def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) 
     """A child and its parent have one mapping: which of the two has stored cannot be told."""
     store = """
 import mmap, os
-m = mmap.mmap(open('g', 'r+b').fileno(), 0)
+g = open('g', 'r+b')
+m = mmap.mmap(g.fileno(), 0)
 child = os.fork() == 0
 for n in range(9):
     m[child] = 65 + n
