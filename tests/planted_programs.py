@@ -208,6 +208,7 @@ PLANTED = (
         TWO_BLOCKS,
         Flaw("atomicity of an overwrite", "overwrite 8192 bytes at 0 of /f"),
         ("ext4", "xfs"),
+        model="btrfs",
     ),
     Planted(
         "index-before-data",
