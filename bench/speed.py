@@ -89,7 +89,7 @@ def recorded(agent: Agent, made: Configuration, workloads: list[Workload]) -> It
         if workload.setup not in bases:
             bases[workload.setup] = make_base(agent, made, workload.setup)
         base, started = bases[workload.setup], time.monotonic()
-        trace = checked(record(agent, made, base, workload, virtual=True), base)
+        trace = checked(record(agent, made, base, workload), base)
         yield Recorded(base, Plan(trace, base, DeviceModel()), time.monotonic() - started)
 
 

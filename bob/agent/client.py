@@ -73,12 +73,19 @@ def agent_file() -> bytes:
 class Agent:
     """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time.
 
-    While it is asked, its guest is ``awake``.
+    While it is asked, its guest is ``awake``. In ``real_time`` waiting is not free there: its clock is the world's.
     """
 
-    def __init__(self, stream: Stream, awake: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        awake: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        real_time: bool = False,
+    ) -> None:
         self._stream = stream
         self._awake = awake
+        self.real_time = real_time
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:

@@ -251,6 +251,8 @@ def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     device = asked.pop("device") or program.device
+    if asked.get("guest") is not None:
+        raise UsageError("a program runs in guests that bob boots", hint="leave out --guest")
     made = [configuration(name, mkfs, mount, device) for name in dict.fromkeys(names)]
     systems = [one.fs for one in made]
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)

@@ -144,6 +144,11 @@ kernel_tree_option = click.option(
     metavar="DIR",
     help="The kernel that `make` built in DIR, with its modules, in place of the image's.",
 )
+guest_option = click.option(
+    "--guest",
+    metavar="ADDRESS",
+    help="A machine of your own, ssh://[USER@]HOST[:PORT], in place of guests that bob boots (docs/machines.md).",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -222,6 +227,7 @@ _PROBING = (
     kernel_option,
     modules_option,
     kernel_tree_option,
+    guest_option,
     connect_option,
     jobs_option,
     *_SEARCH,
@@ -239,6 +245,7 @@ _TRYING = (
     kernel_option,
     modules_option,
     kernel_tree_option,
+    guest_option,
     connect_option,
     *_SEARCH,
     *_DEVICE,
@@ -247,7 +254,7 @@ _TRYING = (
     junit_option,
     quiet_option,
 )
-_PREFLIGHT = tuple(option for option in _TRYING if option not in (out_option, junit_option))
+_PREFLIGHT = tuple(option for option in _TRYING if option not in (guest_option, out_option, junit_option))
 _CONFIGURATION = (
     click.option("--mount-opts", metavar="OPTIONS", default="", help="Mount options, e.g. data=ordered."),
     click.option("--mkfs-opts", metavar="OPTIONS", default="", help="More options for mkfs, e.g. '-O ^has_journal'."),

@@ -23,6 +23,7 @@ from bob.report.nearby import nearby
 from bob.report.table import print_result
 from bob.request import DEFAULT_IMAGE
 from bob.result import Result, to_json
+from bob.settings import settings
 from bob.subject import FileSystem
 from bob.trace.completion import Completion
 
@@ -82,6 +83,8 @@ def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem] = (), *, qui
     from bob.image.tree import tree_build
 
     images = tuple(dict.fromkeys(asked["images"]))
+    if asked.get("guest") is not None:
+        return (_machine(asked),)
     own = {name: asked[name] for name in ("kernel", "modules", "kernel_tree") if asked.get(name) is not None}
     tree = own.pop("kernel_tree", None)
     said = "--kernel" if tree is None else "--kernel-tree"
@@ -105,6 +108,24 @@ def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem] = (), *, qui
             needed = tuple(dict.fromkeys((*late, *(one.module for one in fs))))
             build = stack.enter_context(tree_build(tree, recipe, needed))
         return (own_image(recipe, build, progress.step).name,)
+
+
+def _machine(asked: Mapping[str, Any]) -> str:
+    """The address of the machine that --guest names, which stands for an image. Raises UsageError where another option
+    says something else of guests."""
+    from bob.guest.given import place
+
+    others = {"kernel": "--kernel", "modules": "--modules", "kernel_tree": "--kernel-tree", "connect": "--connect"}
+    for name, option in others.items():
+        if asked.get(name) is not None:
+            raise UsageError(f"{option} is for guests that bob boots", hint="the machine of --guest runs a kernel")
+    if asked["images"] not in ((DEFAULT_IMAGE,), (settings().image,)):
+        raise UsageError("--image is for guests that bob boots", hint="the machine of --guest is what it is")
+    if (asked.get("jobs") or 1) > 1:
+        raise UsageError("the machine of --guest is one guest", hint="leave out --jobs")
+    if asked.get("recovery_crashes"):
+        raise UsageError("recoveries are crashed in guests that bob boots", hint="leave out --recovery-crashes")
+    return place(asked["guest"]).name
 
 
 def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:

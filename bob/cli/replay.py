@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.cli.asking import kernel_tree_option
+from bob.cli.asking import guest_option, kernel_tree_option
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known, WitnessPath, connect_option, image_names, json_option, quiet_option
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
 @kernel_tree_option
+@guest_option
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
@@ -50,6 +51,7 @@ def replay(
     image: str | None,
     any_kernel: bool,
     kernel_tree: Path | None,
+    guest: str | None,
     keep: Path | None,
     connect: str | None,
     json_file: Path | None,
@@ -61,7 +63,8 @@ def replay(
     file of its own: it can be sent to someone else, with nothing of the run that found it. Of a run directory, all
     witnesses are replayed.
 
-    With --kernel-tree, it is replayed on that kernel, be it the one that it was found on or another: was it mended?
+    With --kernel-tree or --guest, it is replayed on that kernel, be it the one that it was found on or another: was it
+    mended?
 
     \b
     Examples:
@@ -82,8 +85,9 @@ def replay(
     if keep is not None:
         for written in _kept(witnesses, keep):
             click.echo(f"wrote {written}", err=True)
-    if kernel_tree is not None:
-        [image] = asked_images({"images": (image or DEFAULT_IMAGE,), "kernel_tree": kernel_tree}, quiet=quiet)
+    if kernel_tree is not None or guest is not None:
+        where = {"kernel_tree": kernel_tree, "guest": guest, "connect": connect}
+        [image] = asked_images({"images": (image or DEFAULT_IMAGE,), **where}, quiet=quiet)
         any_kernel = True
     done: list[Replayed] = []
     with watching(quiet=quiet) as progress:

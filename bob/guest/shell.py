@@ -50,6 +50,10 @@ class Address:
     dial: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
 
 
+LogIn = Callable[[float], paramiko.Transport]
+"""One attempt to log in, until a monotonic time. Raises OSError, EOFError or SSHException if what failed may pass."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completed:
     """What a command left. ``code`` is its exit code, -1 if a signal ended it."""
@@ -68,7 +72,7 @@ class Shell:
 
     def __init__(
         self,
-        address: Address,
+        address: Address | LogIn,
         *,
         deadline: float = 60.0,
         on_loss: OnLoss = connection_lost,
@@ -84,7 +88,7 @@ class Shell:
         end = time.monotonic() + deadline
         while True:
             try:
-                self._transport = _log_in(address, end)
+                self._transport = _log_in(address, end) if isinstance(address, Address) else address(end)
                 return
             except (OSError, EOFError, paramiko.SSHException) as error:
                 if time.monotonic() > end or not alive():

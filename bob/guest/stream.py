@@ -79,6 +79,11 @@ class Stream:
             raise self._on_loss(True, f"the connection broke while {self._command!r} ran")
         return code
 
+    def end_input(self) -> None:
+        """Close the direction to the command, and no more."""
+        with suppress(OSError, EOFError):
+            self._channel.shutdown_write()
+
     def check(self) -> None:
         """Raise what counts as its loss if the command has ended."""
         if self._channel.closed or self._channel.exit_status_ready():

@@ -21,6 +21,8 @@ MODULES = "modules"
 """The image's list of kernel modules, by the path of each, those that are built in too."""
 MODULES_DISK = "modules.erofs"
 """The modules of a kernel that is not the image's own."""
+GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
+"""What a guest is not ready without, or nothing can be recorded in it."""
 OWN = "+"
 """Stands in an image's name between that of another image and the release of a kernel of one's own."""
 
@@ -68,6 +70,16 @@ class Image:
     def modules_disk(self) -> Path | None:
         """The guest's second disk: the modules of a kernel of one's own (erofs). None where the root has them."""
         return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The modules that a guest is not ready without, or that nothing can be recorded without."""
+        return GUEST_MODULES
+
+    @property
+    def instead(self) -> tuple[str, str]:
+        """What to do where its kernel lacks a module, and where it lacks a package, in words."""
+        return "take another --image, or a kernel that has it as m or y", "`bob image list` shows the others"
 
     @property
     def bytes_of_its_own(self) -> int:

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from bob.errors import UsageError
 from bob.image.cache import Image
 
-GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
-"""What a guest is not ready without, or nothing can be recorded in it."""
-
 LATE_MODULES = ("nbd",)
 """What no disk can be recorded without that completes writes late."""
 
@@ -56,7 +53,7 @@ def missing(there: Iterable[str], needed: Iterable[str]) -> list[str]:
 
 def check_kernel(image: Image) -> None:
     """Raise UsageError if the kernel of ``image`` lacks a module that every probe needs."""
-    if lacking := missing(image.modules, GUEST_MODULES):
+    if lacking := missing(image.modules, image.needed):
         raise _refusal(image, lacking)
 
 
@@ -65,11 +62,11 @@ def check_file_system(image: Image, module: str, package: str) -> None:
     if lacking := missing(image.modules, (module,)):
         raise _refusal(image, lacking)
     if package not in image.tools:
-        raise UsageError(f"the image {image.name} has no {package}", hint="`bob image list` shows the others")
+        raise UsageError(f"the image {image.name} has no {package}", hint=image.instead[1])
 
 
 def _refusal(image: Image, lacking: list[str]) -> UsageError:
     return UsageError(
         f"the kernel {image.kernel_release} of {image.name} has no module {', '.join(lacking)}",
-        hint="take another --image, or a kernel that has it as m or y",
+        hint=image.instead[0],
     )

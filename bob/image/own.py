@@ -21,10 +21,10 @@ from pathlib import Path
 
 from bob.errors import ImageError, UsageError
 from bob.image.build import ensure
-from bob.image.cache import MODULES, MODULES_DISK, OWN, Image, chosen, load, module_names, write_manifest
+from bob.image.cache import GUEST_MODULES, MODULES, MODULES_DISK, OWN, Image, chosen, load, module_names, write_manifest
 from bob.image.kernel import release_of, vmlinux
 from bob.image.mmdebstrap import check_programs
-from bob.image.needs import GUEST_MODULES, missing
+from bob.image.needs import missing
 from bob.image.recipe import Recipe
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {"": lambda data: data, ".xz": lzma.decompress, ".gz": gzip.decompress}

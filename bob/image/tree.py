@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bob.errors import ImageError, MissingProgramError, UsageError
+from bob.image.cache import GUEST_MODULES
 from bob.image.kernel import release_of
-from bob.image.needs import GUEST_MODULES, KERNEL_OPTIONS, missing, option
+from bob.image.needs import KERNEL_OPTIONS, missing, option
 from bob.image.own import Build, is_kept
 from bob.image.recipe import Recipe
 

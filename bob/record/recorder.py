@@ -22,6 +22,8 @@ from bob.workload.simulation import simulate
 
 RECORD_TIMEOUT = 300.0
 """How long a recording may take on the host (seconds)."""
+REAL_RECORD_TIMEOUT = 1800.0
+"""How long it may take where waiting is not free."""
 QUIET_DEADLINE = 600.0
 """How long a file system may go on writing after a workload (seconds of the guest's clock)."""
 
@@ -32,10 +34,9 @@ def record(
     base: Base,
     workload: Workload,
     *,
-    virtual: bool,
     completion: Completion = Completion.PROMPT,
 ) -> Recording:
-    """Record ``workload`` on ``base`` in the agent's guest; ``virtual`` says that waiting is free there.
+    """Record ``workload`` on ``base`` in the agent's guest.
 
     The recorded disk tells that writes are done as ``completion`` says.
 
@@ -47,7 +48,7 @@ def record(
     finish, _ = encode([Performed(operation, 0) for operation in workload.finish.operations])
     header, pieces = agent.ask(
         "record",
-        timeout=RECORD_TIMEOUT,
+        timeout=REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT,
         base=base.name,
         fs=fs.driver,
         options=configuration.mount_options,
@@ -60,7 +61,7 @@ def record(
         enough=fs.enough,
         sync_when_quiet=fs.keeps_commits,
         deadline=QUIET_DEADLINE,
-        virtual=virtual,
+        virtual=not agent.real_time,
         completion=completion.value,
         blob=blob,
         **configuration.for_agent,
@@ -73,7 +74,6 @@ def record_recovery(
     configuration: Configuration,
     base: Base,
     *,
-    virtual: bool,
     completion: Completion = Completion.PROMPT,
 ) -> Recording:
     """Record what a boot does to ``base``, a disk as a crash left it: its check, and the mount.
@@ -87,7 +87,7 @@ def record_recovery(
         fs=configuration.fs.driver,
         options=configuration.mount_options,
         check=list(configuration.fs.check),
-        virtual=virtual,
+        virtual=not agent.real_time,
         completion=completion.value,
         **configuration.for_agent,
     )

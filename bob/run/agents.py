@@ -1,26 +1,64 @@
-"""A guest with bob's agent in it."""
+"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bob.agent.client import Agent, Stream, agent_file
+from bob.guest.capacity import guests_that_fit
+from bob.guest.given import GivenImage, GivenMachine, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image
+from bob.image import Image, check_name, ensure
+
+Guests = Hypervisor | GivenMachine
+"""Where guests come from."""
 
 _REMOTE_FILE = "/tmp/bob-agent.pyz"
 _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
+def image_called(name: str, progress: Callable[[str], None]) -> Image:
+    """The image ``name``, built first if need be; or, where that is the address of a machine, what is there."""
+    return machine_image(name, progress) if is_machine(name) else ensure(name, progress)
+
+
+def check_image(name: str) -> None:
+    """Raise UsageError for a name that no image has, and for an address that no machine can have."""
+    if is_machine(name):
+        place(name)
+    else:
+        check_name(name)
+
+
 @contextmanager
-def agent_in(hypervisor: Hypervisor, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
+def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[Guests]:
+    """Where guests of ``image`` come from: the libvirt that ``connect`` says (None: bob's own), or the machine."""
+    if isinstance(image, GivenImage):
+        with GivenMachine.open(place(image.name)) as machine:
+            yield machine
+    else:
+        with Hypervisor.open(connect, progress) as hypervisor:
+            yield hypervisor
+
+
+def jobs_for(name: str, asked: int | None) -> int:
+    """How many guests of the image ``name`` work side by side: as many as are ``asked`` for, or fit; a machine is one."""
+    return 1 if is_machine(name) else asked or guests_that_fit()
+
+
+@contextmanager
+def agent_in(guests: Guests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
     """An agent in a guest of its own; where time is virtual there, the guest is awake only while it is asked. It has
-    the disk with a ``world``, where programs need one."""
-    with hypervisor.guest(GuestSpec(image, clock, world=world)) as guest, closing(agent_stream(guest)) as stream:
+    the disk with a ``world``, where programs need one. On a given machine it is the one agent there."""
+    if isinstance(guests, GivenMachine):
+        with guests.agent() as agent:
+            yield agent
+        return
+    with guests.guest(GuestSpec(image, clock, world=world)) as guest, closing(agent_stream(guest)) as stream:
         yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 

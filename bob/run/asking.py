@@ -57,11 +57,11 @@ def asked_request(
 
     Raises UsageError where that cannot be, or bob.toml is wrong.
     """
-    from bob.image import check_name  # takes a while to load
+    from bob.run.agents import check_image  # takes a while to load
 
     host, said = asked_host(jobs), settings()
     name = image or said.image or DEFAULT_IMAGE
-    check_name(name)
+    check_image(name)
     return ProbeRequest(
         configuration=configuration,
         image=name,

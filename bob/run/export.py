@@ -80,7 +80,7 @@ def record_again(agent: Agent, witness: Witness) -> Case:
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion
-    recording = record(agent, made, witness.base, witness.workload, virtual=True, completion=completion)
+    recording = record(agent, made, witness.base, witness.workload, completion=completion)
     return Case.of(witness.workload, witness.base, recording, witness.model)
 
 

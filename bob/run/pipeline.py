@@ -25,7 +25,6 @@ from bob.agent.loss import GuestLost
 from bob.crash.case import Case
 from bob.errors import BobError, MalformedError, OperationRefusedError, RecordingError, UsageError
 from bob.guest.capacity import recorders
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.memory import give_back_now
@@ -35,7 +34,7 @@ from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
-from bob.run.agents import agent_in
+from bob.run.agents import Guests, agent_in
 from bob.run.second_chances import SecondChances, broke, ends_the_run
 from bob.run.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
 from bob.trace.base import Base
@@ -68,9 +67,7 @@ class Pipeline:
     ``jobs`` are the guests side by side. Leaving ``with`` early ends the guests and the threads.
     """
 
-    def __init__(
-        self, hypervisor: Hypervisor, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int
-    ) -> None:
+    def __init__(self, hypervisor: Guests, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         self._hypervisor = hypervisor
         self._image = image
         self._progress = progress
@@ -300,7 +297,7 @@ class Pipeline:
             return
         try:
             made, completion = task.configuration, task.model.completion
-            recording = record(agent, made, base, workload, virtual=True, completion=completion)
+            recording = record(agent, made, base, workload, completion=completion)
             case = Case.of(workload, base, recording, task.model)
             _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:

@@ -16,10 +16,10 @@ from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import questions
 from bob.crash.coverage import States
 from bob.errors import StoreError, UsageError
-from bob.guest.capacity import check_jobs, guests_that_fit
-from bob.guest.hypervisor import Hypervisor
+from bob.guest.capacity import check_jobs
+from bob.guest.given import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image, check_file_system, check_kernel, check_name, ensure
+from bob.image import Image, check_file_system, check_kernel
 from bob.judge.again import add_kept
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
@@ -28,6 +28,7 @@ from bob.progress import Progress
 from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Verdict, from_json, to_json
+from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import Recoveries
 from bob.run.tasks import Explored, Task
@@ -52,7 +53,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     """
     request.check()
     check_jobs(request.host.jobs)
-    image = ensure(request.image, progress.step)
+    image = image_called(request.image, progress.step)
     check_kernel(image)
     if refusal := _refusal(image, request):
         raise refusal
@@ -94,7 +95,7 @@ def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     """A new run directory for ``request``, with everything in it that is known before a guest runs."""
-    check_name(request.image)
+    check_image(request.image)
     workloads = asked_workloads(request)
     about = {
         "id": identity,
@@ -287,9 +288,9 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
     Raises StoreError where a run was begun on another machine or image, UsageError for a kernel that cannot do it.
     """
     first = columns[0][1]
-    image = ensure(first.image, progress.step)
+    image = image_called(first.image, progress.step)
     check_kernel(image)
-    with Hypervisor.open(first.host.connect, progress.step) as hypervisor:
+    with guests_of(image, first.host.connect, progress.step) as hypervisor:
         asked = [
             Asked(
                 run, request, environment_of(hypervisor, image, request), _refusal(image, request), not run.workloads()
@@ -305,7 +306,7 @@ def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progr
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
         tasks = [one.task for one in asked]
-        guests = first.host.jobs or guests_that_fit()
+        guests = jobs_for(image.name, first.host.jobs)
         parts = [_work(one.request, guests, count) for one, count in zip(asked, left, strict=True)]
 
         def crash_recoveries(one: Asked, workloads: Sequence[Workload]) -> None:
@@ -336,18 +337,17 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
     return None
 
 
-def environment_of(hypervisor: Hypervisor, image: Image, request: ProbeRequest) -> Environment:
+def environment_of(hypervisor: Guests, image: Image, request: ProbeRequest) -> Environment:
     """What ``request`` is measured on."""
-    accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator
     package = request.configuration.fs.package
+    mkfs = f"{package} {image.tools.get(package, '(unknown version)')}"
+    named = f"{image.name} ({image.key})"
+    if isinstance(hypervisor, GivenMachine):
+        return Environment(image.kernel_release, named, NO_ACCELERATOR, Clock.REAL.value, "", "", mkfs)
+    accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator.value
+    versions = hypervisor.versions
     return Environment(
-        kernel=image.kernel_release,
-        image=f"{image.name} ({image.key})",
-        accelerator=accelerator.value,
-        clock=Clock.VIRTUAL.value,
-        qemu=hypervisor.versions.qemu,
-        libvirt=hypervisor.versions.libvirt,
-        mkfs_version=f"{package} {image.tools.get(package, '(unknown version)')}",
+        image.kernel_release, named, accelerator, Clock.VIRTUAL.value, versions.qemu, versions.libvirt, mkfs
     )
 
 

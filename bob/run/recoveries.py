@@ -13,7 +13,6 @@ from bob.agent.loss import GuestLost
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.judge.recovered import Recovered, chosen
@@ -25,7 +24,7 @@ from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.agents import agent_in
+from bob.run.agents import Guests, agent_in
 from bob.run.second_chances import SecondChances, broke, ends_the_run
 from bob.store.run_directory import RunDirectory
 from bob.trace import differences
@@ -37,7 +36,7 @@ class Recoveries:
     """The recoveries of one run, crashed in a guest in virtual time."""
 
     def __init__(
-        self, hypervisor: Hypervisor, image: Image, run: RunDirectory, request: ProbeRequest, progress: Progress
+        self, hypervisor: Guests, image: Image, run: RunDirectory, request: ProbeRequest, progress: Progress
     ) -> None:
         self._hypervisor = hypervisor
         self._image = image
@@ -111,7 +110,7 @@ class Recoveries:
         try:
             put_base(agent, base)
             completion = request.model.completion
-            recording = record_recovery(agent, request.configuration, base, virtual=True, completion=completion)
+            recording = record_recovery(agent, request.configuration, base, completion=completion)
             case = Case.of(workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(folder, workload, f"the recording was refused: {refusal}")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.crash.image import Run
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.observation import Observation
@@ -20,6 +19,7 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
+from bob.run.agents import guests_of
 from bob.run.second_chances import each_in_a_guest
 from bob.run.witness_image import by_image
 from bob.trace.model import SECTOR_BYTES
@@ -77,7 +77,7 @@ def _replayed(
 
     items = [(str(path), (path, witness)) for path, witness in witnesses]
     world = ensure_world(image, _packages(witnesses[0]), progress.step)
-    with Hypervisor.open(connect, progress.step) as hypervisor:
+    with guests_of(image, connect, progress.step) as hypervisor:
         yield from each_in_a_guest(hypervisor, image, Clock.REAL, items, again, progress, world)
 
 

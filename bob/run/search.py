@@ -14,10 +14,8 @@ from shutil import rmtree
 import bob
 from bob import documents
 from bob.errors import StoreError, UsageError
-from bob.guest.capacity import check_jobs, guests_that_fit
-from bob.guest.hypervisor import Hypervisor
+from bob.guest.capacity import check_jobs
 from bob.guest.spec import Clock
-from bob.image import ensure
 from bob.judge.again import told
 from bob.progress import Progress
 from bob.record.base import room
@@ -25,7 +23,7 @@ from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, Verdict, from_json
 from bob.run import prober
-from bob.run.agents import agent_in
+from bob.run.agents import agent_in, guests_of, image_called, jobs_for
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
 from bob.search.bounds import FILLER, parsed
@@ -69,7 +67,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     }
     check_searched(path.resolve().parent)
     if planned.together and asked.seconds is None:
-        guests = request.host.jobs or guests_that_fit()
+        guests = jobs_for(request.image, request.host.jobs)
         work = Work("search", request.configuration.fs.name, request.image, guests, request.budget, planned.together)
         progress.step(in_words([work], estimate([work], read())))
     directory = SearchDirectory.create(path, about)
@@ -112,10 +110,10 @@ def _filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
         said = dict(configuration.fs.refusals)["keep"]
         hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
         raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
-    image = ensure(request.image, progress.step)
+    image = image_called(request.image, progress.step)
     setup = parsed(asked.name, asked.text).setup
     with (
-        Hypervisor.open(request.host.connect, progress.step) as hypervisor,
+        guests_of(image, request.host.connect, progress.step) as hypervisor,
         agent_in(hypervisor, image, Clock.REAL) as agent,
     ):
         free = room(agent, configuration, setup, FILLER)

@@ -17,11 +17,10 @@ from typing import TypeVar
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.errors import BobError, MalformedError, RecordingError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.progress import Progress
-from bob.run.agents import agent_in
+from bob.run.agents import Guests, agent_in
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +48,7 @@ class SecondChances:
 
 
 def each_in_a_guest(
-    hypervisor: Hypervisor,
+    hypervisor: Guests,
     image: Image,
     clock: Clock,
     items: Sequence[tuple[str, T]],

@@ -79,7 +79,7 @@ class Shrinker:
             simulate(workload)
             base = self._base(workload)
             completion = self._model.completion
-            recording = record(self._agent, self._configuration, base, workload, virtual=True, completion=completion)
+            recording = record(self._agent, self._configuration, base, workload, completion=completion)
             case = Case.of(workload, base, recording, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None

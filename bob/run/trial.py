@@ -21,15 +21,14 @@ from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState, departure
 from bob.errors import RecordingError
-from bob.guest.capacity import guests_that_fit
-from bob.guest.hypervisor import Hypervisor
-from bob.image import check_file_system, check_kernel, check_name, ensure
+from bob.image import check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.observed import Observed, Troubled, alike
 from bob.progress import Progress
 from bob.request import configuration_to_json
 from bob.result import Environment, Run, TroubleKind, Unmountable, Verdict
+from bob.run.agents import check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import Pipeline
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task
@@ -49,8 +48,8 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
     or none can be believed. Where that is so of some, what does not break in the others is unknown.
     """
     request, identity, started = trial.request, new_identity(), now()
-    check_name(request.image)
-    image = ensure(request.image, progress.step)
+    check_image(request.image)
+    image = image_called(request.image, progress.step)
     check_kernel(image)
     check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
     about = {
@@ -63,12 +62,12 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         "at": trial.at.value,
     }
     run = RunDirectory.create(out if out is not None else RUNS / identity, about)
-    with writing([run.path]), Hypervisor.open(request.host.connect, progress.step) as hypervisor:
+    with writing([run.path]), guests_of(image, request.host.connect, progress.step) as hypervisor:
         environment = environment_of(hypervisor, image, request)
         run.note(environment=asdict(environment))
         progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
         task = Task(request.configuration, request.model, request.effort, run, trial.workloads)
-        guests, count = request.host.jobs or guests_that_fit(), len(trial.workloads)
+        guests, count = jobs_for(image.name, request.host.jobs), len(trial.workloads)
         work = Work("try", request.configuration.fs.name, request.image, guests, request.budget, count)
         with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):

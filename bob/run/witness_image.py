@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bob.errors import UsageError
-from bob.image import Image, ensure, image_names
+from bob.image import Image, image_names
 from bob.progress import Progress
 from bob.request import DEFAULT_IMAGE
+from bob.run.agents import image_called
 from bob.witness.document import Witness
 
 Found = tuple[Path, Witness]
@@ -27,7 +28,7 @@ def by_image(
     groups: dict[str, list[Found]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
-    images = [(ensure(each, progress.step), group) for each, group in groups.items()]
+    images = [(image_called(each, progress.step), group) for each, group in groups.items()]
     for image, group in images:
         for path, witness in group:
             if image.kernel_release != witness.kernel and not any_kernel:

@@ -227,7 +227,7 @@ def test_what_it_lacks_is_what_the_kernel_refuses(recording: Inhabited, name: st
             assert LACKABLE[word](operations[0])
             workload = Workload("one", TWO_FILES, operations, Finish("sync", tuple(parse("sync"))))
             try:
-                taken = record(recording.agent, made, base, workload, virtual=True, completion=Completion.PROMPT)
+                taken = record(recording.agent, made, base, workload, completion=Completion.PROMPT)
             except UsageError as error:
                 is_refused = True
                 assert str(error).endswith(dict(made.fs.refusals).get(word, "")), f"{text}: {error}"

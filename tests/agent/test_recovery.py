@@ -39,7 +39,7 @@ def test_recovery_is_recorded_and_crashed(recording: Inhabited) -> None:
     [before] = observe(agent, taken, [taken.last])
     base = after_crash(taken.case, taken.last)
     put_base(agent, base)
-    recorded = record_recovery(agent, EXT4, base, virtual=True)
+    recorded = record_recovery(agent, EXT4, base)
     trace = checked(recorded, base)
     plan = Plan(trace, base, DeviceModel())
     assert all(write.submitted.time > trace.start.time for write in trace.writes)

@@ -82,7 +82,7 @@ def take(
 ) -> Taken:
     """Record ``workload`` and check the recording."""
     base = base or make_base(agent, configuration, workload.setup)
-    recording = record(agent, configuration, base, workload, virtual=True, completion=completion)
+    recording = record(agent, configuration, base, workload, completion=completion)
     trace = checked(recording, base)
     return Taken(configuration, workload, base, recording, trace, Plan(trace, base, DeviceModel()))
 

@@ -11,8 +11,9 @@ import pytest
 
 from bob.errors import MissingProgramError, UsageError
 from bob.image import check_name, ensure, image_names, installed, load_recipe
+from bob.image.cache import GUEST_MODULES
 from bob.image.kernel import release_of
-from bob.image.needs import GUEST_MODULES, KERNEL_OPTIONS, option
+from bob.image.needs import KERNEL_OPTIONS, option
 from bob.image.own import load_order, own_image, read_build
 from bob.image.tree import depmod, options, tree_build
 

@@ -16,7 +16,7 @@ from bob.claim.property.bench import Bench
 from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError
 from bob.guest.spec import Accelerator
-from bob.image.needs import GUEST_MODULES
+from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.report.saved import read_result
@@ -109,9 +109,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         kernel_release="6.1",
         tools={"e2fsprogs": "1", "xfsprogs": "2"},
         modules=frozenset({*GUEST_MODULES, "ext4", "xfs"}),
+        needed=GUEST_MODULES,
+        instead=("another image", "another image"),
     )
-    monkeypatch.setattr(prober, "ensure", lambda _name, _step: image)
-    monkeypatch.setattr(prober, "Hypervisor", Hypervisor)
+    monkeypatch.setattr(prober, "image_called", lambda _name, _step: image)
+    monkeypatch.setattr(prober, "guests_of", lambda _image, connect, step: Hypervisor.open(connect, step))
     monkeypatch.setattr(prober, "Pipeline", made.pipeline)
     monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
@@ -247,7 +249,7 @@ def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.Monke
     def ensure(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(prober, "ensure", ensure)
+    monkeypatch.setattr(prober, "image_called", ensure)
     with pytest.raises(KeyboardInterrupt):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     with pytest.raises(StoreError, match="was never run") as caught:

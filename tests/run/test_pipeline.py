@@ -89,10 +89,8 @@ class World:
         _base: Base,
         workload: Workload,
         *,
-        virtual: bool,
         completion: Completion,
     ) -> object:
-        assert virtual
         assert completion is Completion.OLDEST_FIRST
         self.recording(workload)
         return samples.RECORDING

@@ -32,12 +32,14 @@ def hello(blob: bytes) -> Reply:
     return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
 
 
-def start_afresh() -> None:
-    """Take away what an agent before this one left, and make the place to work in."""
-    with suppress(OSError):
-        write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
-    with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
-        write_text("/proc/sys/vm/compaction_proactiveness", "0")
+def start_afresh(*, modestly: bool = False) -> None:
+    """Take away what an agent before this one left, and make the place to work in; ``modestly`` where the machine's
+    settings are not bob's to change."""
+    if not modestly:
+        with suppress(OSError):
+            write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
+        with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
+            write_text("/proc/sys/vm/compaction_proactiveness", "0")
     clear_mounts()
     clear_devices()
     clear_late_disks()

@@ -25,11 +25,18 @@ _REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) : Persistent Memory \(legacy\)$"
 _DRIVERS = ("nd_e820", "nd_pmem", "dm_mod")
 _DEVICE = "/dev/pmem0"
 _DRIVER_SECONDS = 2.0
+_forbidden = False
+
+
+def forbid() -> None:
+    """Have no such disk: the machine is not bob's own, and nor is any memory that its command line sets aside."""
+    global _forbidden
+    _forbidden = True
 
 
 def address_of(length: int) -> int | None:
     """The physical address of memory for a disk of ``length`` bytes; None where there is not so much."""
-    there = _region()
+    there = None if _forbidden else _region()
     return there[0] if there is not None and length <= there[1] else None
 
 

@@ -113,3 +113,16 @@ def clear_instances() -> None:
         for name in os.listdir(f"{TRACING}/instances"):
             if name.startswith("bob-"):
                 os.rmdir(f"{TRACING}/instances/{name}")
+
+
+def clear_probes() -> None:
+    """Take bob's events of kernel functions away; nobody may be using one."""
+    events = f"{TRACING}/kprobe_events"
+    names = re.findall(r"^[pr]\d*:(bob/\S+)", read_text(events), re.M) if os.path.exists(events) else []
+    if names:
+        fd = os.open(events, os.O_WRONLY | os.O_APPEND)
+        try:
+            for name in names:
+                os.write(fd, f"-:{name}".encode())
+        finally:
+            os.close(fd)

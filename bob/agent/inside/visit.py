@@ -1,0 +1,198 @@
+"""The agent on a machine that bob did not boot: a guest there, it takes away what it brought, and puts back what it
+changed, however it ends. Only a kernel that dies, or a SIGKILL, leaves something, and the next agent clears that.
+
+Nothing of it is written to the machine's disks: the host sends the agent itself by standard input (:data:`BOOT`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+from bob.agent.inside import main, medium, ram_disk
+from bob.agent.inside.devices import WORK, clear_devices, read_text
+from bob.agent.inside.frames import Handler, Reply, serve
+from bob.agent.inside.late_disk import MOST_DISKS, clear_late_disks
+from bob.agent.inside.mounts import clear_mounts, libc
+from bob.agent.inside.observer import end_scratch
+from bob.agent.inside.tracing import TRACING, clear_instances, clear_probes
+
+BOOT = (
+    "import os,sys;n=int(sys.argv.pop());f=os.memfd_create('bob')\n"
+    "while n:\n"
+    " d=os.read(0,min(n,65536));n-=len(d);os.write(f,d)\n"
+    " if not d:sys.exit()\n"
+    "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
+    "from bob.agent.inside.visit import visit;visit()\n"
+)
+"""What python3 -c runs on the machine: its last argument is how many bytes of the agent come first."""
+STAND_INS = {"e2fsck.static": "e2fsck"}
+"""Programs that bob's own guests have because they are quicker, and what does the same."""
+_BIN = f"{WORK}/bin"
+LOCK_SECONDS = 20.0
+"""So long the agent before this one may take to leave."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SETS_CLOCK = ("make_base", "record", "record_program", "record_recovery")
+
+
+class Gone(BaseException):
+    """Nobody is at the other end any more, or somebody ends the agent."""
+
+
+def visit() -> None:
+    """Serve until the host closes the stream, and leave nothing behind."""
+    for number in _SIGNALS:
+        signal.signal(number, _leave_now)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.environ["PATH"] = _path()  # that of a login need not have what makes and checks file systems
+    lock = _locked()
+    try:
+        with suppress(Gone, BrokenPipeError):
+            try:
+                ram_disk.forbid()  # memory that is set aside here is set aside for somebody else
+                main.start_afresh(modestly=True)
+                have_stand_ins()
+                threading.Thread(target=_watch, daemon=True).start()
+                handlers = {**main.HANDLERS, **{name: keeping_time(main.HANDLERS[name]) for name in SETS_CLOCK}}
+                serve(sys.stdin.buffer, replies, {**handlers, "machine": machine})
+            finally:
+                _be_deaf()
+    finally:
+        leave()
+        os.unlink(main.LOCK)
+        os.close(lock)
+
+
+def leave() -> None:
+    """Take everything away that the agent made: mounts, devices, trace buffers, probes, files."""
+    with suppress(Exception):
+        end_scratch()
+    for clear in (medium.drop, clear_mounts, clear_devices, clear_late_disks, clear_instances, clear_probes):
+        with suppress(Exception):
+            clear()
+    for _ in range(100):
+        libc.umount2(WORK.encode(), 0)
+        if not os.path.ismount(WORK):
+            break
+        time.sleep(0.05)
+    with suppress(OSError):
+        os.rmdir(WORK)
+
+
+def have_stand_ins() -> None:
+    """See to it that programs are there by the names that file systems are declared with, where others do the same."""
+    os.mkdir(_BIN, 0o755)
+    for name, other in STAND_INS.items():
+        program = shutil.which(other)
+        if program is not None and shutil.which(name) is None:
+            os.symlink(program, f"{_BIN}/{name}")
+
+
+def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
+    """``handler``, which sets the wall clock; it is put right again after it, by the clock that nobody sets."""
+
+    def kept(**arguments: object) -> Reply:
+        offset = wall() - time.monotonic()
+        try:
+            return handler(**arguments)
+        finally:
+            time.clock_settime(time.CLOCK_REALTIME, time.monotonic() + offset)
+
+    return kept
+
+
+def machine(modules: list[str], programs: list[str], packages: list[str], blob: bytes) -> Reply:
+    """What this machine is and has: of ``modules`` those that its kernel can have, of ``programs`` those that are
+    installed, of ``packages`` the versions, where a package manager knows them."""
+    of_memory = {line.partition(":")[0]: line.split()[1] for line in read_text("/proc/meminfo").splitlines()}
+    identity = "/etc/machine-id"
+    return {
+        "kernel": os.uname().release,
+        "build": os.uname().version,
+        "processor": os.uname().machine,
+        "processors": os.sysconf("SC_NPROCESSORS_ONLN"),
+        "memory_mib": int(of_memory["MemAvailable"]) // 1024,
+        "identity": read_text(identity).strip() if os.path.exists(identity) else "",
+        "traces": os.path.isdir(f"{TRACING}/events/block"),
+        "busy": [name for name in (f"nbd{n}" for n in range(MOST_DISKS)) if os.path.exists(f"/sys/block/{name}/pid")],
+        "modules": [name for name in modules if _has_module(name)],
+        "programs": [name for name in programs if shutil.which(name)],
+        "packages": {name: version for name in packages if (version := _version(name))},
+    }, b""
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin:{_BIN}"
+
+
+def _has_module(name: str) -> bool:
+    if os.path.isdir(f"/sys/module/{name}"):
+        return True
+    return _said("modprobe", "--dry-run", "--quiet", name) is not None
+
+
+def _version(package: str) -> str:
+    """The version of an installed package, by Debian's or by Fedora's manager; empty where neither knows it."""
+    for command in (("dpkg-query", "-W", "-f", "${Version}"), ("rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}")):
+        if said := _said(*command, package):
+            return said
+    return ""
+
+
+def _said(*command: str) -> str | None:
+    """What a command prints; None where it is not there, or fails."""
+    program = shutil.which(command[0])
+    if program is None:
+        return None
+    done = subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return None if done.returncode else done.stdout.decode(errors="replace").strip()
+
+
+def _locked() -> int:
+    """The lock of who works here. Ends this process where another one keeps it."""
+    with suppress(FileNotFoundError):
+        found = os.lstat(WORK)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid:
+            sys.exit(f"{WORK} is there already, and is not root's")
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        lock = os.open(main.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.exists(main.LOCK) and os.stat(main.LOCK).st_ino == os.fstat(lock).st_ino:
+                return lock  # and not that of an agent that has just left
+        except BlockingIOError:
+            if time.monotonic() > end:
+                sys.exit("another bob is at work on this machine")
+        os.close(lock)
+        time.sleep(0.1)
+
+
+def _watch() -> None:
+    """Have the agent end when nobody is at the other end of standard input, whatever it is doing."""
+    poll = select.poll()
+    poll.register(0, select.POLLRDHUP)  # and of a hang-up every poll tells
+    poll.poll()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave_now(_number: int, _frame: FrameType | None) -> None:
+    _be_deaf()  # once is enough, and what takes everything away is not to be interrupted
+    raise Gone
+
+
+def _be_deaf() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

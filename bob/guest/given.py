@@ -1,0 +1,331 @@
+"""A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock.
+
+One agent serves there, whatever it is asked: recordings and crash states take turns. It takes everything away when it
+ends (bob/agent/inside/visit.py). What it is to be fit for that is checked before anything is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import paramiko
+
+from bob.agent.client import Agent, agent_file
+from bob.agent.inside.visit import BOOT
+from bob.agent.loss import Cause, GuestLost, Loss
+from bob.errors import GuestError, UsageError
+from bob.guest.shell import Shell
+from bob.guest.stream import Stream
+from bob.image import Image
+from bob.subject import FileSystem, file_systems
+
+SCHEME = "ssh"
+NO_ACCELERATOR = "ssh"
+"""What stands for the accelerator in a result: how bob got there. It is not known what runs the machine."""
+MACHINE = "ssh://[USER@]HOST[:PORT]"
+NEEDED = ("loop", "dm_mod", "dm_log_writes")
+"""The kernel modules that nothing can be recorded without."""
+LATE = "nbd"
+MEMORY_MIB = 512
+"""So much memory is to be free; the disks are in it."""
+_CONNECT_SECONDS = 20.0
+_COME_BACK_SECONDS = 180.0
+"""So long a machine that was lost may take to boot anew."""
+_LEAVE_SECONDS = 120.0
+"""So long an agent may take to take everything away: what it is doing cannot always be broken off."""
+_ASK_SECONDS = 60.0
+_ALIVE_SECONDS, _SILENT_SECONDS = 15, 60
+"""So often the machine is sent something, and so long it may leave that without an answer (of TCP's)."""
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a machine is, as it was said; ``port`` is None where SSH's own configuration may say it."""
+
+    host: str
+    user: str | None
+    port: int | None
+
+    @property
+    def name(self) -> str:
+        """The address, as results name it."""
+        user = f"{self.user}@" if self.user else ""
+        return f"{SCHEME}://{user}{self.host}" + (f":{self.port}" if self.port else "")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenImage(Image):
+    """What a given machine is, in the words of an image: its kernel, its tools. ``there`` are the modules of
+    :data:`NEEDED`, and of those that file systems are in, that its kernel can have."""
+
+    there: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules that its kernel can have, of those that were asked for."""
+        return self.there
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """What nothing can be recorded without: it has booted, and is there."""
+        return NEEDED
+
+    @property
+    def instead(self) -> tuple[str, str]:
+        """What to do there."""
+        return "it needs a kernel that has it as m or y", "it, or a program of it, is not installed there"
+
+
+def is_machine(name: str) -> bool:
+    """Whether ``name``, of an image, is the address of a machine."""
+    return name.startswith(f"{SCHEME}://")
+
+
+def place(address: str) -> Place:
+    """The machine at ``address``. Raises UsageError for what is no such address."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise _no_address(address) from None
+    user_is_odd = parts.username is not None and not _USER.fullmatch(parts.username)
+    odd = parts.password is not None or parts.path.strip("/") or parts.query or parts.fragment
+    if parts.scheme != SCHEME or not parts.hostname or odd or user_is_odd or parts.hostname.startswith("-"):
+        raise _no_address(address)
+    return Place(parts.hostname, parts.username, port)
+
+
+def machine_image(address: str, progress: Callable[[str], None]) -> GivenImage:
+    """What the machine at ``address`` is. Raises UsageError in one line for one that bob cannot work on, GuestError for
+    one that cannot be reached."""
+    where = place(address)
+    progress(f"looking at the machine {where.name}")
+    known = list(file_systems().values())
+    with GivenMachine.open(where) as machine, machine.agent() as agent:
+        about, _ = agent.ask(
+            "machine",
+            timeout=_ASK_SECONDS,
+            modules=sorted({*NEEDED, LATE, *(fs.module for fs in known)}),
+            programs=sorted({program for fs in known for program in _programs(fs)}),
+            packages=sorted({fs.package for fs in known}),
+        )
+    _check(where, about)
+    text = "\0".join((about["identity"], about["kernel"], about["build"]))
+    return GivenImage(
+        name=where.name,
+        key=hashlib.sha256(text.encode()).hexdigest()[:16],
+        folder=Path("/nonexistent"),
+        kernel_release=about["kernel"],
+        cmdline="",
+        host_key="",
+        built="",
+        tools=_tools(known, about["programs"], about["packages"]),
+        sizes={},
+        there=frozenset(about["modules"]),
+    )
+
+
+def _tools(known: Sequence[FileSystem], programs: Sequence[str], packages: dict[str, str]) -> dict[str, str]:
+    """The packages of which mkfs is there, and what a boot runs, with their versions."""
+    fit = [fs for fs in known if _programs(fs) <= set(programs)]
+    return {fs.package: packages.get(fs.package, "(unknown version)") for fs in fit}
+
+
+def _programs(fs: FileSystem) -> set[str]:
+    return {command[0] for command in (fs.mkfs, fs.check, fs.repair, fs.checker) if command}
+
+
+def _check(where: Place, about: dict[str, object]) -> None:
+    """Raise UsageError for the first thing that the machine lacks."""
+    online, memory, busy = about["processors"], about["memory_mib"], about["busy"]
+    assert isinstance(online, int) and isinstance(memory, int) and isinstance(busy, list)
+    if about["processor"] != "x86_64":
+        raise UsageError(f"{where.name} is {about['processor']}, and bob knows x86_64", hint="take another machine")
+    if online != 1:
+        raise UsageError(
+            f"{where.name} has {online} processors, and the order of what its disk does is exact on one only",
+            hint="boot it with maxcpus=1, or write 0 to /sys/devices/system/cpu/cpuN/online of all but the first",
+        )
+    if not about["traces"]:
+        raise UsageError(
+            f"{where.name} has no block tracepoints at /sys/kernel/tracing",
+            hint="mount -t tracefs tracefs /sys/kernel/tracing; its kernel needs CONFIG_BLK_DEV_IO_TRACE",
+        )
+    if memory < MEMORY_MIB:
+        raise UsageError(f"{where.name} has {memory} MiB of free memory, and bob needs {MEMORY_MIB}", hint="free some")
+    if busy:
+        raise UsageError(f"on {where.name} {busy[0]} is in use, and bob takes it", hint=f"nbd-client -d /dev/{busy[0]}")
+
+
+@dataclass(slots=True)
+class _Lent:
+    """The agent that is there, and how many have it."""
+
+    agent: Agent
+    stream: Stream
+    users: int = 0
+
+
+class GivenMachine:
+    """A machine, for as long as it is open. All that want an agent get the same one; where that was lost, a new one."""
+
+    def __init__(self, where: Place) -> None:
+        self.where = where
+        self._shell: Shell | None = None
+        self._connection: object = None
+        self._lent: _Lent | None = None
+        self._lock = threading.RLock()
+        self._was_lost = False
+
+    @classmethod
+    @contextmanager
+    def open(cls, where: Place) -> Iterator[GivenMachine]:
+        """Log in when an agent is first wanted, and out in the end."""
+        machine = cls(where)
+        try:
+            yield machine
+        finally:
+            machine._log_out()
+
+    @contextmanager
+    def agent(self) -> Iterator[Agent]:
+        """The agent on the machine. Raises UsageError where bob cannot be root there, or there is no Python; GuestError
+        where it cannot be reached; GuestLost where the connection is lost on the way."""
+        with self._lock:
+            if self._lent is None:
+                self._lent = self._started()
+            lent = self._lent
+            lent.users += 1
+        try:
+            yield lent.agent
+        finally:
+            with self._lock:
+                lent.users -= 1
+                if not lent.users:
+                    _end(lent.stream)
+                    if self._lent is lent:
+                        self._lent = None
+
+    def _started(self) -> _Lent:
+        shell = self._logged_in()
+        packed = agent_file()
+        stream = shell.open_channel(f"{self._as_root(shell)}python3 -S -c {shlex.quote(BOOT)} {len(packed)}")
+        try:
+            stream.write(packed)
+            return _Lent(Agent(stream, real_time=True), stream)
+        except BaseException:
+            _end(stream)
+            raise
+
+    def _as_root(self, shell: Shell) -> str:
+        """The words before a command that make it root's."""
+        said = shell.run("id -u; command -v python3; sudo -n true 2>/dev/null && echo sudo", _ASK_SECONDS)
+        user, *words = said.stdout.decode(errors="replace").split()
+        if "python3" not in said.stdout.decode(errors="replace"):
+            raise UsageError(f"{self.where.name} has no python3", hint="install it there")
+        if user == "0":
+            return "exec "
+        if "sudo" not in words:
+            raise UsageError(
+                f"{self.where.name}: bob has to be root there, and sudo asks for a password",
+                hint="ssh://root@HOST, or NOPASSWD in sudoers",
+            )
+        return "exec sudo -n "
+
+    def _logged_in(self) -> Shell:
+        if self._shell is None:
+            deadline = _COME_BACK_SECONDS if self._was_lost else _CONNECT_SECONDS
+            self._connection = mine = object()
+            self._shell = Shell(
+                lambda end: _log_in(self.where, end),
+                deadline=deadline,
+                on_loss=lambda disconnected, message: self._lost(mine, disconnected, message),
+            )
+        return self._shell
+
+    def _log_out(self) -> None:
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
+
+    def _lost(self, connection: object, disconnected: bool, message: str) -> GuestError:
+        """The error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
+        with self._lock:
+            if not self._was_lost and self._shell is None:
+                return GuestError(f"{self.where.name} cannot be reached: {message}", hint=f"try: ssh {self.where.host}")
+            if self._connection is connection:
+                self._was_lost = True
+                self._lent = None
+                self._log_out()
+        cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
+        return GuestLost(Loss(cause, f"bob does not see that of {self.where.name}"), message)
+
+
+def _end(stream: Stream) -> None:
+    """Have an agent leave, and wait until it has."""
+    with suppress(GuestError):
+        stream.end_input()
+        stream.code(time.monotonic() + _LEAVE_SECONDS)
+    stream.close()
+
+
+def _log_in(where: Place, end: float) -> paramiko.Transport:
+    """One attempt, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; of a known machine only.
+
+    Raises GuestError where the machine refuses, or is not known; OSError, EOFError or SSHException if that may pass.
+    """
+    config = paramiko.SSHConfig()
+    with suppress(OSError):
+        config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))
+    said = config.lookup(where.host)
+    user = where.user or said.get("user") or os.environ.get("USER") or "root"
+    host, port = said["hostname"], where.port or int(said.get("port", 22))
+    left = max(0.1, end - time.monotonic())
+    client = paramiko.SSHClient()
+    client.load_system_host_keys()
+    with suppress(OSError):
+        client.load_system_host_keys("/etc/ssh/ssh_known_hosts")
+    try:
+        client.connect(
+            host,
+            port,
+            user,
+            key_filename=said.get("identityfile"),
+            timeout=left,
+            banner_timeout=left,
+            auth_timeout=left,
+        )
+    except paramiko.BadHostKeyException as error:
+        raise GuestError(f"{where.name} is not the machine that ~/.ssh/known_hosts knows", hint=str(error)) from error
+    except (paramiko.AuthenticationException, paramiko.PasswordRequiredException) as error:
+        raise GuestError(f"{where.name} refuses {user}: {error}", hint=f"try: ssh -p {port} {user}@{host}") from error
+    except paramiko.SSHException as error:
+        if "not found in known_hosts" in str(error):
+            hint = f"log in once by hand: ssh -p {port} {user}@{host}"
+            raise GuestError(f"~/.ssh/known_hosts does not know {where.name}", hint=hint) from error
+        if "No authentication methods" in str(error):
+            raise GuestError(f"there is no key to log in to {where.name}", hint=f"ssh-copy-id {user}@{host}") from error
+        raise
+    transport = client.get_transport()
+    assert transport is not None
+    transport.set_keepalive(_ALIVE_SECONDS)
+    if isinstance(transport.sock, socket.socket):
+        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_SECONDS * 1000)
+    transport.client = client  # type: ignore[attr-defined]  # which else ends the connection when nobody knows it
+    return transport
+
+
+def _no_address(address: str) -> UsageError:
+    return UsageError(f"{address!r} is no address of a machine", hint=f"--guest {MACHINE}")

@@ -1,0 +1,275 @@
+"""Machines that bob did not boot: what is an address, what is refused, who gets which agent, what is left there."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.agent.inside import ram_disk, visit
+from bob.agent.loss import GuestLost
+from bob.errors import UsageError
+from bob.guest import given as given_machines
+from bob.guest.given import GivenMachine, Place, is_machine, machine_image, place
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
+
+
+@given(NAMES, st.none() | NAMES, st.none() | st.integers(1, 65535))
+def test_an_address_is_read_and_said_as_it_was(host: str, user: str | None, port: int | None) -> None:
+    address = "ssh://" + (f"{user}@" if user else "") + host + (f":{port}" if port else "")
+    assert place(address) == Place(host, user, port)
+    assert place(address).name == address and is_machine(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "testbox",
+        "ssh://",
+        "ssh://:22",
+        "ssh://me@",
+        "ssh://me:secret@testbox",
+        "ssh://testbox/path",
+        "ssh://testbox:port",
+        "ssh://testbox:99999",
+        "ssh://testbox?x",
+        "ssh://-oProxyCommand=x",
+        "ssh://-x@testbox",
+        "qemu:///system",
+    ],
+)
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a machine"):
+        place(address)
+
+
+FIT: dict[str, Any] = {
+    "kernel": "6.12.0",
+    "build": "#1 SMP",
+    "processor": "x86_64",
+    "processors": 1,
+    "memory_mib": 2000,
+    "identity": "abc",
+    "traces": True,
+    "busy": [],
+    "modules": ["loop", "dm_mod", "dm_log_writes", "ext4"],
+    "programs": ["mkfs.ext4", "e2fsck.static", "e2fsck", "mkfs.xfs", "xfs_repair"],
+    "packages": {"e2fsprogs": "1.47.2-1", "btrfs-progs": "6.2"},
+}
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, **other: Any) -> Any:
+    """The image of a machine that says this of itself."""
+
+    class Agent:
+        def ask(self, do: str, **_more: Any) -> tuple[dict[str, Any], bytes]:
+            assert do == "machine"
+            return {**FIT, **other}, b""
+
+    @contextmanager
+    def agent(_machine: GivenMachine) -> Iterator[Agent]:
+        yield Agent()
+
+    monkeypatch.setattr(GivenMachine, "agent", agent)
+    return machine_image("ssh://root@testbox", lambda _: None)
+
+
+def test_a_machine_is_named_by_its_address_and_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bob.image import check_file_system, check_kernel
+
+    image = looked_at(monkeypatch)
+    assert (image.name, image.kernel_release) == ("ssh://root@testbox", "6.12.0")
+    assert image.tools == {"e2fsprogs": "1.47.2-1", "xfsprogs": "(unknown version)"}, "where mkfs is there"
+    check_kernel(image)
+    check_file_system(image, "ext4", "e2fsprogs")
+    with pytest.raises(UsageError, match=r"no module xfs \(CONFIG_XFS_FS\)"):
+        check_file_system(image, "xfs", "xfsprogs")
+    with pytest.raises(UsageError, match="has no btrfs-progs"):
+        check_file_system(looked_at(monkeypatch, modules=["btrfs"]), "btrfs", "btrfs-progs")
+    with pytest.raises(UsageError, match=r"has no module dm_log_writes \(CONFIG_DM_LOG_WRITES\)"):
+        check_kernel(looked_at(monkeypatch, modules=["loop", "dm_mod"]))
+    assert looked_at(monkeypatch, identity="another").key != image.key
+    assert looked_at(monkeypatch, build="#2 SMP").key != image.key
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"processor": "aarch64"}, "is aarch64"),
+        ({"processors": 4}, "has 4 processors"),
+        ({"traces": False}, "no block tracepoints"),
+        ({"memory_mib": 100}, "has 100 MiB of free memory"),
+        ({"busy": ["nbd0"]}, "nbd0 is in use"),
+    ],
+)
+def test_what_a_machine_lacks_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, other: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        looked_at(monkeypatch, **other)
+    assert "\n" not in str(refused.value) and refused.value.hint
+
+
+class FakeStream:
+    """An agent that says who it is, and notes how it was ended."""
+
+    def __init__(self, ended: list[str], name: str, on_loss: Any) -> None:
+        self.ended, self.name, self.on_loss = ended, name, on_loss
+        self.lost = False
+        self._reply = b""
+
+    def write(self, data: bytes, timeout: float = 0) -> None:
+        from bob.agent.inside.frames import encode
+
+        if self.lost:
+            raise self.on_loss(True, "the connection broke")
+        self._reply += encode({"ok": True, "python": "3.11", "kernel": self.name}) if b"hello" in data else b""
+
+    def read_exactly(self, length: int, timeout: float) -> bytes:
+        part, self._reply = self._reply[:length], self._reply[length:]
+        return part
+
+    def end_input(self) -> None:
+        self.ended.append(f"{self.name}: input")
+
+    def code(self, end: float) -> int:
+        assert end > time.monotonic()
+        self.ended.append(f"{self.name}: left")
+        return 0
+
+    def close(self) -> None:
+        self.ended.append(f"{self.name}: closed")
+
+
+class FakeShell:
+    """A connection to a machine, where bob is root."""
+
+    made: ClassVar[list[FakeShell]] = []
+    ended: ClassVar[list[str]] = []
+    words = b"0\n/usr/bin/python3\n"
+
+    def __init__(self, _log_in: Any, *, deadline: float, on_loss: Any) -> None:
+        self.on_loss, self.deadline = on_loss, deadline
+        self.commands: list[str] = []
+        FakeShell.made.append(self)
+
+    def run(self, command: str, timeout: float) -> Any:
+        return type("Done", (), {"stdout": self.words})
+
+    def open_channel(self, command: str) -> FakeStream:
+        self.commands.append(command)
+        self.stream = FakeStream(FakeShell.ended, f"agent {len(FakeShell.made)}", self.on_loss)
+        return self.stream
+
+    def close(self) -> None:
+        FakeShell.ended.append("logged out")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[GivenMachine]:
+    monkeypatch.setattr(given_machines, "Shell", FakeShell)
+    monkeypatch.setattr(FakeShell, "made", [])
+    monkeypatch.setattr(FakeShell, "ended", [])
+    with GivenMachine.open(Place("testbox", "root", None)) as opened:
+        yield opened
+
+
+def test_all_get_the_one_agent_which_leaves_when_the_last_has_done(machine: GivenMachine) -> None:
+    with machine.agent() as first:
+        with machine.agent() as second:
+            assert first is second and first.real_time
+        assert FakeShell.ended == []
+    assert FakeShell.ended == ["agent 1: input", "agent 1: left", "agent 1: closed"]
+    assert len(FakeShell.made) == 1, "the connection stays"
+
+
+def test_a_lost_connection_is_a_lost_guest_and_the_next_agent_another(machine: GivenMachine) -> None:
+    with ExitStack() as still_there:
+        before = still_there.enter_context(machine.agent())
+        FakeShell.made[0].stream.lost = True
+        with pytest.raises(GuestLost, match="broke off: the connection broke"):
+            before.ask("hello", timeout=1)
+        with machine.agent() as after:
+            assert after is not before and after.about["kernel"] == "agent 2"
+            with pytest.raises(GuestLost):  # to have lost the first again is no loss of the second
+                before.ask("hello", timeout=1)
+            assert after.ask("hello", timeout=1)[0]["kernel"] == "agent 2"
+    assert [shell.deadline for shell in FakeShell.made] == [20.0, 180.0], "it may be booting"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (b"0\n", "has no python3"),
+        (b"1000\n/usr/bin/python3\n", "bob has to be root there"),
+    ],
+)
+def test_where_no_agent_can_be_started(
+    machine: GivenMachine, monkeypatch: pytest.MonkeyPatch, words: bytes, said: str
+) -> None:
+    monkeypatch.setattr(FakeShell, "words", words)
+    with pytest.raises(UsageError, match=said), machine.agent():
+        pass
+
+
+def test_a_user_with_sudo_is_root(machine: GivenMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeShell, "words", b"1000\n/usr/bin/python3\nsudo\n")
+    with machine.agent():
+        assert FakeShell.made[0].commands[0].startswith("exec sudo -n python3 -S -c ")
+
+
+def test_the_agent_comes_by_standard_input(tmp_path: Path) -> None:
+    """And what stands behind it there is its requests, to the byte."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for package in ("bob", "bob/agent", "bob/agent/inside"):
+            archive.writestr(f"{package}/__init__.py", "")
+        archive.writestr(
+            "bob/agent/inside/visit.py",
+            "import json, os, sys\n"
+            "def visit(): print(json.dumps([sys.stdin.buffer.read().decode(), os.listdir('.'), sys.argv]))\n",
+        )
+    sent = packed.getvalue()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", visit.BOOT, str(len(sent))],
+        input=sent + b"requests",
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert json.loads(done.stdout) == ["requests", [], ["-c"]]
+
+
+def test_memory_that_is_set_aside_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ram_disk, "_region", lambda: (2**32, 2**30))
+    monkeypatch.setattr(ram_disk, "_forbidden", False)
+    assert ram_disk.address_of(2**20) == 2**32
+    ram_disk.forbid()
+    assert ram_disk.address_of(2**20) is None
+
+
+def test_the_wall_clock_is_put_right_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    offset = 1000.0
+    clock = {"offset": offset}
+    monkeypatch.setattr(time, "clock_settime", lambda _which, at: clock.update(offset=at - time.monotonic()))
+
+    def record(blob: bytes) -> Any:
+        clock["offset"] = -5.0
+        raise visit.Gone
+
+    handler = visit.keeping_time(record, wall=lambda: time.monotonic() + clock["offset"])
+    with pytest.raises(visit.Gone):
+        handler(blob=b"")
+    assert clock["offset"] == pytest.approx(offset, abs=0.1)
