@@ -292,6 +292,10 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
     said = config.lookup(where.host)
     user = where.user or said.get("user") or os.environ.get("USER") or "root"
     host, port = said["hostname"], where.port or int(said.get("port", 22))
+    for way in ("proxyjump", "proxycommand"):
+        if said.get(way, "none") != "none":
+            hint = f"ssh -N -L 2222:localhost:{port} {where.host}; then --guest ssh://{user}@localhost:2222"
+            raise GuestError(f"~/.ssh/config goes to {where.host} by another machine, and bob does not", hint=hint)
     left = max(0.1, end - time.monotonic())
     client = paramiko.SSHClient()
     client.load_system_host_keys()
@@ -302,7 +306,7 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
             host,
             port,
             user,
-            key_filename=said.get("identityfile"),
+            key_filename=next((path for path in said.get("identityfile", ()) if Path(path).exists()), None),
             timeout=left,
             banner_timeout=left,
             auth_timeout=left,

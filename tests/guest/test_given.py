@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import paramiko
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.agent.inside import ram_disk, visit
 from bob.agent.loss import GuestLost
-from bob.errors import UsageError
+from bob.errors import GuestError, UsageError
 from bob.guest import given as given_machines
+from bob.guest import shell
 from bob.guest.given import GivenMachine, Place, is_machine, machine_image, place
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import GuestSpec
+from bob.record.base import make_base
+from bob.record.recorder import record
+from bob.subject import configuration
+from bob.trace.completion import Completion
+from bob.workload.language import parse
+from bob.workload.operations import Finish, Workload
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
 
@@ -273,3 +287,144 @@ def test_the_wall_clock_is_put_right_whatever_happens(monkeypatch: pytest.Monkey
     with pytest.raises(visit.Gone):
         handler(blob=b"")
     assert clock["offset"] == pytest.approx(offset, abs=0.1)
+
+
+class Server(paramiko.ServerInterface):
+    """Lets one key of one user in."""
+
+    def __init__(self, key: paramiko.PKey) -> None:
+        self.key = key
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        is_known = username == "me" and key == self.key
+        return paramiko.common.AUTH_SUCCESSFUL if is_known else paramiko.common.AUTH_FAILED
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+
+@dataclass
+class Served:
+    """An SSH server on loopback, and a home of somebody's with a key that it lets in."""
+
+    home: Path
+    port: int
+    host_key: paramiko.PKey
+
+    def known(self, key: paramiko.PKey | None = None) -> None:
+        """Have the home know the server by ``key``, its own unless it is another."""
+        key = key or self.host_key
+        (self.home / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{self.port} {key.get_name()} {key.get_base64()}\n")
+
+    def log_in(self, user: str | None = "me") -> None:
+        given_machines._log_in(Place("127.0.0.1", user, self.port), time.monotonic() + 20).close()
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    mine, host_key = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
+    (tmp_path / ".ssh").mkdir()
+    mine.write_private_key_file(str(tmp_path / ".ssh/id_ecdsa"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    transports = []
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                transport = paramiko.Transport(listener.accept()[0])
+                transport.add_server_key(host_key)
+                transports.append(transport)
+                with suppress(paramiko.SSHException, EOFError):
+                    transport.start_server(server=Server(mine))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        yield Served(tmp_path, listener.getsockname()[1], host_key)
+        listener.shutdown(socket.SHUT_RDWR)
+    for transport in transports:
+        transport.close()
+
+
+def test_a_known_machine_lets_in_who_has_the_key(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.known()
+    served.log_in()
+    (served.home / ".ssh/config").write_text("Host 127.0.0.1\n  User me\n")
+    served.log_in(user=None)
+    monkeypatch.setenv("USER", "somebody")
+    (served.home / ".ssh/config").unlink()
+    with pytest.raises(GuestError, match="refuses somebody"):
+        served.log_in(user=None)
+
+
+def test_a_machine_that_nobody_knows_is_refused(served: Served) -> None:
+    with pytest.raises(GuestError, match=r"known_hosts does not know ssh://me@127\.0\.0\.1") as refused:
+        served.log_in()
+    assert refused.value.hint == f"log in once by hand: ssh -p {served.port} me@127.0.0.1"
+    served.known(paramiko.ECDSAKey.generate())
+    with pytest.raises(GuestError, match="is not the machine that"):
+        served.log_in()
+
+
+def test_who_has_no_key_or_another_is_refused(served: Served) -> None:
+    served.known()
+    key = served.home / ".ssh/id_ecdsa"
+    key.unlink()
+    with pytest.raises(GuestError, match="there is no key to log in"):
+        served.log_in()
+    paramiko.ECDSAKey.generate().write_private_key_file(str(key))
+    with pytest.raises(GuestError, match="refuses me"):
+        served.log_in()
+
+
+def test_a_machine_behind_another_is_refused(served: Served) -> None:
+    (served.home / ".ssh/config").write_text("Host 127.0.0.1\n  ProxyJump other\n")
+    with pytest.raises(GuestError, match="by another machine"):
+        served.log_in()
+
+
+LOOK = (
+    "cat /proc/mounts; losetup -a; dmsetup ls; ls -A /tmp; ls /sys/kernel/tracing/instances; "
+    "cat /sys/kernel/tracing/kprobe_events /proc/sys/kernel/printk; ls /sys/block/nbd*/pid; pgrep -l python; date +%F"
+)
+
+
+@pytest.mark.vm
+def test_nothing_is_left_on_a_machine_whose_connection_broke_amid_a_recording(
+    hypervisor: Hypervisor, spec: GuestSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest of bob's own serves as the machine."""
+    made = configuration("ext4", mount_options="data=ordered")
+    asked = Workload("test", parse("create /a"), parse("write /a 0 4096"), Finish("natural", natural=True))
+    with hypervisor.guest(spec) as guest, ExitStack() as stack:
+
+        def looks_like() -> str:
+            done = guest.shell.run(LOOK, 60)
+            return (done.stdout + done.stderr).decode()
+
+        monkeypatch.setattr(given_machines, "_log_in", lambda _where, end: shell._log_in(guest.address, end))
+        before = looks_like()
+        image = machine_image("ssh://root@guest", print)
+        assert image.kernel_release == spec.image.kernel_release
+        assert image.tools["e2fsprogs"] == spec.image.tools["e2fsprogs"]
+        assert looks_like() == before
+        machine = stack.enter_context(GivenMachine.open(place(image.name)))
+        agent = stack.enter_context(machine.agent())
+        base = make_base(agent, made, asked.setup)
+        with ThreadPoolExecutor(1) as other:
+            recording = other.submit(record, agent, made, base, asked, completion=Completion.YOUNGEST_FIRST)
+            wait_until(lambda: "bob-recorded-0" in looks_like())
+            amid = looks_like()
+            assert "/tmp/bob" in amid and "bob-record" in amid and "nbd0/pid" in amid and "2023-11-14" in amid
+            assert machine._shell is not None
+            machine._shell._transport.sock.close()
+            with pytest.raises(GuestLost, match="broke off"):
+                recording.result(timeout=120)
+        wait_until(lambda: looks_like() == before)
+
+
+def wait_until(so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 90
+    while not so():
+        assert time.monotonic() < end
+        time.sleep(0.2)
