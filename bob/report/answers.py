@@ -60,13 +60,19 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
     foot = (
         f"{WHEN[tried.at]}",
         *_finishes(tried),
-        f"kernel {tried.environment.kernel}, {model.words}",
+        f"kernel {tried.environment.kernel}{_in_real_time(tried)}, {model.words}",
         f"run {nearby(run)}",
     )
     for line in foot:
         _print(console, Text(line, "bob.dim"), 0)
     if any(answer.verdict is Verdict.HOLDS for answer in tried.answers) and tried.states.exhaustive != "sectors":
         _print(console, Text(HOLDS_MEANS, "bob.dim"), 0)
+
+
+def _in_real_time(tried: Tried) -> str:
+    """On which machine, where that is none that bob has booted."""
+    on = tried.environment
+    return f" of {on.image.partition(' ')[0]}, in real time" if on.clock == "real" else ""
 
 
 def _finishes(tried: Tried) -> list[str]:

@@ -293,7 +293,8 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     """What it was measured on and how, a label and a line each."""
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
-    yield "measured", f"{guest}, {on.mkfs_version}, QEMU {on.qemu}, libvirt {on.libvirt}"
+    hypervisor = f", QEMU {on.qemu}, libvirt {on.libvirt}" if on.qemu else ""  # which a machine of the user's has not
+    yield "measured", f"{guest}, {on.mkfs_version}{hypervisor}"
     yield "device", result.model.words
     took = _took(result.run.started, result.run.finished)
     asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"

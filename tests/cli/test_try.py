@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -426,3 +427,12 @@ def test_every_example_can_be_asked(bob: Bob, work: Work, monkeypatch: pytest.Mo
         ended = bob(*arguments, "--quiet")
         assert (ended.code, ended.err) == (0, ""), arguments
     assert len(work.asked) == len(examples)
+
+
+def test_on_a_machine_of_ones_own_it_says_so(bob: Bob, work: Work) -> None:
+    assert "in real time" not in bob(*TRY).out
+    there = replace(work.result.environment, image="ssh://me@box:2222 (0123)", accelerator="ssh", clock="real", qemu="")
+    work.result = replace(work.result, environment=there)
+    ended = bob(*TRY, "--guest", "ssh://me@box:2222")
+    assert "kernel 6.1.0-31-amd64 of ssh://me@box:2222, in real time, " in ended.out
+    assert work.asked[-1][0].request.image == "ssh://me@box:2222"

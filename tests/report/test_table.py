@@ -223,6 +223,14 @@ def test_what_was_searched_of_the_columns_of_a_matrix() -> None:
     assert "searched: b" not in text
 
 
+def test_a_machine_that_bob_did_not_boot_has_no_hypervisor_of_bobs() -> None:
+    made = result()
+    assert ", QEMU 7.2.0, libvirt 9.0.0" in dict(foot(made))["measured"]
+    there = replace(made.environment, image="ssh://box (0123)", accelerator="ssh", clock="real", qemu="", libvirt="")
+    told = dict(foot(replace(made, environment=there)))["measured"]
+    assert "SSH, real clock, image ssh://box (0123)" in told and "QEMU" not in told and not told.endswith(", ")
+
+
 def test_of_many_searches_some_are_named() -> None:
     [column] = searched().configurations
     many = replace(MORE, searches={f"{number:02}": "bounds small" for number in range(30)})
