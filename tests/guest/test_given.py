@@ -220,6 +220,9 @@ def test_a_lost_connection_is_a_lost_guest_and_the_next_agent_another(machine: G
             with pytest.raises(GuestLost):  # to have lost the first again is no loss of the second
                 before.ask("hello", timeout=1)
             assert after.ask("hello", timeout=1)[0]["kernel"] == "agent 2"
+            with machine.agent() as another:
+                assert another is after
+        assert FakeShell.ended.count("logged out") == 1
     assert [shell.deadline for shell in FakeShell.made] == [20.0, 180.0], "it may be booting"
 
 
