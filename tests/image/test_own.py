@@ -13,7 +13,7 @@ from bob.errors import MissingProgramError, UsageError
 from bob.image import check_name, ensure, image_names, installed, load_recipe
 from bob.image.cache import GUEST_MODULES
 from bob.image.kernel import release_of
-from bob.image.needs import KERNEL_OPTIONS, option
+from bob.image.needs import KERNEL_OPTIONS, LATE_MODULES, option
 from bob.image.own import load_order, own_image, read_build
 from bob.image.tree import depmod, options, tree_build
 
@@ -268,3 +268,9 @@ def test_depmod_is_asked_for_by_its_package(tree: Path, monkeypatch: pytest.Monk
 def test_options_are_what_is_y_or_m() -> None:
     text = 'CONFIG_A=y\nCONFIG_B_2=m\n# CONFIG_C is not set\nCONFIG_D="y"\nCONFIG_E=10\n CONFIG_F=y\nCONFIG_G=yes\n'
     assert options(text) == {"CONFIG_A", "CONFIG_B_2"}
+
+
+def test_the_page_has_every_option_that_is_asked_for() -> None:
+    page = (Path(__file__).parents[2] / "docs/kernels.md").read_text()
+    needed = {*KERNEL_OPTIONS, *(option(module) for module in (*GUEST_MODULES, *LATE_MODULES))}
+    assert {name for name in needed if f"`{name}`" not in page} == set()
