@@ -46,7 +46,7 @@ def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """How many guests of the image ``name`` work side by side: as many as are ``asked`` for, or fit; a machine is one."""
+    """So many guests of the image ``name`` work side by side: as many as are ``asked`` for, or fit; of a machine 1."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
