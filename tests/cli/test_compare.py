@@ -164,7 +164,9 @@ def test_a_run_without_a_result(bob: Bob) -> None:
     Path("stopped").mkdir()
     ended = bob("compare", "osdi14", "stopped")
     assert (ended.code, ended.out) == (9, "")
-    assert "hint: was it stopped? bob judge stopped" in ended.err
+    assert "hint: name a run directory" in ended.err
+    Path("stopped/run.json").write_text("{}")
+    assert "hint: was it stopped? bob judge stopped" in bob("compare", "osdi14", "stopped").err
 
 
 def test_a_configuration_that_is_there_twice(bob: Bob) -> None:
