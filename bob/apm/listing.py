@@ -103,7 +103,8 @@ def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> dict[str
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """The differences of two models, by which of them promises more."""
+    """The differences of two models, by which of them promises more. Clauses that begin alike are told together, with
+    the evidence for one of them."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:
@@ -111,8 +112,15 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
     for promising, parts in groupby(found, key=lambda apart: (apart.stronger.name, apart.weaker.name)):
         told = list(parts)
         screen.print(Text(f"{promising[0]} promises, {promising[1]} does not ({len(told)}):", "bold"))
+        alike: dict[str, list[Apart]] = {}
         for apart in told:
+            alike.setdefault(_begins(apart), []).append(apart)
+        for begins, several in alike.items():
+            apart = next((one for one in several if one.finding.refutation is not None), several[0])
             screen.print(Text(f"  {apart.clause.words}"))
+            if len(several) > 1:
+                others = [one.clause.words.removeprefix(begins).strip() for one in several if one is not apart]
+                screen.print(Text(f"      and so for {len(others)} more: {', '.join(others)}", "bob.dim"))
             refutation = apart.finding.refutation
             if refutation is not None:
                 where = f" [{refutation.witness}]" if refutation.witness else ""
@@ -123,6 +131,15 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
             if apart.tree is not None:
                 screen.print(Text(f"      {apart.operations}", "bob.command"))
                 screen.print(Text(f"        may leave {'; '.join(_changed(apart))}"))
+
+
+def _begins(apart: Apart) -> str:
+    """How a clause begins that says the same of several things: "a link is persisted before a later ..."."""
+    words = apart.clause.words
+    for ends in (" before a later ", " has returned, "):
+        if ends in words:
+            return words.partition(ends)[0] + ends
+    return words
 
 
 def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:

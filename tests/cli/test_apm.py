@@ -238,3 +238,15 @@ def test_a_program_that_was_changed_is_tried_again(bob: Bob, monkeypatch: pytest
     file = Path("bob-runs/reproduce-ccfs/git-commit/result.json")
     file.write_text(file.read_text().replace(json.loads(file.read_text())["program"]["digest"], "0" * 16))
     assert bob(*asked).code == 0 and done == ["git-commit"] * 2
+
+
+def test_clauses_that_begin_alike_are_compared_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run_bob(["apm", "compare", "ext4-o", "xfs", "--json", str(tmp_path / "c.json")]) == 1
+    said = capsys.readouterr().out
+    apart = json.loads((tmp_path / "c.json").read_text())["differences"]
+    assert len(apart) > 100, "each is in the document"
+    assert len(said.splitlines()) < 2 * len(apart)
+    flat = " ".join(said.split())
+    for one in apart:
+        ends = one["meaning"].split(" before a later ")[-1].split(" has returned, ")[-1]
+        assert ends in flat, one["meaning"]
