@@ -64,6 +64,12 @@ class Place:
         user = f"{self.user}@" if self.user else ""
         return f"{SCHEME}://{user}{self.host}" + (f":{self.port}" if self.port else "")
 
+    @property
+    def command(self) -> str:
+        """How one logs in there by hand."""
+        port = f"-p {self.port} " if self.port else ""
+        return f"ssh {port}{self.user + '@' if self.user else ''}{self.host}"
+
 
 @dataclass(frozen=True, slots=True)
 class GivenImage(Image):
@@ -264,7 +270,7 @@ class GivenMachine:
         """The error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
         with self._lock:
             if not self._was_lost and self._shell is None:
-                return GuestError(f"{self.where.name} cannot be reached: {message}", hint=f"try: ssh {self.where.host}")
+                return GuestError(f"{self.where.name} cannot be reached: {message}", hint=f"try: {self.where.command}")
             if self._connection is connection:
                 self._was_lost = True
                 self._lent = None

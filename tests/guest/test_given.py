@@ -45,6 +45,9 @@ def test_an_address_is_read_and_said_as_it_was(host: str, user: str | None, port
     address = "ssh://" + (f"{user}@" if user else "") + host + (f":{port}" if port else "")
     assert place(address) == Place(host, user, port)
     assert place(address).name == address and is_machine(address)
+    words = place(address).command.split()
+    assert words[0] == "ssh" and words[-1] == (f"{user}@{host}" if user else host)
+    assert words[1:-1] == (["-p", str(port)] if port else [])
 
 
 @pytest.mark.parametrize(
