@@ -35,7 +35,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_directory
 import bob.witness.document
-from bob.agent.inside import look, observer, recorder
+from bob.agent.inside import look, observer, recorder, visit
 from bob.agent.inside import main as agent
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
@@ -500,7 +500,10 @@ def test_every_key_of_run_json_is_described() -> None:
 def test_every_request_to_the_agent_is_described() -> None:
     rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", text("docs/formats.md").split("## Agent frames")[1], flags=re.M)
     described = {name: set(re.findall(r"`(\w+)`", rest)) for name, rest in rows}
-    for name, handler in agent.HANDLERS.items():
+    described["machine"] = set(
+        re.findall(r"`(\w+)`", text("docs/formats.md").split("| `machine` (")[1].partition("\n")[0])
+    )
+    for name, handler in {**agent.HANDLERS, "machine": visit.machine}.items():
         assert set(inspect.signature(handler).parameters) - {"blob"} <= described[name], name
 
 
