@@ -772,4 +772,58 @@ h=$(cat header) || corrupt "there is no header"
 """,
         Flaw("ordering: other", "store 6 bytes at 0 of /log", "overwrite 1 bytes at 0 of /header"),
     ),
+    PlantedInC(
+        "journal-that-comes-back",
+        "printf 0 > db; sync",
+        """
+        static void transaction(int db, const char *value, const char *told) {
+            char old;
+            int journal = open("journal", O_WRONLY | O_CREAT | O_EXCL, 0644);
+            pread(db, &old, 1, 0);
+            write(journal, &old, 1);
+            fsync(journal);
+            sync_name(".");
+            pwrite(db, value, 1, 0);
+            fsync(db);
+            unlink("journal");  /* first */
+            tell(told);
+        }
+
+        int main(void) {
+            int db = open("db", O_RDWR);
+            transaction(db, "1", "one\\n");
+            transaction(db, "2", "two\\n");
+        }
+        """,
+        """
+        static void transaction(int db, const char *value, const char *told) {
+            char old;
+            int journal = open("journal", O_WRONLY | O_CREAT | O_EXCL, 0644);
+            pread(db, &old, 1, 0);
+            write(journal, &old, 1);
+            fsync(journal);
+            sync_name(".");
+            pwrite(db, value, 1, 0);
+            fsync(db);
+            unlink("journal");
+            sync_name(".");
+            tell(told);
+        }
+
+        int main(void) {
+            int db = open("db", O_RDWR);
+            transaction(db, "1", "one\\n");
+            transaction(db, "2", "two\\n");
+        }
+        """,
+        """
+db=$(cat db) || corrupt "there is no db"
+[ ! -s journal ] || db=$(cat journal)
+told one && [ "$db" = 0 ] && lost "the first one was told, and is not there"
+told two && [ "$db" != 2 ] && lost "the second one was told, and is not there"
+exit 0
+""",
+        Flaw("durability: other", "unlink /journal"),
+        model="ext4-o",
+    ),
 )

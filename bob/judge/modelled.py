@@ -14,7 +14,7 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import groups
+from bob.protocol.contrast import Presence, groups
 from bob.protocol.effects import Effects
 
 INODES_FROM = 1
@@ -36,9 +36,9 @@ class BuiltState:
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
     """What was tried of a model: counts as in :class:`ModelResult`, and the distinct ``states``, in the order of work.
-    ``tree`` makes the tree of one again, by its place. ``accepted`` says what the checker said of the first 0, 1, 2 ...
-    operations with nothing missing (None: not known), and ``calls`` which call each operation is. ``lost`` and
-    ``disagreed`` are as for a real file system."""
+    ``tree`` makes the tree of one again, by its place, and ``presence`` tells what of each call is there. ``accepted``
+    says what the checker said of the first 0, 1, 2 ... operations with nothing missing (None: not known), and ``calls``
+    which call each operation is. ``lost`` and ``disagreed`` are as for a real file system."""
 
     model: str
     about: str
@@ -49,6 +49,7 @@ class ModelLooked:
     states: Sequence[BuiltState]
     tree: Callable[[int], Mapping[str, Node]]
     checks: int
+    presence: Callable[[int], Presence] | None = None
     accepted: Sequence[bool | None] = ()
     calls: Sequence[int] = ()
     lost: str | None = None
@@ -83,7 +84,7 @@ def judge_model(
     told = list(dict.fromkeys(state.told for state in looked.states))
     together = groups(looked.accepted, looked.calls, () if effects is None else effects.changing)
     of_trees = None if effects is None else numbered(effects)
-    reliances = Reliances([_Told(looked, one) for one in told], calls, of_trees, together)
+    reliances = Reliances([_Told(looked, one) for one in told], calls, of_trees, together, looked.presence)
     refused: dict[Key, list[int]] = {}
     for place, state in enumerate(looked.states):
         if state.answer is not None and state.answer.consequence is not None:

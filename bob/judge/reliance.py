@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -12,11 +12,11 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import Explanation, Group, Presence, explain, folded
+from bob.protocol.contrast import Explanation, Group, Presence, explain, folded, nearer
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of, place_of, type_of
-from bob.protocol.presence import Persisted, presence
+from bob.protocol.presence import Persisted, cleared, presence
 from bob.protocol.protocol import protocol
 from bob.story.timeline import Asked
 
@@ -127,7 +127,9 @@ class Reliances:
     """Explains refused trees by the system ``calls`` of the program, whose ``windows`` were looked at.
 
     Without its ``effects`` there is nothing to explain by. Of the calls of ``groups`` it is known that they must be
-    there together: no member is accused of anything else.
+    there together: no member is accused of anything else. ``known`` tells, where that is known, how much of each call
+    an outcome has (its number says which one in any window): a tree does not tell it where
+    one and the same thing was done twice.
     """
 
     def __init__(
@@ -136,7 +138,9 @@ class Reliances:
         calls: Sequence[SystemCall],
         effects: Effects | None,
         groups: Sequence[Group] = (),
+        known: Callable[[int], Presence] | None = None,
     ) -> None:
+        self._known = known
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, list[Presence]] = {}
 
@@ -158,7 +162,12 @@ class Reliances:
         found: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there = self._presence(self._effects, place, outcome)
-            explanation = folded(explain(there, self._those_accepted(place)), there, self._groups)
+            accepted = self._those_accepted(place)
+            explanation = explain(there, accepted)
+            if self._known is not None:
+                known = [cleared(one, self._known(at)) for one, at in zip(accepted, self._some(place), strict=True)]
+                explanation = nearer(explanation, explain(cleared(there, self._known(outcome)), known))
+            explanation = folded(explanation, there, self._groups)
             found[explanation] = found.get(explanation, 0) + 1
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
         return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)
@@ -172,9 +181,11 @@ class Reliances:
 
     def _those_accepted(self, place: int) -> Sequence[Presence]:
         if place not in self._accepted and self._effects is not None:
-            some = self._windows[place].accepted[: 2 * MOST_TREES]
-            self._accepted[place] = [self._presence(self._effects, place, outcome) for outcome in some]
+            self._accepted[place] = [self._presence(self._effects, place, outcome) for outcome in self._some(place)]
         return self._accepted[place]
+
+    def _some(self, place: int) -> Sequence[int]:
+        return self._windows[place].accepted[: 2 * MOST_TREES]
 
     def _presence(self, effects: Effects, place: int, outcome: int) -> Presence:
         return presence(effects, self._tree(place, outcome))

@@ -79,6 +79,14 @@ def explain(refused: Presence, accepted: Iterable[Presence]) -> Explanation:
     return Explanation(_reliance(missing or (), there or ()), missing or (), there or ())
 
 
+def nearer(one: Explanation, other: Explanation) -> Explanation:
+    """The one of two explanations of a state that names fewer calls: its accepted states are nearer."""
+    if Reliance.UNCLEAR in (one.reliance, other.reliance):
+        return other if one.reliance is Reliance.UNCLEAR else one
+    size, another = ({*each.missing, *each.there} for each in (one, other))
+    return other if len(another) < len(size) else one
+
+
 def _reliance(missing: Sequence[int], there: Sequence[int]) -> Reliance:
     if not there:
         return Reliance.DURABLE

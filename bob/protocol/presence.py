@@ -45,6 +45,23 @@ def presence(effects: Effects, tree: Mapping[str, Node]) -> dict[int, Persisted]
     return {call: _together(said) for call, said in signs.items()}
 
 
+def cleared(told: Mapping[int, Persisted], known: Mapping[int, Persisted]) -> dict[int, Persisted]:
+    """What a tree has ``told`` of each call; what is ``known`` otherwise of those of which the tree does not tell."""
+    return {call: known.get(call, effect) if effect is Persisted.UNCLEAR else effect for call, effect in told.items()}
+
+
+def known_presence(operations: Sequence[int], there: int, calls: Sequence[int]) -> dict[int, Persisted]:
+    """The same where it is known what is ``there``: a bit mask, in which bit i is a part of operation
+    ``operations[i]`` (from 1). ``calls[k - 1]`` is the call that operation k is; one without a part is not told of."""
+    parts: dict[int, list[bool]] = {}
+    for bit, operation in enumerate(operations):
+        parts.setdefault(calls[operation - 1], []).append(bool(there >> bit & 1))
+    return {
+        call: Persisted.THERE if all(of) else Persisted.PARTLY if any(of) else Persisted.MISSING
+        for call, of in parts.items()
+    }
+
+
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
     """The files that are not in ``after`` as the last call left them."""
     located = locate(effects, after)

@@ -34,6 +34,7 @@ from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.diagram import steps_of
+from bob.protocol.presence import known_presence
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.record.recorder import put_program
@@ -217,6 +218,7 @@ class _Work:
                 raise
         self.progress.finished(model.name, budget - queue.handed_out)
         told = [state for state in queue.states if state.digest in self._answers]
+        numbers, calls = [one.number for one in self._graph.workings.operations], self._again.calls
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
         looked = ModelLooked(
             model=model.name,
@@ -228,8 +230,9 @@ class _Work:
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
             checks=len(self._answers) - known + sum(thread.again for thread in threads),
+            presence=lambda place: known_presence(numbers, queue.states[place].crash.there, calls),
             accepted=[_is_accepted(self._answers.get(digest)) for digest in tries.prefixes],
-            calls=self._again.calls,
+            calls=calls,
             lost=queue.lost,
             disagreed=queue.disagreed,
         )

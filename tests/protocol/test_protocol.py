@@ -22,7 +22,7 @@ from bob.agent.inside.stores import Watcher
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
-from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups
+from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import Kind as Kinds
 from bob.protocol.diagram import Step as Shown
@@ -30,7 +30,7 @@ from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
-from bob.protocol.presence import Persisted, presence
+from bob.protocol.presence import Persisted, cleared, known_presence, presence
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.workload import operations as ops
@@ -375,6 +375,34 @@ def test_a_member_of_a_group_is_accused_of_nothing_else(
 ) -> None:
     assert folded(explanation, dict(enumerate(refused)), [(1, 2, 3)]) == (expected or explanation)
     assert folded(explanation, dict(enumerate(refused)), []) == explanation
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12))
+def test_what_is_known_to_be_there_is_told_of_each_call(parts: list[tuple[int, bool]]) -> None:
+    """Operations 2 and 3 are of one call."""
+    calls = (5, 7, 7, 9)
+    there = sum(1 << bit for bit, (_operation, is_there) in enumerate(parts) if is_there)
+    found = known_presence([operation for operation, _is_there in parts], there, calls)
+    of = {call: {is_there for operation, is_there in parts if calls[operation - 1] == call} for call in calls}
+    says = {frozenset({True}): T, frozenset({False}): M, frozenset({True, False}): P}
+    assert found == {call: says[frozenset(seen)] for call, seen in of.items() if seen}
+
+
+def test_what_a_tree_does_not_tell_may_be_known() -> None:
+    """Calls 0 and 1 make and remove a file, and call 2 makes it again: then a tree without it does not tell which."""
+    refused, accepted = {0: T, 1: M, 2: M}, {0: U, 1: U, 2: U}
+    assert explain(refused, [accepted]) == Explanation(Reliance.UNCLEAR)
+    known = cleared(accepted, {0: T, 1: T})
+    assert known == {0: T, 1: T, 2: U}
+    assert explain(cleared(refused, {0: M}), [known]) == Explanation(Reliance.DURABLE, (1,))
+
+
+def test_the_explanation_that_names_fewer_calls_is_taken() -> None:
+    unclear, one = Explanation(Reliance.UNCLEAR), Explanation(Reliance.DURABLE, (1,))
+    two, order = Explanation(Reliance.DURABLE, (1, 2)), Explanation(Reliance.ORDER, (1,), (2,))
+    assert nearer(two, one) == nearer(one, two) == nearer(unclear, one) == nearer(one, unclear) == one
+    assert (nearer(two, order), nearer(order, two)) == (two, order)
+    assert nearer(unclear, unclear) == unclear
 
 
 def test_a_sentence_names_the_calls() -> None:
