@@ -16,6 +16,7 @@ from bob.apm.clauses import DIRECTORY_KINDS, Whole
 from bob.apm.model import Model
 from bob.judge.program_result import ModelResult, Safety
 from bob.judge.reliance import ReliedOn
+from bob.program.folder import named
 from bob.program.program import Program, ProgramFile
 from tests.apm.cases import LETTER_OF_POSIX, model
 
@@ -78,6 +79,30 @@ class Planted:
 
     def line(self, _mark: str) -> str:
         """A shell's calls are those of the programs that it starts: there is no line to be named."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Two programs that bob ships: one with a flaw, and one that does the same without."""
+
+    planted: str
+    mended: str
+    flaw: Flaw
+    also: tuple[str, ...] = ()
+    model: str = "posix"
+
+    @property
+    def name(self) -> str:
+        """That of the one with the flaw."""
+        return self.planted
+
+    def program(self, *, mended: bool) -> Program:
+        """One of the two."""
+        return named(self.mended if mended else self.planted)
+
+    def line(self, _mark: str) -> str:
+        """Their binaries have no line numbers."""
         return ""
 
 
@@ -291,5 +316,20 @@ exit 0
 """,
         Flaw("durability: other", "overwrite 4096 bytes at 4096 of /db"),
         model="ext3-j",
+    ),
+)
+
+SHIPPED = (
+    Shipped(
+        "replace-rename",
+        "replace-fsync-rename-fsync",
+        Flaw("ordering: safe rename", "append", "rename /f.tmp to /f"),
+        ("durability: other",),
+    ),
+    Shipped(
+        "sqlite-rollback",
+        "sqlite-rollback-extra",
+        Flaw("durability: other", "unlink /db-journal"),
+        model="ext4-o",
     ),
 )
