@@ -257,7 +257,7 @@ def _key(status: os.stat_result) -> Key:
 def _opened(path: str) -> int | None:
     """The file behind it, to be read; None where it is none, or too large."""
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
         if os.fstat(fd).st_size < LARGEST:
             return fd
         os.close(fd)
