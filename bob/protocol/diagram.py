@@ -156,6 +156,7 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
     """What a program relies on as something to be drawn; None where no call explains it, or none of them is a step.
     ``told`` is what the program had told before the crash."""
     known = {step.number for step in steps}
+    group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
         tuple(number for number in numbers if number in known)[:MOST_ENDS]
         for numbers in (explanation.missing, explanation.there)
@@ -163,8 +164,9 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
     match explanation.reliance:
         case Reliance.ORDER if missing and there:
             return Need(sentence, missing, there)
-        case Reliance.WHOLE | Reliance.TOGETHER if missing or there:
-            return Need(sentence, tuple(sorted({*missing, *there})))
+        case Reliance.WHOLE | Reliance.TOGETHER if group:
+            ends = {*group[:MOST_ENDS], *group[-MOST_ENDS:]}
+            return Need(sentence, tuple(sorted(ends)))
         case Reliance.DURABLE if missing:
             last = _last_told(told, steps)
             return Need(sentence, missing, () if last is None else (last,), is_durable=True)

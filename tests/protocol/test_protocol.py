@@ -707,6 +707,9 @@ def test_what_is_relied_on_is_an_arrow_a_bracket_or_leads_to_what_was_told() -> 
     assert asked(Reliance.ORDER, (1, 99), (3, 4)) == Need("so", (1,), (3, 4))
     assert asked(Reliance.TOGETHER, (4,), (3,)) == Need("so", (3, 4))
     assert asked(Reliance.WHOLE, (4,), (4,)) == Need("so", (4,))
+    long = [Shown(number, Kinds.CHANGE, "append", "/f") for number in range(20)]
+    together = Explanation(Reliance.TOGETHER, tuple(range(9, 20)), tuple(range(4, 9)))
+    assert need_of(together, "so", b"", long) == Need("so", (4, 5, 6, 17, 18, 19))
     assert asked(Reliance.DURABLE, (1,), (), b"one\ntwo\n") == Need("so", (1,), (5,), is_durable=True)
     assert asked(Reliance.DURABLE, (1,), (), b"one\n") == Need("so", (1,), (2,), is_durable=True)
     assert asked(Reliance.DURABLE, (1,), ()) == Need("so", (1,), (), is_durable=True)
