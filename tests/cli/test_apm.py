@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
 from bob.cli.main import run as run_bob
 from bob.cli.models import named_model, named_models
+from bob.cli.reproduce import EXPERIMENTS
 from bob.errors import RecordingError, UsageError
 from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
 from bob.judge.program_result import to_json as program_to_json
@@ -250,3 +252,14 @@ def test_clauses_that_begin_alike_are_compared_together(capsys: pytest.CaptureFi
     for one in apart:
         ends = one["meaning"].split(" before a later ")[-1].split(" has returned, ")[-1]
         assert ends in flat, one["meaning"]
+
+
+def test_a_program_that_bob_does_not_ship_is_left_out_and_named(
+    bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = replace(EXPERIMENTS["ccfs"], programs=("lmdb", "no-such-program"))
+    monkeypatch.setitem(EXPERIMENTS, "ccfs", made)
+    ended = bob("reproduce", "ccfs", "--quiet")
+    assert (ended.code, ended.err) == (0, "") and [asked[0].name for asked in work.asked] == ["lmdb"]
+    assert "no-such-program is left out: bob ships no such program" in ended.out
+    assert json.loads(bob("reproduce", "ccfs", "--quiet", "--json", "-").out)["left_out"] == ["no-such-program"]
