@@ -278,10 +278,11 @@ def _said(row: Row, path: str = "") -> str:
     if row.is_gap:
         return f"… {plural(count, 'step')}"
     named = " ".join(word for word in (first.verb, path) if word)
-    if row.loop is not None or len({step.words for step in row.steps}) == 1:
-        said = first.words if first.kind is Kind.TOLD else " ".join(word for word in (named, first.more) if word)
-        return said if row.loop is not None or count == 1 else f"{said} × {count:,}"
-    return f"{named} × {count:,}"
+    if first.kind is Kind.TOLD:
+        return first.words
+    is_alike = len({step.words for step in row.steps}) == 1
+    said = " ".join(word for word in (named, first.more) if word) if is_alike else named
+    return said if row.loop is not None or count == 1 else f"{said} × {count:,}"
 
 
 def _span(need: Need) -> tuple[int, int]:

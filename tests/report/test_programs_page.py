@@ -167,6 +167,16 @@ def test_the_protocol_by_itself_has_what_all_answers_about_it_say(tmp_path: Path
         picture(found(tmp_path))
 
 
+def test_a_folded_row_has_no_detail_that_is_of_some_of_its_steps_only() -> None:
+    loop = [
+        Step(2 * at + more, Kind.CHANGE, verb, "/f", f"{said} {at * more}")
+        for at in range(9)
+        for more, (verb, said) in enumerate((("truncate", "to"), ("append", "at")))
+    ]
+    text = [one.text for one in Xml.fromstring(svg(diagram(loop), "loop")).iter(f"{SVG}text")]
+    assert text[:4] == ["/f · process 1", "truncate to 0", "append", "× 9"]
+
+
 def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_other(tmp_path: Path) -> None:
     steps = [
         Step(
