@@ -47,7 +47,9 @@ class Implications:
     def is_allowed(self, constraints: Iterable[Constraint], returned: int) -> bool:
         """Whether a crash after the return of operation ``returned`` (0: of none), and before that of the next, may
         leave this."""
-        usable = [[one for one in each.readings if one.breaks not in self._promised] for each in constraints]
+        usable = [
+            _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
+        ]
         known: Known = {}
         return (
             all(usable)
@@ -107,11 +109,11 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
         later = []
         for constraint in unsettled:
             possible = [reading for reading in constraint.readings if hard.is_possible(known, reading)]
-            if len(possible) == 1:
-                hard.force(known, possible[0])
-                if possible[0].breaks is not None:
-                    broken.setdefault(possible[0].breaks, constraint.about)
-            else:
+            if possible:
+                hard.force(known, _common(possible))
+                for clause in _common(possible).breaks:
+                    broken.setdefault(clause, constraint.about)
+            if len(possible) != 1:
                 later.append(constraint)
         if len(later) == len(unsettled):
             return known, broken
@@ -147,6 +149,29 @@ def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constr
         if not Implications(graph, least - {clause}).is_allowed(constraints, returned):
             least.discard(clause)
     return Conflict(frozenset(least))
+
+
+def _weakest(readings: list[Reading]) -> list[Reading]:
+    """Those of ``readings`` that ask for less than any other one: who takes one of the others could take it as well."""
+    kept: list[Reading] = []
+    for one in readings:
+        if not any(_asks_less(other, one) for other in kept):
+            kept = [*(other for other in kept if not _asks_less(one, other)), one]
+    return kept
+
+
+def _asks_less(one: Reading, other: Reading) -> bool:
+    return one.there <= other.there and one.missing <= other.missing
+
+
+def _common(readings: Sequence[Reading]) -> Reading:
+    """What is so by each of these readings, at least one."""
+    first, *others = readings
+    return Reading(
+        first.there.intersection(*(one.there for one in others)),
+        first.missing.intersection(*(one.missing for one in others)),
+        first.breaks.intersection(*(one.breaks for one in others)),
+    )
 
 
 def _shown(graph: Graph, known: Known, conflict: Edge) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from bob.apm.clauses import (
     Ordered,
     Part,
     Whole,
+    closed,
     every_clause,
 )
 from bob.apm.model import Finding, Model, Status
@@ -44,7 +45,7 @@ def builtin(name: str) -> Model:
     if name not in _MODELS:
         raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
     about, clauses = _MODELS[name]
-    promised = frozenset(clauses)
+    promised = closed(frozenset(clauses))
     findings = tuple(
         Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
         for clause in every_clause()

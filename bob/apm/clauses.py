@@ -23,12 +23,30 @@ class Fill(StrEnum):
     STALE = "stale"
 
 
+class Where(StrEnum):
+    """Of which part of an append a clause speaks that forbids to find it missing.
+
+    A block that had data of the file before stays where it is; one that the append begins has to be allotted first. So
+    file systems keep data and size together by other means in the one than in the other.
+    """
+
+    ANYWHERE = "anywhere"
+    TAIL = "tail-block"
+    """The block that the file ended in before, as long as no call asks for a part of the file."""
+    LAST = "last-block"
+    """The block that the file ends in, where the append begins it."""
+    EARLIER = "earlier-blocks"
+    """Those before it that the append begins, as long as no call asks for a part of the file."""
+
+
 class Part(StrEnum):
     """What is left as somebody made it, whatever else is lost."""
 
     NAMES = "names"
     SIZES = "sizes"
     CONTENTS = "contents"
+    KEPT = "kept-contents"
+    """Contents of a file that is not removed, replaced or cut: another file may get the blocks of one that is."""
     ATTRIBUTES = "attributes"
 
 
@@ -60,6 +78,35 @@ class Ordered:
         return f"{_A[self.before]} is persisted before a later {self.after} ({relation}){unless}"
 
 
+class Means(StrEnum):
+    """How a change is written: in place, in new blocks, or as metadata: sizes and holes, or names and attributes."""
+
+    OVERWRITES = "overwrites"
+    APPENDS = "appends"
+    SIZES = "sizes"
+    NAMES = "names"
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Where a change by the means ``after`` is there, even in part, every earlier one by ``before`` is whole, as long
+    as no call asks for the later one alone (:mod:`bob.apm.asking`)."""
+
+    before: Means
+    after: Means
+
+    @property
+    def name(self) -> str:
+        """How the clause is written in a model's file."""
+        return f"in-turn {self.before} {self.after}"
+
+    @property
+    def words(self) -> str:
+        """The clause for people."""
+        changed = f"{_CHANGED[self.before]} are persisted before later {_CHANGED[self.after]}"
+        return f"{changed}, as long as no call asks for these alone"
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """A change of this kind comes all at once, or (``unit`` block) each file-system block of it does."""
@@ -75,6 +122,8 @@ class Whole:
     @property
     def words(self) -> str:
         """The clause for people."""
+        if self == _CUT:
+            return f"{_A[self.kind]} changes the size and takes out whole 4 KiB blocks at once"
         if self.unit is Unit.WHOLE:
             return f"{_A[self.kind]} is all there or not at all"
         return f"of {_A[self.kind]} each 4 KiB block is all there or not at all"
@@ -82,21 +131,24 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Where the data of a change of this kind is not, there is no ``fill`` in its place."""
+    """Where the data of a change of this kind is not, there is no ``fill`` in its place, ``where`` that is."""
 
     kind: ChangeKind
     fill: Fill
+    where: Where = Where.ANYWHERE
 
     @property
     def name(self) -> str:
         """How the clause is written in a model's file."""
-        return f"never {self.kind} {self.fill}"
+        if self.where is Where.ANYWHERE:
+            return f"never {self.kind} {self.fill}"
+        return f"never-in {self.kind} {self.where} {self.fill}"
 
     @property
     def words(self) -> str:
         """The clause for people."""
         found = "zeros" if self.fill is Fill.ZEROS else "old contents of the disk"
-        return f"{_A[self.kind]} never leaves {found} where its data belongs"
+        return f"{_A[self.kind]} never leaves {found} where its data belongs{_WHERE[self.where]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +183,12 @@ class Intact:
     @property
     def words(self) -> str:
         """The clause for people."""
+        if self.part is Part.KEPT:
+            return "of a file that is not removed, replaced or cut a crash leaves no contents that nobody made"
         return f"a crash leaves no {self.part} that nobody made"
 
 
-Clause = Ordered | Whole | Never | Durable | Intact
+Clause = Ordered | InTurn | Whole | Never | Durable | Intact
 
 DATA_KINDS = (ChangeKind.OVERWRITE, ChangeKind.APPEND)
 GROWING_KINDS = (ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
@@ -173,6 +227,42 @@ NEVERS = tuple(
     for fill in Fill
     if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
 )
+PIECES = tuple(Never(ChangeKind.APPEND, fill, where) for where in Where if where is not Where.ANYWHERE for fill in Fill)
+"""What :data:`NEVERS` say of an append, of a part of it alone."""
+
+
+_CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
+"""The blocks that a cut takes out go with the size; the rest of a block that is cut becomes zeros by other means."""
+_LESSER: tuple[Clause, ...] = (Intact(Part.KEPT), *PIECES, _CUT)
+
+
+def written_by(means: Means) -> tuple[ChangeKind, ...]:
+    """The kinds of change that are written so. A file that is cut has zeros written behind its end, as data is."""
+    return tuple(kind for kind in MODELLED_KINDS if means_of(kind) is means)
+
+
+def means_of(kind: ChangeKind) -> Means:
+    """How a kind of change is written."""
+    return _MEANS.get(kind, Means.NAMES)
+
+
+_MEANS = {
+    ChangeKind.OVERWRITE: Means.OVERWRITES,
+    ChangeKind.APPEND: Means.APPENDS,
+    ChangeKind.TRUNCATE_DOWN: Means.SIZES,
+    ChangeKind.TRUNCATE_UP: Means.SIZES,
+    ChangeKind.FALLOCATE: Means.SIZES,
+    ChangeKind.ZERO: Means.SIZES,
+}
+IN_TURN = tuple(InTurn(before, after) for before in (Means.SIZES, Means.NAMES) for after in Means)
+"""Of metadata alone: when the kernel writes data without being asked hangs on how long that has waited, so that it came
+first says little of another time."""
+_ORDERS: dict[InTurn, frozenset[Clause]] = {
+    clause: frozenset(
+        Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
+    )
+    for clause in IN_TURN
+}
 
 
 def every_clause() -> tuple[Clause, ...]:
@@ -181,9 +271,12 @@ def every_clause() -> tuple[Clause, ...]:
     return (
         *(Intact(part) for part in Part),
         *NEVERS,
+        *PIECES,
         *(Whole(kind, unit) for kind in DATA_KINDS for unit in UNITS),
         *(Whole(kind, Unit.WHOLE) for kind in MODELLED_KINDS if kind not in DATA_KINDS),
+        _CUT,
         *(Ordered(*three) for three in product(MODELLED_KINDS, MODELLED_KINDS, Relation)),
+        *IN_TURN,
         *(Durable(call, what) for call, what in product(Call, WHATS)),
     )
 
@@ -210,5 +303,39 @@ def without_exception(clause: Clause) -> Clause:
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
+def closed(promised: Set[Clause]) -> frozenset[Clause]:
+    """``promised``, and the clauses that say less than one of these. What models allow is asked of such sets only."""
+    lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
+    return frozenset(promised | lesser | {clause for clause in IN_TURN if promised >= _ORDERS[clause]})
+
+
+def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
+    """The clauses that say less than one of ``taken`` does: a model without these does not promise them either, unless
+    they are promised for themselves."""
+    lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
+    return frozenset(lesser | {clause for clause in IN_TURN if not taken.isdisjoint(_ORDERS[clause])})
+
+
+def saying_more(clause: Clause) -> tuple[Clause, ...]:
+    """The clauses that say what ``clause`` does, and more: where it is refuted, so are these."""
+    if isinstance(clause, Never) and clause.where is not Where.ANYWHERE:
+        return (Never(clause.kind, clause.fill),)
+    if clause == Intact(Part.KEPT):
+        return (Intact(Part.CONTENTS),)
+    return (Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE),) if clause == _CUT else ()
+
+
+_WHERE = {
+    Where.ANYWHERE: "",
+    Where.TAIL: " in the block that the file ended in before, as long as no call asks for a part of the file",
+    Where.LAST: " in the block that the file ends in, if the append began it",
+    Where.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
+}
+_CHANGED = {
+    Means.OVERWRITES: "overwrites",
+    Means.APPENDS: "appends",
+    Means.SIZES: "sizes that are set and holes that are made",
+    Means.NAMES: "names and attributes",
+}
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
 _BY_NAME = {clause.name: clause for clause in every_clause()}

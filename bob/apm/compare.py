@@ -82,9 +82,10 @@ def differences(one: Model, other: Model) -> Iterator[Apart]:
     a change of a file before it is made, or follow from other clauses.
     """
     for stronger, weaker in ((one, other), (other, one)):
+        more = stronger.promised - weaker.promised
         for finding in stronger.findings:
             clause = finding.clause
-            if clause in stronger.promised - weaker.promised:
+            if clause in more:
                 apart = _apart(clause, stronger, weaker)
                 if apart.tree is not None or apart.finding.refutation is not None:
                     yield apart
@@ -136,4 +137,4 @@ def _telling() -> dict[Clause, list[Workload]]:
 
 @lru_cache(maxsize=2000)
 def _graph(workload: Workload) -> Graph:
-    return graph(workload, workings(simulate(workload)[0]))
+    return graph(workload, workings(simulate(workload)[0], workload.finish.operations))

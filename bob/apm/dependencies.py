@@ -9,33 +9,40 @@ by giving its edges; without it they are not there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from bob.apm.clauses import (
     DATA_KINDS,
     DIRECTORY_KINDS,
+    IN_TURN,
     NEVERS,
     Clause,
     Durable,
     Fill,
     Intact,
+    InTurn,
     Never,
     Ordered,
     Part,
+    Where,
     Whole,
+    means_of,
     without_exception,
 )
 from bob.apm.micro import (
     AttributeCell,
     DataCell,
+    Growth,
     MicroOperation,
     NameCell,
     SizeCell,
     Workings,
+    block_of,
 )
 from bob.claim.property.calls import call_of
+from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload import operations as ops
 from bob.workload.history import Step
@@ -122,6 +129,9 @@ class _Builder:
                     earlier = self._taken.changes[before]
                     clause = Ordered(earlier.kind, change.kind, relation(earlier, change))
                     self._edges.append(Edge(some[after], every[before], frozenset((clause,)), is_synced))
+                    in_turn = InTurn(means_of(earlier.kind), means_of(change.kind))
+                    if in_turn in IN_TURN and after not in self._taken.asked:
+                        self._edge(some[after], every[before], in_turn)
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
@@ -151,28 +161,61 @@ class _Builder:
         """What comes together of one change, and sizes after the data that they cover."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, Whole(kind, Unit.WHOLE))
+        if kind is ChangeKind.TRUNCATE_DOWN:
+            self._cut_off(parts)
         if kind not in DATA_KINDS:
             return
         blocks: dict[int, list[int]] = defaultdict(list)
         for part in parts:
             blocks[self._block(part)].append(part)
-        covered: int | None = None
-        for _block, inside in sorted(blocks.items()):
+        for inside in blocks.values():
             self._edge(*self._group(inside), Whole(kind, Unit.BLOCK))
-            if kind is ChangeKind.APPEND:
-                covered = self._covered(inside, covered)
+        if kind is ChangeKind.APPEND:
+            self._appended(self._taken.grown[index], blocks)
 
-    def _covered(self, inside: list[int], before: int | None) -> int:
-        """A node for all data up to and with this block, which a size in it needs; ``before`` is the last one's."""
-        node = self._node()
-        if before is not None:
-            self._edge(node, before)
-        for part in inside:
-            if isinstance(self._taken.operations[part].cell, DataCell):
-                self._edge(node, part)
+    def _cut_off(self, parts: Iterable[int]) -> None:
+        """The size of a file that is cut, with the blocks that go: all but the rest of the one that it ends in."""
+        operations = [self._taken.operations[part] for part in parts]
+        size = next(int(one.value or 0) for one in operations if isinstance(one.cell, SizeCell))
+        ending = block_of(size) if size % BLOCK_BYTES else None
+        gone = [
+            at
+            for at, one in zip(parts, operations, strict=True)
+            if isinstance(one.cell, SizeCell) or one.block != ending
+        ]
+        self._edge(*self._group(gone), Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK))
+
+    def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
+        """What a size that an append passes needs of its data: all up to there; or what is in the block that the file
+        ended in, or of the blocks that the append begins the one that the size is in, or those before it."""
+        covered: int | None = None
+        begun: int | None = None
+        tail: int | None = None
+        for block, inside in sorted(blocks.items()):
+            data = [part for part in inside if isinstance(self._taken.operations[part].cell, DataCell)]
+            sizes = [part for part in inside if part not in data]
+            covered = self._all_of(data, covered)
+            self._shown_with(sizes, covered, Where.ANYWHERE)
+            if growth.begins(block):
+                self._shown_with(sizes, self._all_of(data, None), Where.LAST)
+                if begun is not None and not growth.is_asked_in_part:
+                    self._shown_with(sizes, begun, Where.EARLIER)
+                begun = self._all_of(data, begun)
             else:
-                self._edge(part, node, Never(ChangeKind.APPEND, Fill.ZEROS), Never(ChangeKind.APPEND, Fill.STALE))
+                tail = self._all_of(data, None)
+            if tail is not None and not growth.is_asked_in_part:
+                self._shown_with(sizes, tail, Where.TAIL)
+
+    def _all_of(self, parts: Iterable[int], before: int | None) -> int:
+        """A node for all of these, and for another such node."""
+        node = self._node()
+        for part in (*parts, *(() if before is None else (before,))):
+            self._edge(node, part)
         return node
+
+    def _shown_with(self, sizes: Iterable[int], data: int, where: Where) -> None:
+        for size in sizes:
+            self._edge(size, data, *(Never(ChangeKind.APPEND, fill, where) for fill in Fill))
 
     def _block(self, part: int) -> int:
         block = self._taken.operations[part].block

@@ -12,24 +12,36 @@ a lucky clause is the worst that a model can have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted
-from bob.apm.clauses import DATA_KINDS, Clause, Durable, Ordered, Whole, every_clause
+from bob.apm.clauses import (
+    DATA_KINDS,
+    Clause,
+    Durable,
+    InTurn,
+    Ordered,
+    Whole,
+    every_clause,
+    means_of,
+    saying_more,
+    written_by,
+)
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
-from bob.apm.tried import Tried, how_tried, needed
+from bob.apm.tried import OFTEN, Tried, how_tried, needed
 from bob.apm.words import what_shows
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_from_json, configuration_to_json, request_from_json
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration
-from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
-from bob.workload.operations import At
+from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.operations import At, Operation
 
 
 class Trust(StrEnum):
@@ -142,7 +154,7 @@ class _Weakening:
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
         """Which of the clauses that forbid something together to give up."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
-        return unpromised or frozenset(one for one in together if isinstance(one, Ordered)) or together
+        return unpromised or frozenset(one for one in together if isinstance(one, Ordered | InTurn)) or together
 
     def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
@@ -161,7 +173,8 @@ class _Weakening:
         return self._asked[2]
 
     def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict, *, alone: bool = True) -> None:
-        for clause in conflict.clauses:
+        more = {more for clause in conflict.clauses for more in saying_more(clause)}
+        for clause in conflict.clauses | (more & self.promised):
             self.promised.discard(clause)
             self.shown.setdefault(clause, (workload, sight))
             self.refutations.setdefault(
@@ -180,16 +193,20 @@ class _Weakening:
             )
 
 
+Met = tuple[Tried, tuple[Operation, ...]]
+"""A circumstance that was met in workloads of these operations."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Count:
     """How often a clause was put to the test, and how an order was: ``exhaustive`` counts the workloads of which every
-    legal crash state has a known outcome, ``surely`` has the circumstances in those."""
+    legal crash state has a known outcome, ``surely`` has the circumstances in those, each with the operations."""
 
     workloads: int = 0
     exhaustive: int = 0
     states: int = 0
-    tried: frozenset[Tried] = frozenset()
-    surely: frozenset[Tried] = frozenset()
+    tried: frozenset[Met] = frozenset()
+    surely: frozenset[Met] = frozenset()
 
 
 class _Counts:
@@ -202,7 +219,8 @@ class _Counts:
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
                 clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
             for clause in clauses:
-                was, tried = self._counts.get(clause, _Count()), orders.get(clause, frozenset())
+                was, own = self._counts.get(clause, _Count()), workload.workload.operations
+                tried = frozenset((one, own) for one in orders.get(clause, frozenset()))
                 self._counts[clause] = _Count(
                     was.workloads + 1,
                     was.exhaustive + workload.exhaustive,
@@ -218,8 +236,13 @@ class _Counts:
     def circumstances(self, clause: Clause) -> tuple[frozenset[Tried], frozenset[Tried]]:
         """Under which circumstances an order was tried, or one that is given by the same means: at all, and surely."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
-        nothing: frozenset[Tried] = frozenset()
-        return nothing.union(*(one.tried for one in like)), nothing.union(*(one.surely for one in like))
+        return _often(one.tried for one in like), _often(one.surely for one in like)
+
+
+def _often(met: Iterable[frozenset[Met]]) -> frozenset[Tried]:
+    """The circumstances that were met in as many lists of operations as it takes."""
+    often = Counter(circumstance for circumstance, _operations in frozenset[Met]().union(*met))
+    return frozenset(circumstance for circumstance, times in often.items() if times >= OFTEN.get(circumstance, 1))
 
 
 def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
@@ -253,14 +276,20 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
     the operation or of the directory. Where one of these is refuted, another that held was lucky. What is promised of
     one file (a rename after an append to it) often is a rule of its own, so those stand alone.
     """
+    if isinstance(clause, Whole) and clause.kind in _RENAMES:
+        return tuple(Whole(kind, Unit.WHOLE) for kind in _RENAMES)
     if not isinstance(clause, Ordered) or clause.relation is Relation.SAME_FILE:
         return _with(clause)
     return tuple(
         Ordered(before, after, relation)
-        for before in _written_like(clause.before)
-        for after in _written_like(clause.after)
+        for before in written_by(means_of(clause.before))
+        for after in written_by(means_of(clause.after))
         for relation in (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
     )
+
+
+_RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+"""Each takes a name out of one directory and puts it into another one, or the same."""
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
@@ -269,14 +298,3 @@ def _with(clause: Clause) -> tuple[Clause, ...]:
     if not isinstance(clause, Durable) or clause.what not in others:
         return ()
     return tuple(Durable(clause.call, what) for what in others)
-
-
-def _written_like(kind: ChangeKind) -> tuple[ChangeKind, ...]:
-    """The kinds that are written as this one is. A file that is cut has zeros written behind its end, as data is."""
-    if kind in DATA_KINDS:
-        return (kind,)
-    is_sized = kind in _SIZING
-    return tuple(other for other in MODELLED_KINDS if other not in DATA_KINDS and (other in _SIZING) == is_sized)
-
-
-_SIZING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE, ChangeKind.ZERO)

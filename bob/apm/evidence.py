@@ -49,7 +49,7 @@ class Witnessed:
     def graph(self) -> Graph:
         """Its micro-operations and what depends on what."""
         history, _setup, _performed = simulate(self.workload)
-        return graph(self.workload, workings(history))
+        return graph(self.workload, workings(history, self.workload.finish.operations))
 
     @cached_property
     def sights(self) -> tuple[Sight, ...]:

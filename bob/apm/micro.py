@@ -8,11 +8,13 @@ delete_dir_entry; attributes are added here.) Offsets, sizes and lengths are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
+from bob.apm import asking
 from bob.claim.property.sightings import Place, Places
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.errors import UsageError
@@ -85,11 +87,26 @@ class MicroOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """Of an append: the size of its file before it (bytes), and whether it or a later call asks for a part of the file
+    alone (sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT), so that other parts of it may come later."""
+
+    before: int
+    is_asked_in_part: bool
+
+    def begins(self, block: int | None) -> bool:
+        """Whether nothing of this block was in the file before."""
+        return block is not None and block * BLOCK_BYTES >= self.before
+
+
+@dataclass(frozen=True, slots=True)
 class Workings:
     """A workload taken apart: its changes and micro-operations in program order, and who writes each cell.
 
     ``writers`` has the indexes of micro-operations, ascending. ``pieces`` are the data cells of each file that
-    operations write to or cut, in order of offset.
+    operations write to or cut, in order of offset. ``grown`` tells of each append (by the index of its change),
+    ``freed`` has the files that are removed, replaced or cut, ``asked`` the changes (indexes) that a call asks for
+    alone. ``memory`` is for what is computed of all this, and has to be computed once.
     """
 
     history: History
@@ -98,10 +115,15 @@ class Workings:
     operations: tuple[MicroOperation, ...]
     writers: Mapping[Cell, tuple[int, ...]]
     pieces: Mapping[int, tuple[DataCell, ...]]
+    grown: Mapping[int, Growth]
+    freed: frozenset[int]
+    asked: frozenset[int]
+    memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
-def workings(history: History) -> Workings:
-    """``history`` taken apart into micro-operations. Raises UsageError for operations that models do not speak of."""
+def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
+    """``history`` taken apart into micro-operations; ``finish`` is what is done behind it. Raises UsageError for
+    operations that models do not speak of."""
     places, made = Places(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
@@ -117,12 +139,39 @@ def workings(history: History) -> Workings:
     writers: dict[Cell, list[int]] = {}
     for at, operation in enumerate(operations):
         writers.setdefault(operation.cell, []).append(at)
-    return Workings(history, places, made, operations, {cell: tuple(who) for cell, who in writers.items()}, pieces)
+    grown = {
+        index: Growth(_size_before(history, change), asking.in_part(history, finish, change))
+        for index, change in enumerate(made)
+        if change.kind is ChangeKind.APPEND
+    }
+    freed = frozenset(_freed(history, made))
+    asked = frozenset(index for index, change in enumerate(made) if asking.alone(history, finish, made, change))
+    written = {cell: tuple(who) for cell, who in writers.items()}
+    return Workings(history, places, made, operations, written, pieces, grown, freed, asked)
 
 
 def block_of(offset: int) -> int:
     """The file-system block that the byte at ``offset`` of a file is in."""
     return offset // BLOCK_BYTES
+
+
+def _freed(history: History, made: Sequence[Change]) -> Iterator[int]:
+    """The files that lose blocks: another file may be given these."""
+    for change in made:
+        if change.kind is ChangeKind.TRUNCATE_DOWN:
+            yield from change.things
+    for before, after in pairwise(history.steps):
+        for thing, inode in before.inodes.items():
+            if inode.links and (thing not in after.inodes or not after.inodes[thing].links):
+                yield thing
+
+
+def _size_before(history: History, change: Change) -> int:
+    """The size of the file that ``change`` writes to, before it; O_TRUNC has cut it off."""
+    operation, (thing,) = history.operations[change.number - 1], change.things
+    was = history.steps[change.number - 1].inodes.get(thing)
+    is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC
+    return 0 if was is None or is_cut else len(was.content)
 
 
 def _micro_operations(

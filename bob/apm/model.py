@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bob import counts, documents
-from bob.apm.clauses import Clause, clause_of
+from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
 from bob.store.run_directory import write_whole
@@ -76,8 +76,8 @@ class Model:
 
     @property
     def promised(self) -> frozenset[Clause]:
-        """The clauses that it promises: these make the model."""
-        return frozenset(finding.clause for finding in self.findings if finding.promised)
+        """The clauses that it promises, and those that say less than one of these: they make the model."""
+        return closed({finding.clause for finding in self.findings if finding.promised})
 
     @property
     def origin(self) -> str:
@@ -85,9 +85,10 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> Finding:
-        """How a clause stands; one that the model does not speak of is assumed, and not promised."""
+        """How a clause stands; one that the model does not speak of is assumed, and promised only where it says less
+        than one that is."""
         found = next((finding for finding in self.findings if finding.clause == clause), None)
-        return found or Finding(clause, Status.ASSUMED, promised=False)
+        return found or Finding(clause, Status.ASSUMED, promised=clause in self.promised)
 
 
 _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from bob.apm.clauses import (
     DIRECTORY_KINDS,
     GROWING_KINDS,
+    IN_TURN,
+    PIECES,
     UNITS,
     Clause,
     Durable,
     Fill,
+    Means,
     Never,
     Ordered,
     Whole,
@@ -26,11 +29,15 @@ from bob.errors import UsageError
 from bob.report.published import Published
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-_APPEND_FILLS = tuple(Never(ChangeKind.APPEND, fill) for fill in Fill)
+_APPEND_FILLS = (*(Never(ChangeKind.APPEND, fill) for fill in Fill), *PIECES)
 
 
 def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
     return tuple(Ordered(kind, after, relation) for kind in before for after in MODELLED_KINDS for relation in Relation)
+
+
+def _in_turn(before: Means) -> tuple[Clause, ...]:
+    return tuple(clause for clause in IN_TURN if clause.before is before)
 
 
 _REFUTED: Mapping[str, tuple[Clause, ...]] = {
@@ -42,10 +49,10 @@ _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "multi-block-prefix-append": _APPEND_FILLS,
     "directory-op": tuple(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
     "overwrite-any": _ordered((ChangeKind.OVERWRITE,)),
-    "trunc-append-any": _ordered((ChangeKind.TRUNCATE_DOWN,)),
+    "trunc-append-any": (*_ordered((ChangeKind.TRUNCATE_DOWN,)), *_in_turn(Means.SIZES)),
     "append-append-same-file": (Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
-    "append-any": _ordered(GROWING_KINDS),
-    "directory-op-any": _ordered((*DIRECTORY_KINDS, ChangeKind.SETXATTR)),
+    "append-any": (*_ordered(GROWING_KINDS), *_in_turn(Means.SIZES)),
+    "directory-op-any": (*_ordered((*DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(Means.NAMES)),
 }
 """What a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
 

@@ -12,23 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part
-from bob.apm.holes import kind_of_hole, sizes_over, stale_at
+from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part, saying_more
+from bob.apm.holes import hole, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
 from bob.workload.history import MODE, OWNER, TIME, Kind
-from bob.workload.kinds import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One explanation of a cell: these micro-operations are ``there``, those are ``missing``; ``breaks``: see above."""
+    """One explanation of a cell: some micro-operations are ``there``, some ``missing``, and it ``breaks`` clauses."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
-    breaks: Clause | None = None
+    breaks: frozenset[Clause] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class Reader:
     def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
         self._taken = taken
         self._inodes = inodes
-        self._sizes_over: dict[DataCell, frozenset[int]] = {}
         history = taken.history
         self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
 
@@ -56,12 +54,12 @@ class Reader:
 
     def _constraints(self, seen: Sightings) -> Iterator[Constraint]:
         for stray in seen.strays:
-            yield Constraint(f"the name {stray}", (Reading(breaks=Intact(Part.NAMES)),))
+            yield Constraint(f"the name {stray}", (_BROKEN[Part.NAMES],))
         for place, bearers in self._taken.places.bearers.items():
             cell, found = NameCell(place), seen.at(place)
             about = f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
             if seen.fault(place):
-                yield Constraint(about, (Reading(breaks=Intact(Part.NAMES)),))
+                yield Constraint(about, (_BROKEN[Part.NAMES],))
             elif found is not None:
                 initially = self._taken.places.initially(place)
                 readings = [
@@ -70,7 +68,7 @@ class Reader:
                     if value in found
                     for reading in self._of(cell, value, initially)
                 ]
-                yield Constraint(about, tuple(readings) or (Reading(breaks=Intact(Part.NAMES)),))
+                yield Constraint(about, tuple(readings) or (_BROKEN[Part.NAMES],))
         for thing in self._taken.history.things:
             node = seen.node(thing.identity) if thing.kind is Kind.FILE else None
             if node is not None:
@@ -78,12 +76,12 @@ class Reader:
 
     def _file(self, thing: int, name: str, node: Node) -> Iterator[Constraint]:
         if node.fault:
-            yield Constraint(f"the file {name}", (Reading(breaks=Intact(Part.CONTENTS)),))
+            yield Constraint(f"the file {name}", (self._garbage(thing),))
             return
         first = self._taken.history.steps[0].inodes.get(thing)
         initial = b"" if first is None else first.content
         sizes = tuple(self._of(SizeCell(thing), node.size, len(initial)))
-        yield Constraint(f"the size of {name}", sizes or (Reading(breaks=Intact(Part.SIZES)),))
+        yield Constraint(f"the size of {name}", sizes or (_BROKEN[Part.SIZES],))
         visible = node.content[: node.size]
         for cell in self._taken.pieces.get(thing, (DataCell(thing, 0, max(len(initial), node.size)),)):
             if found := visible[cell.start : cell.stop]:
@@ -107,7 +105,7 @@ class Reader:
                 shown = shown if shown in known else was
             values = tuple(self._of(cell_of, shown, was))
             about = f"the attribute {attribute} of {name}"
-            yield Constraint(about, values or (Reading(breaks=Intact(Part.ATTRIBUTES)),))
+            yield Constraint(about, values or (_BROKEN[Part.ATTRIBUTES],))
 
     def _of(self, cell: Cell, found: Value, initially: Value) -> Iterator[Reading]:
         """The readings of a cell that shows ``found``."""
@@ -131,19 +129,27 @@ class Reader:
         if before == found:
             yield Reading(missing=frozenset(writers))
             return
-        absent = frozenset(writers)
-        kind = kind_of_hole(self._taken, cell)
+        absent, missing = frozenset(writers), hole(self._taken, cell)
         if len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
-            if cell not in self._sizes_over:
-                self._sizes_over[cell] = sizes_over(self._taken, cell)
-            grown = self._sizes_over[cell]
-            yield Reading(missing=absent | grown)
-            if grown:
-                yield Reading(missing=absent, breaks=Never(ChangeKind.APPEND, Fill.ZEROS))
+            yield from (
+                Reading(missing=absent | lost, breaks=missing.breaks(Fill.ZEROS, there))
+                for lost, there in missing.ways()
+            )
             return
-        if not is_legible and kind in DATA_KINDS and not any(found):
-            yield Reading(missing=absent, breaks=Never(kind, Fill.ZEROS))
-        elif not is_legible and kind is not None and found == stale_at(cell.start, len(found)):
-            yield Reading(missing=absent, breaks=Never(kind, Fill.STALE))
-        elif not is_legible:
-            yield Reading(breaks=Intact(Part.CONTENTS))
+        if is_legible:
+            return
+        if missing.kind in DATA_KINDS and not any(found):
+            yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
+        elif missing.kind is not None and found == stale_at(cell.start, len(found)):
+            yield from (
+                Reading(missing=absent | lost, breaks=missing.breaks(Fill.STALE, there))
+                for lost, there in missing.ways()
+            )
+        else:
+            yield self._garbage(cell.thing)
+
+    def _garbage(self, thing: int) -> Reading:
+        return _BROKEN[Part.CONTENTS] if thing in self._taken.freed else _BROKEN[Part.KEPT]
+
+
+_BROKEN = {part: Reading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in Part}

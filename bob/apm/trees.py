@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from bob.apm.clauses import Clause, Fill, Never
-from bob.apm.holes import kind_of_hole, sizes_over, stale_at
+from bob.apm.clauses import Clause, Fill
+from bob.apm.holes import hole, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.claim.property.sightings import ROOT, Place
 from bob.observe.observation import Node, Observation
@@ -159,14 +159,10 @@ class _Leaving:
             return value
         if cell.start < len(initial):
             return initial[cell.start : cell.stop]
-        length, kind = cell.stop - cell.start, kind_of_hole(self._taken, cell)
-        is_forbidden = kind is not None and Never(kind, self._fill) in self._promised
-        if self._fill is Fill.STALE and kind is not None and not is_forbidden:
-            return stale_at(cell.start, length)
-        is_own = kind is not None and Never(kind, Fill.ZEROS) in self._promised
-        if is_own and kind is not None and Never(kind, Fill.STALE) not in self._promised:
-            return stale_at(cell.start, length) if sizes_over(self._taken, cell) & self._there else bytes(length)
-        return bytes(length)
+        length, missing = cell.stop - cell.start, hole(self._taken, cell)
+        may_be = {fill: missing.breaks(fill, self._there).isdisjoint(self._promised) for fill in Fill}
+        is_stale = may_be[Fill.STALE] and (self._fill is Fill.STALE or not may_be[Fill.ZEROS])
+        return stale_at(cell.start, length) if is_stale and missing.kind is not None else bytes(length)
 
     def _value(self, cell: Cell, initially: Value) -> Value:
         return self._taken.operations[self._shown[cell]].value if cell in self._shown else initially

@@ -21,7 +21,9 @@ from bob.apm.clauses import (
     Durable,
     Ordered,
     Whole,
+    closed,
     every_clause,
+    saying_less,
     without_exception,
 )
 from bob.apm.model import Finding, Model, Status
@@ -75,7 +77,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
         if not (made.gives - promised or made.takes & promised):
             does = "promises that already" if made.gives else "does not promise that"
             raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
-        promised = (promised - made.takes) | made.gives
+        promised = set(closed((promised - made.takes - saying_less(made.takes)) | made.gives))
         reasons |= dict.fromkeys(made.gives | made.takes, f"what if: {made.said}")
     after, before = frozenset(promised), model.promised
     findings = {finding.clause: finding for finding in model.findings}

@@ -8,8 +8,9 @@ from itertools import count
 from typing import Any
 
 from bob.apm.allowed import facts
-from bob.apm.clauses import Clause, Durable, Never, Ordered, Whole
+from bob.apm.clauses import Clause, Durable, InTurn, Never, Ordered, Whole, means_of
 from bob.apm.evidence import Sight, Witnessed
+from bob.apm.micro import Workings
 from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.calls import call_of, target_of
 from bob.claim.property.of_property import OfProperty
@@ -69,17 +70,23 @@ def _asked(
         case Durable():
             prop = replace(prop, family="durability", rule=Rule.DURABLE)
             yield from _of_durability(clause, prop, workload, sight, model)
-        case Ordered():
+        case Ordered() | InTurn():
             prop = replace(prop, family="ordering", rule=Rule.ORDERED, subjects=tuple(Effect))
-            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings.changes))
+            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings))
         case Whole() | Never():
             prop = replace(prop, family="atomicity", subjects=tuple(Effect))
-            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings.changes))
+            yield workload.case, ((prop, one) for one in _questions(clause, workload.graph.workings))
 
 
-def _questions(clause: Clause, changes: tuple[Change, ...]) -> Iterator[Question]:
+def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
+    changes = taken.changes
     for at, change in enumerate(changes):
         match clause:
+            case InTurn(means, after_it) if means_of(change.kind) is means:
+                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
+                    is_alone = behind in taken.asked
+                    if means_of(later.kind) is after_it and not is_alone and later.number > change.number:
+                        yield Question((change.number,), later.number)
             case Whole(kind) | Never(kind) if change.kind is kind:
                 yield Question((change.number,))
             case Ordered(before, after, how) if change.kind is before:

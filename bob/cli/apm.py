@@ -104,7 +104,7 @@ def derive(
         documents.append(to_json(model))
         line = Text.assemble((f"{path}", "bold"), f": {plural(len(model.promised), 'clause')} promised")
         if model.source.get("held_out"):
-            found = check(model, "", workloads, limit=1)
+            found = check(model, "", workloads, limit=None)
             unsound += found.unsound()
             line.append(f"; {soundness(found, held_out=True)}")
         if not is_stdout(json_file):
@@ -146,7 +146,7 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
 
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
-    asked = graph(workload, workings(simulate(workload)[0]))
+    asked = graph(workload, workings(simulate(workload)[0], workload.finish.operations))
     allowed = allowed_trees(asked, promised, limit)
     if json_file is not None:
         write_json(json_file, document(asked, promised, allowed))

@@ -83,11 +83,13 @@ class _Follower:
         self._say(call, f"{name} {path or '/'}" if name != "sync" else "sync")
         if name == "sync" or (name == "syncfs" and (path or self._is_root(call))):
             self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
-        elif name in ("fsync", "fdatasync"):
+        elif name in ("fsync", "fdatasync", "sync_file_range"):
             open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
             file = open_file.file if open_file else self._file_at(path)
             if file is not None:
-                self._do(ops.Fsync(self._name(file, path or "/"), name == "fdatasync"), file)
+                named = self._name(file, path or "/")
+                is_part = name == "sync_file_range"
+                self._do(ops.SyncFileRange(named, 0, 0) if is_part else ops.Fsync(named, name == "fdatasync"), file)
 
     def _change_names(self, call: SystemCall) -> None:
         name = call.name
@@ -133,7 +135,7 @@ class _Follower:
         assert call.result is not None
         flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
         path = self._paths.below(call.opened) or self._paths.at(call, args.OPENS[call.name])
-        how = How.DSYNC if "O_DSYNC" in flags else How.SYNC if "O_SYNC" in flags else How.PLAIN
+        how = next((how for flag, how in _HOW.items() if flag in flags), How.PLAIN)
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
@@ -383,3 +385,6 @@ class _Follower:
     def _name(self, file: int, path: str) -> str:
         """By which an operation names a file: its ``path``, or a handle where it has lost that."""
         return path if self.effects.leads(path) == file else handle(file)
+
+
+_HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}

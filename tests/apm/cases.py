@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bob.apm.clauses import DIRECTORY_KINDS, WHATS, Clause, Durable, Intact, Ordered, Part, Whole, every_clause
+from bob.apm.clauses import DIRECTORY_KINDS, WHATS, Clause, Durable, Intact, InTurn, Ordered, Part, Whole, every_clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model, Status
@@ -38,11 +38,11 @@ def graph_of(operations: str, setup: str = "") -> Graph:
 
 
 def graph_of_workload(asked: Workload) -> Graph:
-    return graph(asked, workings(simulate(asked)[0]))
+    return graph(asked, workings(simulate(asked)[0], asked.finish.operations))
 
 
 def without_order() -> frozenset[Clause]:
-    return frozenset(clause for clause in every_clause() if not isinstance(clause, Ordered))
+    return frozenset(clause for clause in every_clause() if not isinstance(clause, Ordered | InTurn))
 
 
 def model(promised: Iterable[Clause], name: str = "a-model") -> Model:

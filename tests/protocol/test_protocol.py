@@ -19,6 +19,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from bob.agent.inside.stores import Watcher
+from bob.apm.micro import workings
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
@@ -488,6 +489,30 @@ def test_a_file_that_has_lost_its_name_is_written_to_and_synced_by_a_handle(tmp_
     assert isinstance(sync, ops.Fsync) and sync.data_only and sync.path == write.path
     last = replay.history.steps[-1]
     assert last.inodes[last.thing(write.path)].content[:3] == b"fxy" and not last.inodes[last.thing(write.path)].links
+
+
+def test_what_asks_for_a_part_of_a_file_is_told_to_models(tmp_path: Path) -> None:
+    """A clause that holds as long as no call does so may not be held against this program."""
+    for number, (flags, asking) in enumerate(
+        (
+            ("O_RDWR|O_APPEND|O_DIRECT", ()),
+            ("O_RDWR|O_APPEND", (("sync_file_range", "0", "1", "SYNC_FILE_RANGE_WRITE"),)),
+            ("O_RDWR|O_APPEND", ()),
+        )
+    ):
+        root = tmp_path / str(number)
+        root.mkdir()
+        done = perform(root, [])
+        opened(done, "/a", flags, 3)
+        file = described(3, done.at("/a"))
+        with open(done.at("/a"), "ab") as appended:
+            appended.write(b"xy")
+        done.call("write", (file, escaped(b"xy"), "2"), 2)
+        for name, *arguments in asking:
+            done.call(name, (file, *arguments))
+        taken = workings(again(done).history)
+        (appended_to,) = taken.grown.values()
+        assert appended_to.is_asked_in_part is (bool(asking) or "O_DIRECT" in flags), (flags, asking)
 
 
 def test_a_file_without_a_name_gets_one(tmp_path: Path) -> None:

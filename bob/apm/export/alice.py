@@ -11,7 +11,21 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill
 
 from bob import __version__
-from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Part, Whole, every_clause
+from bob.apm.clauses import (
+    WHATS,
+    Clause,
+    Durable,
+    Fill,
+    Intact,
+    InTurn,
+    Never,
+    Ordered,
+    Part,
+    Whole,
+    closed,
+    every_clause,
+    saying_more,
+)
 from bob.apm.export.prose import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
@@ -86,7 +100,7 @@ def not_sayable(model: Model) -> list[str]:
             "cannot be said with it. This one promises that much. All the same the return of an fsync is another "
             "operation here (a stdout without text), so that what is ordered is what the model says."
         )
-    if missing := [part for part in Part if Intact(part) not in promised and part is not Part.ATTRIBUTES]:
+    if missing := [part for part in Part if Intact(part) not in promised and part not in (Part.ATTRIBUTES, Part.KEPT)]:
         found.append(
             f"The model does not promise that a crash leaves no {' or '.join(missing)} that nobody made; ALICE never "
             "makes such states, so it checks a stronger model."
@@ -101,19 +115,37 @@ def not_sayable(model: Model) -> list[str]:
         found.append(f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}): here both promise what both do.")
     if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:
         found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
+    unsaid = promised - _said(promised)
+    if lesser := [clause for clause in every_clause() if clause in unsaid]:
+        found.append(
+            "Of a part of an append, of the blocks that a cut takes out, and of what no call asks for alone nothing is "
+            f"said here, so this file allows more than the model, which promises {_named(lesser)}."
+        )
     return [*found, *_ALWAYS]
+
+
+def _is_lesser(clause: Clause) -> bool:
+    """Whether a clause is of those that are about what changes are in part, or what no call asks for."""
+    return isinstance(clause, InTurn) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
+
+
+def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
+    """What is said here all the same: what follows from other clauses."""
+    return closed(frozenset(clause for clause in promised if not _is_lesser(clause)))
 
 
 def _table(promised: frozenset[Clause], clauses: type[Clause], keys: Sequence[str], value: str) -> str:
     """What is promised by the clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
     found: dict[str, list[str]] = {}
     for clause in every_clause():
-        if isinstance(clause, clauses) and clause in promised and not _is_unknown_to_alice(clause):
+        if isinstance(clause, clauses) and clause in promised and not _is_unknown(clause):
             found.setdefault(" ".join(getattr(clause, key) for key in keys), []).append(getattr(clause, value))
     return "\n".join(f"{key}: {'any' if len(words) == _KINDS else ' '.join(words)}" for key, words in found.items())
 
 
-def _is_unknown_to_alice(clause: Clause) -> bool:
+def _is_unknown(clause: Clause) -> bool:
+    if _is_lesser(clause):
+        return True
     match clause:
         case Ordered(before, after):
             return before in _NOT_RECORDED or after in _NOT_RECORDED

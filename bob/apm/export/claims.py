@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from bob.apm.clauses import DIRECTORY_KINDS, Clause, Durable, Fill, Never, Ordered, Whole
+from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole
 from bob.apm.clauses import every_clause as every
 from bob.apm.export.standing import Claim, Reader
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -62,7 +62,7 @@ def _claims() -> Iterator[tuple[str, list[Clause]]]:
     )
     yield (
         "No file ever shows old contents of the disk.",
-        [clause for clause in every() if isinstance(clause, Never) and clause.fill is Fill.STALE],
+        [clause for clause in NEVERS if clause.fill is Fill.STALE],
     )
     yield (
         "Making, linking, renaming and removing a file or a directory are each all there or not at all.",

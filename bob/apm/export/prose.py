@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bob import __version__
-from bob.apm.clauses import Clause, Intact, Never, Ordered, Whole, every_clause
+from bob.apm.clauses import Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
 from bob.apm.model import Finding, Model
@@ -99,6 +99,11 @@ def _groups(reader: Reader) -> Iterable[Group]:
         "What may be found where data is missing",
         "A file can be long enough on the disk before its data is.",
         reader.cells(_of(Never)),
+    )
+    yield Group(
+        "What comes in turn",
+        "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
+        reader.cells(_of(InTurn)),
     )
     yield Group("What a crash leaves alone", "What nobody did should not be found.", reader.cells(_of(Intact)))
 

@@ -1,0 +1,106 @@
+"""How much more a model allows than was ever observed.
+
+Three things are no freedom of the model, and are not counted as such. Which sectors of a torn block are there: of torn
+states a run tries a sample, so all blocks are counted whole. How a workload ends: that is a way to look at its
+operations, so workloads that differ in their finish alone are counted as one. And what was not looked at: only where
+every legal state of whole writes has a known outcome does it say something that a state was not seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from bob.apm.clauses import Clause, Intact, Part
+from bob.apm.dependencies import Edge, Graph
+from bob.apm.evidence import Witnessed
+from bob.apm.micro import DataCell
+from bob.apm.states import allowed_trees
+from bob.apm.trees import Entry, Tree, observed_tree
+from bob.workload.history import Kind
+from bob.workload.language import write_one
+
+COUNTED_OPERATIONS = 300
+"""Workloads of more micro-operations than this are left out: each set of them is looked at as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The states of one list of operations: how many trees the model ``allows`` (blocks whole), and how many of these
+    were ``seen`` in the workloads that do these operations (their ``folders``)."""
+
+    operations: tuple[str, ...]
+    folders: tuple[str, ...]
+    allowed: int
+    seen: int
+
+
+def count(
+    promised: Set[Clause], workloads: Sequence[Witnessed], limit: int, progress: Callable[[], None] = lambda: None
+) -> tuple[Counted, ...]:
+    """What a model allows of these workloads, and how much of it was seen: of each list of operations that leaves no
+    more than ``limit`` sets of micro-operations, and was explored exhaustively. Empty where the model allows garbage
+    without bound."""
+    if not all(Intact(part) in promised for part in Part if part is not Part.CONTENTS):
+        return ()
+    alike: dict[object, list[Witnessed]] = defaultdict(list)
+    for workload in workloads:
+        alike[workload.workload.setup, workload.workload.operations].append(workload)
+    found = []
+    for together in alike.values():
+        counted = _count(promised, together, limit)
+        found += [] if counted is None else [counted]
+        for _workload in together:
+            progress()
+    return tuple(found)
+
+
+def _count(promised: Set[Clause], together: Sequence[Witnessed], limit: int) -> Counted | None:
+    first = together[0].graph.workings
+    if len(first.operations) > COUNTED_OPERATIONS or not all(one.exhaustive for one in together):
+        return None
+    allowed: dict[Tree, None] = {}
+    for graph in {one.graph.edges: one.graph for one in together}.values():
+        found = allowed_trees(in_blocks(graph), promised, limit)
+        if not found.complete:
+            return None
+        allowed.update(dict.fromkeys(found.trees))
+    shown = {observed_tree(one.observation(sight)) for one in together for sight in one.sights}
+    seen = shown & allowed.keys()
+    reused = set() if Intact(Part.CONTENTS) in promised else {_reused(tree, first.freed) for tree in allowed}
+    where = {paths for paths, _tree in reused if paths}
+    return Counted(
+        tuple(write_one(operation) for operation in first.history.operations),
+        tuple(one.folder.name for one in together),
+        len(allowed) + sum(bool(paths) for paths, _tree in reused),
+        len(seen) + len({(paths, _without(tree, paths)) for tree in shown - seen for paths in where} & reused),
+    )
+
+
+def in_blocks(graph: Graph) -> Graph:
+    """The same implications on a disk that never tears a block: the pieces of one that an operation writes to are there
+    together."""
+    blocks: dict[tuple[int, int | None], list[int]] = defaultdict(list)
+    for at, operation in enumerate(graph.workings.operations):
+        if isinstance(operation.cell, DataCell):
+            blocks[operation.change, operation.block].append(at)
+    tied = (
+        Edge(one, other) for block in blocks.values() for one, other in zip(block, [*block[1:], block[0]], strict=True)
+    )
+    return replace(graph, edges=(*graph.edges, *tied))
+
+
+def _reused(tree: Tree, freed: Set[int]) -> tuple[frozenset[str], Tree]:
+    """``tree`` where the files whose blocks were freed show what another file wrote there, and their paths: of such
+    contents there is no list, so all are one."""
+    paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
+    return paths, _without(tree, paths)
+
+
+def _without(tree: Tree, paths: Set[str]) -> Tree:
+    return tuple((path, _blank(entry) if path in paths and entry.kind == Kind.FILE else entry) for path, entry in tree)
+
+
+def _blank(entry: Entry) -> Entry:
+    return replace(entry, content=bytes(len(entry.content)))
