@@ -150,3 +150,31 @@ def test_every_refuted_durability_clause_of_a_run_has_one(tmp_path: Path) -> Non
     for one in refuted:
         read = witness_in(tmp_path, model, one.clause.name)
         assert broken(read, observation(samples.NOTHING)) == read.evidence
+
+
+# What no call asks for, and what is promised of it
+
+
+def test_what_is_in_turn_is_refuted_with_a_witness_only_where_no_call_asks_for_the_later_change(tmp_path: Path) -> None:
+    later = samples.outcome(("/a", 11, [0], 4096), ("/m", 12, [], 0))  # /m is there, /n that was made before it is not
+    for finish, is_refuted in (("fsync /a", True), ("fsync /m", False), ("fsync /", False)):
+        path = tmp_path / finish.replace(" /", "-")
+        path.mkdir()
+        model = derived(path, workload("create /n; create /m", finish), later)
+        found = model.finding(clause_of("in-turn names names"))
+        assert (found.status is Status.REFUTED) == is_refuted, finish
+        assert model.finding(clause_of("ordered create create same-directory")).status is Status.REFUTED
+        if is_refuted:
+            read = witness_in(path, model, "in-turn names names")
+            assert isinstance(read.claim, OfProperty)
+            assert (read.claim.resolved.rule, read.claim.question) == (Rule.ORDERED, Question((1,), 2))
+            assert broken(read, observation(later)) == read.evidence
+
+
+def test_what_held_where_nothing_would_break_it_is_not_promised(tmp_path: Path) -> None:
+    model = derived(tmp_path, workload("create /n", "fsync /n"), MADE)
+    assert model.finding(clause_of("in-turn names names")).status is Status.ASSUMED
+    (tmp_path / "two").mkdir()
+    model = derived(tmp_path / "two", workload("create /n; setxattr /n user.x 3"), MADE)
+    found = model.finding(clause_of("in-turn names names"))
+    assert not found.promised and found.reason == "it was not tried with a sync of something else"
