@@ -3,24 +3,29 @@ prefix finds it. Drafts beyond the systematic ones are complete where they promi
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice, pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.crash.cubes import Cube
+from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.departures import distance
 from bob.crash.device import DeviceModel
-from bob.crash.drafts import parts, spread, view
+from bob.crash.drafts import legal_states, mask, parts, spread, view
+from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.neighbours import MOST, Neighbours, causes, departures
 from bob.crash.sampling import MOST_TORN_AT_ONCE, every_state, random_subsets, random_tears, ranges
 from bob.crash.state import CrashState, check_state
 from bob.crash.units import Parts
+from bob.trace.model import Write
 
-from .traces import Case, cases, journal
+from .brute import legal_writes
+from .traces import Case, at, cases, content, journal, trace_of
 
 
 def by_hand(pending: tuple[int, ...], state: CrashState) -> list[set[int]]:
@@ -147,3 +152,132 @@ def test_parts_of_few_are_all_subsets_and_of_many_the_simple_ones() -> None:
     assert sorted(parts([1, 2, 4, 8])) == list(range(1, 16))
     assert set(parts([1, 2, 4, 8, 16])) == {1, 3, 7, 15, 31, 30, 28, 24, 16, 2, 4, 8}
     assert list(parts([])) == []
+
+
+# Cubes against all legal states, listed by brute force: counts are exact, samples legal, divisions without a rest
+
+masks = st.integers(0, 2**10 - 1)
+
+
+def legal_of(case: Case) -> tuple[LegalStates, set[int]]:
+    points = growth_points(case.trace, case.model)
+    legal = {mask(kept) for kept in legal_writes(case.trace, case.model)}
+    return legal_states([view(number, point) for number, point in enumerate(points)]), legal
+
+
+def inside(cube: Cube, medium: int) -> bool:
+    return not cube.kept & ~medium and not cube.lost & medium
+
+
+def medium_of(case: Case, state: CrashState) -> int:
+    points = growth_points(case.trace, case.model)
+    check_state(case.trace, case.model, points, state)
+    return mask(points[state.point].durable) | mask(state.kept)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, st.integers())
+def test_a_cube_is_counted_and_sampled_exactly(case: Case, kept: int, lost: int, seed: int) -> None:
+    states, legal = legal_of(case)
+    assert states.count(Cube()) == len(legal) == count_writes(growth_points(case.trace, case.model))
+    cube = Cube(kept, lost)
+    members = {medium for medium in legal if inside(cube, medium)}
+    assert states.count(cube) == len(members)
+    if members:
+        assert medium_of(case, states.some(cube)) in members
+        assert {medium_of(case, states.sample(cube, Random(seed + k))) for k in range(5)} <= members
+
+
+@settings(max_examples=20, deadline=None)
+@given(cases())
+def test_every_state_of_a_cube_is_sampled(case: Case) -> None:
+    states, legal = legal_of(case)
+    if len(legal) <= 8:
+        random = Random(0)
+        assert {medium_of(case, states.sample(Cube(), random)) for _ in range(300)} == legal
+
+
+def two_points() -> tuple[Case, set[int]]:
+    """Three writes, two of them durable from the second growth point on: what is legal there is legal before, too."""
+    writes = [Write(number, number, content("ab"), at(1 + number), at(6), fua=number < 2) for number in range(3)]
+    case = Case(trace_of(writes, [], 0, 9), DeviceModel(), bytes(9 * 512))
+    return case, legal_of(case)[1]
+
+
+def test_all_states_of_a_cube_are_as_likely() -> None:
+    """A state that comes again at the next growth point belongs there only."""
+    case, legal = two_points()
+    assert len(legal) == 2**3
+    states, random = legal_of(case)[0], Random(1)
+    drawn = Counter(medium_of(case, states.sample(Cube(), random)) for _ in range(4000))
+    assert drawn.keys() == legal
+    assert 400 < min(drawn.values()) <= max(drawn.values()) < 600
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks)
+def test_the_easiest_state_has_no_write_after_the_last_that_it_must_have(case: Case, kept: int, lost: int) -> None:
+    states, legal = legal_of(case)
+    if not any(inside(Cube(kept, lost), medium) for medium in legal):
+        return
+    found = states.some(Cube(kept, lost))
+    points = growth_points(case.trace, case.model)
+    durable = [mask(point.durable) for point in points]
+    medium = medium_of(case, found)
+    assert any(not (medium & ~before) >> (kept & ~before).bit_length() for before in durable if not before & ~medium)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, masks)
+def test_the_farthest_state_differs_most(case: Case, kept: int, lost: int, away: int) -> None:
+    states, legal = legal_of(case)
+    members = [medium for medium in legal if inside(Cube(kept, lost), medium)]
+    if members:
+        found = medium_of(case, states.farthest(Cube(kept, lost), away))
+        assert found in members
+        points = growth_points(case.trace, case.model)
+        ours = [mask(point.durable) | (mask(point.pending) & ~lost & ~away) | kept for point in points]
+        assert found in ours
+        assert (found ^ away).bit_count() == max((medium ^ away).bit_count() for medium in members)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), masks, masks, st.data())
+def test_a_division_has_no_rest_and_one_content_in_each_part(
+    case: Case, kept: int, lost: int, data: st.DataObject
+) -> None:
+    states, legal = legal_of(case)
+    points = growth_points(case.trace, case.model)
+    composer = Composer(case.trace, points, case.model, case.base_sector)
+    every = len(composer.sectors)
+    chosen = data.draw(st.lists(st.integers(0, every - 1), unique=True, max_size=6)) if every else []
+    places = np.array(chosen, dtype=np.intp)
+    cube = Cube(kept, lost)
+    parts = list(Divider(states, composer).divide(cube, places))
+    members = sorted(medium for medium in legal if inside(cube, medium))
+    assert sorted(medium for part in parts for medium in members if inside(part, medium)) == members
+    assert sum(states.count(part) for part in parts) == (len(members) if members else 0)
+    by_medium = {}
+    for number, point in enumerate(points):
+        for medium in members:
+            if not mask(point.durable) & ~medium and not medium & ~(mask(point.durable) | mask(point.pending)):
+                kept_here = tuple(index for index in point.pending if medium >> index & 1)
+                by_medium[medium] = composer.contents(CrashState(number, kept_here))[places].tobytes()
+    for part in parts:
+        assert len({by_medium[medium] for medium in members if inside(part, medium)}) <= 1
+        assert not members or states.count(part)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.integers(0, 2**40 - 1), st.integers(0, 2**40 - 1))
+def test_whole_states_in_a_cube_of_parts_are_counted_exactly(case: Case, kept: int, lost: int) -> None:
+    points = growth_points(case.trace, case.model)
+    parts = Parts(case.trace, points, case.model)
+    states, legal = legal_of(case)
+    cube = Cube(kept & (1 << parts.total) - 1, lost & (1 << parts.total) - 1)
+    owner = {
+        parts.number(write.index, sector): write.index for write in case.trace.writes for sector in range(write.sectors)
+    }
+    whole = {medium: sum(1 << part for part, write in owner.items() if medium >> write & 1) for medium in legal}
+    members = [medium for medium, there in whole.items() if inside(cube, there)]
+    assert states.count(parts.whole(cube)) == len(members)
