@@ -32,7 +32,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         raise AssertionError("a guest was about to be started")
 
     monkeypatch.setattr(Hypervisor, "open", started)
-    monkeypatch.setattr("bob.run.witness_image.ensure", lambda *_: SimpleNamespace(kernel_release="6.12.1-amd64"))
+    monkeypatch.setattr("bob.run.witness_image.image_called", lambda *_: SimpleNamespace(kernel_release="6.12.1-amd64"))
     monkeypatch.chdir(tmp_path)
 
     def refused(words: list[str]) -> tuple[int, list[str]]:
