@@ -60,13 +60,15 @@ class Implications:
     def force(self, known: Known, reading: Reading) -> bool:
         """Take a reading as true, with all that follows from it; False if that contradicts what is known."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
-            _follow(known, node, self._needed_by, value=False) for node in reading.missing
+            _follow(known, node, self._needed_by, value=False)
+            for missing in (reading.missing, reading.lost)
+            for node in missing
         )
 
     def is_possible(self, known: Known, reading: Reading) -> bool:
         """Whether a reading does not contradict what is known (with all that follows)."""
         return not any(known.get(node) is False for node in reading.there) and not any(
-            known.get(node) is True for node in reading.missing
+            known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
 
     def _search(self, known: Known, choices: Sequence[Sequence[Reading]]) -> bool:
@@ -161,7 +163,7 @@ def _weakest(readings: list[Reading]) -> list[Reading]:
 
 
 def _asks_less(one: Reading, other: Reading) -> bool:
-    return one.there <= other.there and one.missing <= other.missing
+    return one.there <= other.there and one.missing <= other.missing and one.lost <= other.lost
 
 
 def _common(readings: Sequence[Reading]) -> Reading:
@@ -170,6 +172,7 @@ def _common(readings: Sequence[Reading]) -> Reading:
     return Reading(
         first.there.intersection(*(one.there for one in others)),
         first.missing.intersection(*(one.missing for one in others)),
+        first.lost.intersection(*(one.lost for one in others)),
         first.breaks.intersection(*(one.breaks for one in others)),
     )
 

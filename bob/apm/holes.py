@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations
 
 from bob.apm.clauses import Clause, Fill, Never, Where
-from bob.apm.micro import DataCell, SizeCell, Value, Workings
+from bob.apm.micro import DataCell, SizeCell, Workings
 from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
 
@@ -15,6 +17,14 @@ _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, 
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A way to see a piece without its data: these sizes are ``lost``, and what is found there ``breaks`` clauses."""
+
+    lost: frozenset[int]
+    breaks: Mapping[Fill, frozenset[Clause]]
+
+
+@dataclass(frozen=True)
 class Hole:
     """A piece without its data: by which ``kind`` of change it can be seen (the first to write it, or to reach over it;
     None if by none), and with which sizes that the appends to it gave the file (micro-operations, ``own``).
@@ -47,21 +57,28 @@ class Hole:
             found.add(Never(self.kind, fill))
         return frozenset(found)
 
-    def ways(self) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """The ways to see it: which sizes are missing, and which may be there."""
-        kinds = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
-        kinds = [sizes for sizes in kinds if sizes]
-        for count in range(len(kinds) + 1):
-            for chosen in combinations(kinds, count):
-                there = frozenset().union(*chosen)
-                yield self.own - there, there
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """The ways to see it, by which sizes are there."""
+        parts = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
+        parts = [sizes for sizes in parts if sizes]
+        found = []
+        for count in range(len(parts) + 1):
+            for chosen in combinations(parts, count):
+                there = frozenset[int]().union(*chosen)
+                found.append(Way(self.own - there, {fill: self.breaks(fill, there) for fill in Fill}))
+        return tuple(found)
 
 
 def hole(taken: Workings, cell: DataCell) -> Hole:
-    """What a piece is without its data."""
-    if (cell, Hole) not in taken.memory:
-        taken.memory[cell, Hole] = _hole(taken, cell)
-    found = taken.memory[cell, Hole]
+    """What a piece is without its data. Pieces of one block mostly share it."""
+    sizes = _sizes(taken, cell.thing)
+    reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
+    writers = tuple((taken.operations[at].change, taken.operations[at].block) for at in taken.writers.get(cell, ()))
+    key = (Hole, cell.thing, reaching, writers)
+    if key not in taken.memory:
+        taken.memory[key] = _hole(taken, cell, sorted(at for _value, at in sizes[reaching:]))
+    found = taken.memory[key]
     assert isinstance(found, Hole)
     return found
 
@@ -72,8 +89,9 @@ def stale_at(start: int, length: int) -> bytes:
     return stale(skip + length)[skip:]
 
 
-def _hole(taken: Workings, cell: DataCell) -> Hole:
-    kinds = (_kind(taken, at) for at in chain(taken.writers.get(cell, ()), _reaching(taken, cell)))
+def _hole(taken: Workings, cell: DataCell, reaching: Sequence[int]) -> Hole:
+    """``reaching`` are the sizes with which the piece, or its beginning, can be seen."""
+    kinds = (_kind(taken, at) for at in chain(taken.writers.get(cell, ()), reaching))
     kind = next((kind for kind in kinds if kind in _WITH_HOLES), None)
     appends = {
         taken.operations[writer].change: taken.operations[writer].block
@@ -81,7 +99,7 @@ def _hole(taken: Workings, cell: DataCell) -> Hole:
         if _kind(taken, writer) is ChangeKind.APPEND
     }
     own, last, later, tail = set(), set(), set(), set()
-    for at in _reaching(taken, cell):
+    for at in reaching:
         size = taken.operations[at]
         if size.change not in appends:
             continue
@@ -97,15 +115,15 @@ def _hole(taken: Workings, cell: DataCell) -> Hole:
     return Hole(kind, *map(frozenset, (own, last, later, tail)))
 
 
-def _reaching(taken: Workings, cell: DataCell) -> Iterator[int]:
-    """The sizes with which a piece, or its beginning, can be seen."""
-    sizes = taken.writers.get(SizeCell(cell.thing), ())
-    return (at for at in sizes if _reaches(taken.operations[at].value, cell.start))
+def _sizes(taken: Workings, thing: int) -> Sequence[tuple[int, int]]:
+    """The sizes that a file is given, each with its micro-operation, ascending."""
+    key = (SizeCell, thing)
+    if key not in taken.memory:
+        writers = taken.writers.get(SizeCell(thing), ())
+        taken.memory[key] = sorted((int(taken.operations[at].value or 0), at) for at in writers)
+    found: Sequence[tuple[int, int]] = taken.memory[key]
+    return found
 
 
 def _kind(taken: Workings, at: int) -> ChangeKind:
     return taken.changes[taken.operations[at].change].kind
-
-
-def _reaches(size: Value, offset: int) -> bool:
-    return isinstance(size, int) and size > offset

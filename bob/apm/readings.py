@@ -23,10 +23,14 @@ from bob.workload.history import MODE, OWNER, TIME, Kind
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One explanation of a cell: some micro-operations are ``there``, some ``missing``, and it ``breaks`` clauses."""
+    """One explanation of a cell: some micro-operations are ``there``, some ``missing``, and it ``breaks`` clauses.
+
+    ``lost`` are missing, too: sets of sizes, of which a large append has so many that each is shared by many readings.
+    """
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
+    lost: frozenset[int] = frozenset()
     breaks: frozenset[Clause] = frozenset()
 
 
@@ -131,20 +135,14 @@ class Reader:
             return
         absent, missing = frozenset(writers), hole(self._taken, cell)
         if len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
-            yield from (
-                Reading(missing=absent | lost, breaks=missing.breaks(Fill.ZEROS, there))
-                for lost, there in missing.ways()
-            )
+            yield from (Reading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.ZEROS]) for way in missing.ways)
             return
         if is_legible:
             return
         if missing.kind in DATA_KINDS and not any(found):
             yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
         elif missing.kind is not None and found == stale_at(cell.start, len(found)):
-            yield from (
-                Reading(missing=absent | lost, breaks=missing.breaks(Fill.STALE, there))
-                for lost, there in missing.ways()
-            )
+            yield from (Reading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.STALE]) for way in missing.ways)
         else:
             yield self._garbage(cell.thing)
 

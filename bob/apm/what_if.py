@@ -77,8 +77,9 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
         if not (made.gives - promised or made.takes & promised):
             does = "promises that already" if made.gives else "does not promise that"
             raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
-        promised = set(closed((promised - made.takes - saying_less(made.takes)) | made.gives))
-        reasons |= dict.fromkeys(made.gives | made.takes, f"what if: {made.said}")
+        then = set(closed((promised - made.takes - saying_less(made.takes)) | made.gives))
+        reasons |= dict.fromkeys(then ^ promised, f"what if: {made.said}")
+        promised = then
     after, before = frozenset(promised), model.promised
     findings = {finding.clause: finding for finding in model.findings}
     for clause in sorted(after ^ before, key=lambda one: one.name):
