@@ -18,6 +18,7 @@ from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Val
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
+from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import MODE, OWNER, TIME, Kind
 
 
@@ -141,13 +142,33 @@ class Reader:
             return
         if missing.kind in DATA_KINDS and not any(found):
             yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
-        elif missing.kind is not None and found == stale_at(cell.start, len(found)):
-            yield from (Reading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.STALE]) for way in missing.ways)
+        elif missing.kind is not None and (fills := _fills(found, cell.start)):
+            for way in missing.ways:
+                breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
+                yield Reading(missing=absent, lost=way.lost, breaks=breaks)
         else:
             yield self._garbage(cell.thing)
 
     def _garbage(self, thing: int) -> Reading:
         return _BROKEN[Part.CONTENTS] if thing in self._taken.freed else _BROKEN[Part.KEPT]
+
+
+def _fills(found: bytes, start: int) -> frozenset[Fill]:
+    """With what all of ``found``, which is at offset ``start`` of a file, is filled, sector by sector; nothing where
+    some of it is anything else. A piece in which no data belongs (what fallocate gives, say) may be many sectors long."""
+    fills: set[Fill] = set()
+    at = 0
+    while at < len(found):
+        end = min(len(found), ((start + at) // SECTOR_BYTES + 1) * SECTOR_BYTES - start)
+        sector = found[at:end]
+        if sector == stale_at(start + at, len(sector)):
+            fills.add(Fill.STALE)
+        elif not any(sector):
+            fills.add(Fill.ZEROS)
+        else:
+            return frozenset()
+        at = end
+    return frozenset(fills)
 
 
 _BROKEN = {part: Reading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in Part}

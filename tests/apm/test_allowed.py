@@ -35,6 +35,7 @@ from bob.observe.observation import Node, Observation
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from bob.workload.pattern import stale
 from tests.apm.cases import EVERYTHING, graph_of, graph_of_workload
 from tests.workload.generators import random_workload
 
@@ -228,3 +229,20 @@ def test_a_clause_is_tried_where_it_would_be_broken(
     operations: str, finish: Finish, clause: Clause, expected: set[Tried]
 ) -> None:
     assert tried(operations, finish, clause) == expected
+
+
+@pytest.mark.parametrize(
+    ("filled", "broken"),
+    [
+        (stale(8192), {"never fallocate stale"}),
+        (bytes(8192), set()),
+        (bytes(4096) + stale(8192)[4096:], {"never fallocate stale"}),
+        (bytes(4096) + stale(8192)[4096:8000] + b"?" * 192, {"intact contents", "intact kept-contents"}),
+    ],
+)
+def test_old_contents_beside_zeros_are_no_garbage(filled: bytes, broken: set[str]) -> None:
+    graph = graph_of("fallocate /a 0 8192", "create /a")
+    tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=8192, content=filled)}
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    names = {name.name for conflict in refuted(graph, EVERYTHING, constraints, 1) for name in conflict.clauses}
+    assert names == broken
