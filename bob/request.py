@@ -27,10 +27,15 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where guests run: by which libvirt (None: bob's own), and how many side by side (None: as many as fit)."""
+    """Where guests run: by which libvirt (None: bob's own), and how many side by side (None: as many as fit).
+
+    With the address of a ``scheduler`` they run on the workers of a Dask cluster; then that is meant of each parcel
+    that a worker does, and of None there is one guest.
+    """
 
     connect: str | None = None
     jobs: int | None = None
+    scheduler: str | None = None
 
 
 ANYWHERE = Host()

@@ -63,9 +63,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "reports").glob
 TEXTS = [*PAGES, DOCS / "pipeline.svg", ROOT / "Vagrantfile"]
 
 HOSTS = {
+    "distributed.dask.org",
     "docs.kernel.org",
     "ftp.de.debian.org",
+    "jobqueue.dask.org",
     "keepachangelog.com",
+    "kubernetes.dask.org",
     "libvirt.org",
     "semver.org",
     "www.usenix.org",

@@ -9,12 +9,20 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.asking import check_out, configuration_options, jobs_option, preflight_options, request, trying_options
+from bob.cli.asking import (
+    check_out,
+    configuration_options,
+    jobs_option,
+    preflight_options,
+    request,
+    scheduler_option,
+    trying_options,
+)
 from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import FileSystemName
+from bob.cli.options import FileSystemName, Shard
 from bob.cli.output import console, is_stdout, write_json
 from bob.counts import written
 from bob.errors import Exit, UsageError
@@ -86,6 +94,14 @@ def _program_options(command: Any) -> Any:
     multiple=True,
     help="A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. May be repeated; no --fs: models only.",
 )
+@scheduler_option
+@click.option(
+    "--shard",
+    type=Shard(),
+    default="1/1",
+    help="Only the Kth of N parts of the file systems, in a run of its own; bob merge puts them together."
+    " [default: all]",
+)
 @trying_options
 def run(
     program: str | None,
@@ -93,6 +109,7 @@ def run(
     workload: str | None,
     check: str | None,
     setup: str | None,
+    shard: tuple[int, int],
     out: Path | None,
     json_file: Path | None,
     junit_file: Path | None,
@@ -117,6 +134,7 @@ def run(
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
       bob app ./my-app --fs ext4 --fs xfs --junit report.xml
+      bob app ./my-app --fs ext4 --fs xfs --shard 2/2
 
     \b
     Exit codes:
@@ -132,6 +150,12 @@ def run(
     if model_names and not explores:
         asked["fs_names"] = (RECORDED_ON,)
     requests = requests_of(found, asked, quiet=quiet)
+    numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
+    if not numbers:
+        hint = "a file system is not divided"
+        raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
+    if model_names and shard != (1, 1):
+        raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
 
     from bob.cli.models import named_models  # models take a while to load
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
@@ -140,7 +164,8 @@ def run(
     models = named_models(model_names)
     check_out(out, RUNS)
     with watching(quiet=quiet) as progress:
-        answers, folder = try_program(found, requests, out, progress, models, explores=explores)
+        mine, only = [requests[number] for number in numbers], None if shard == (1, 1) else numbers
+        answers, folder = try_program(found, mine, out, progress, models, explores=explores, numbers=only)
     if json_file is not None:
         write_json(json_file, to_json(found, answers.results, {}, answers.models, answers.protocols))
     if not is_stdout(json_file):

@@ -41,7 +41,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 RECOVERIES = 40
 """So many recoveries are crashed where nobody says how many: a minute or two for a configuration."""
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
-_WITH_RESUME = {"resume", "connect", "jobs", "json_file", "junit_file", "expected", "quiet"}
+_WITH_RESUME = {"resume", "connect", "jobs", "scheduler", "json_file", "junit_file", "expected", "quiet"}
 """What may be said anew when a run is gone on with."""
 
 
@@ -154,6 +154,12 @@ jobs_option = click.option(
     type=click.IntRange(min=1),
     metavar="N",
     help="Guests side by side, two per processor at most. [default: one per processor, as far as memory goes]",
+)
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Do the work on the Dask cluster whose scheduler is there, e.g. tcp://server:8786, or in the file that it"
+    " wrote; --jobs are then guests of each parcel, 1 where it is not given (docs/cluster.md).",
 )
 resume_option = click.option(
     "--resume",
@@ -295,7 +301,7 @@ def _with(command: Command, options: Iterable[Callable[[Command], Command]]) -> 
 
 def host(asked: dict[str, Any]) -> Host:
     """Where the options want guests to run."""
-    return Host(asked["connect"], asked.get("jobs"))
+    return Host(asked["connect"], asked.get("jobs"), asked.get("scheduler"))
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:

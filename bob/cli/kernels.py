@@ -41,12 +41,13 @@ def on_kernels(
     expected: Side | None,
     *,
     fs: FileSystem | None = None,
+    builds: bool = True,
     quiet: bool,
 ) -> Exit:
     """Have ``probe`` probe on each image, in a run directory of the image's name in ``out`` (None: in a new folder).
 
     All images are built, and it is seen that their kernels have what is needed (``fs`` too, if it is given), before
-    the first of them is probed on.
+    the first of them is probed on; where it ``builds`` none, the workers of a cluster do.
     """
     from bob.image import check_file_system, check_kernel, ensure
     from bob.judge.searched import keep
@@ -56,7 +57,7 @@ def on_kernels(
     within = out if out is not None else RUNS / new_identity()
     done = []
     with watching(quiet=quiet) as progress:
-        for image in images:
+        for image in images if builds else ():
             built = ensure(image, progress.step)
             check_kernel(built)
             if fs is not None:
@@ -90,6 +91,11 @@ def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem] = (), *, qui
     said = "--kernel" if tree is None else "--kernel-tree"
     if tree is None and not own:
         return images
+    if asked.get("scheduler"):
+        raise UsageError(
+            f"{said} does not go with --scheduler: each worker has images of its own",
+            hint="make it on each worker's machine, and name it here by --image",
+        )
     if tree is not None and own:
         raise UsageError("--kernel-tree has a kernel and its modules", hint="leave out --kernel and --modules")
     if tree is None and len(own) == 1:
@@ -116,6 +122,7 @@ def _machine(asked: Mapping[str, Any]) -> str:
     from bob.guest.given import place
 
     others = {"kernel": "--kernel", "modules": "--modules", "kernel_tree": "--kernel-tree", "connect": "--connect"}
+    others["scheduler"] = "--scheduler"
     for name, option in others.items():
         if asked.get(name) is not None:
             raise UsageError(f"{option} is for guests that bob boots", hint="the machine of --guest runs a kernel")

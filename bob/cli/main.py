@@ -27,6 +27,7 @@ COMMANDS = {
     "judge": "Judge a finished run again, without a guest.",
     "show": "Print the table of a run again.",
     "compare": "Compare two runs, or a run and the published table, cell by cell.",
+    "merge": "Put runs that were made apart, as shards of one, together.",
     "reproduce": "Do a published experiment again, and print it beside what was published.",
     "witness": "Tell the story of a violation: what the disk was sent, and what the crash made of it.",
     "replay": "Show on a real kernel that a witness does violate its property.",

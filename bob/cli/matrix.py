@@ -16,12 +16,13 @@ from bob.cli.asking import (
     probing_options,
     request,
     row_names,
+    scheduler_option,
     telling_what_is_kept,
 )
 from bob.cli.ci import check_expected, conclude
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
-from bob.cli.options import ParamType
+from bob.cli.options import ParamType, Shard
 from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.guest.capacity import check_device
@@ -46,12 +47,21 @@ class Set(ParamType):
 
 @click.command()
 @click.option("--set", "chosen", type=Set(), metavar="NAME|FILE", help="The configurations to probe, e.g. osdi14.")
+@click.option(
+    "--shard",
+    type=Shard(),
+    default="1/1",
+    help="Only the Kth of N parts of the configurations, in a run of its own; bob merge puts them together."
+    " [default: all]",
+)
 @probing_options
+@scheduler_option
 @click.pass_context
 def matrix(
     context: click.Context,
     /,
     chosen: ConfigurationSet | None,
+    shard: tuple[int, int],
     out: Path | None,
     resume: Path | None,
     json_file: Path | None,
@@ -83,6 +93,8 @@ def matrix(
       bob matrix --set modern --image debian-bookworm --image debian-trixie
       bob matrix --set osdi14 --rows durability
       bob matrix --set my-set.toml --expect reference/result.json --junit report.xml
+      bob matrix --set osdi14 --shard 1/4 --out part-1
+      bob matrix --set osdi14 --scheduler tcp://server:8786
       bob matrix --resume overnight
       bob show overnight/ext4-ordered
 
@@ -98,6 +110,8 @@ def matrix(
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
+    elif shard != (1, 1):
+        chosen = chosen.part(*shard)
 
     for made in chosen.configurations if chosen is not None else ():
         check_device(made)
@@ -121,6 +135,7 @@ def matrix(
             json_file,
             junit_file,
             expected,
+            builds=asked["scheduler"] is None,
             quiet=quiet,
         )
     with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:

@@ -116,6 +116,21 @@ class NewFolder(ParamType):
         return path
 
 
+class Shard(ParamType):
+    """Which part of a run is done: ``K/N``."""
+
+    name = "k/n"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """The two numbers."""
+        if isinstance(value, tuple):
+            return value
+        words = str(value).split("/")
+        if len(words) != 2 or not all(word.isdecimal() for word in words) or not 1 <= int(words[0]) <= int(words[1]):
+            self.fail(f"{value!r} is no part such as 1/4: the first of four", param, ctx)
+        return int(words[0]), int(words[1])
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Where documents go: one into the file ``path``, or several into that folder."""

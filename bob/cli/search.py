@@ -17,13 +17,14 @@ from bob.cli.asking import (
     jobs_option,
     request,
     resume_option,
+    scheduler_option,
     telling_what_is_kept,
     trying_options,
 )
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import FileSystemName, Known, ParamType
+from bob.cli.options import FileSystemName, Known, Shard
 from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
@@ -35,21 +36,6 @@ from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, search_of_file
 from bob.search.spaces import search as asked_search
 from bob.subject import configuration
-
-
-class Shard(ParamType):
-    """Which part of a search is done: ``K/N``."""
-
-    name = "k/n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """The two numbers."""
-        if isinstance(value, tuple):
-            return value
-        words = str(value).split("/")
-        if len(words) != 2 or not all(word.isdecimal() for word in words) or not 1 <= int(words[0]) <= int(words[1]):
-            self.fail(f"{value!r} is no part such as 1/4: the first of four", param, ctx)
-        return int(words[0]), int(words[1])
 
 
 @click.command()
@@ -106,6 +92,7 @@ class Shard(ParamType):
 )
 @click.option("--count", is_flag=True, help="Only say how many workloads there are; no guest is started.")
 @jobs_option
+@scheduler_option
 @trying_options
 @resume_option
 @click.pass_context

@@ -5,6 +5,10 @@ agents         a guest with bob's agent in it
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it
 prober         a probe from end to end; matrix: a set of configurations, one after the other
 trial          a quick question from end to end
+columns        a matrix on a cluster: which parcels its columns make, and how the pieces become one run directory
+lots           the same of the lots of a search
+parcels        what a worker of a cluster is given, and gives back; parcel_process: what does one there
+cluster        Dask: parcels handed out, done again where a worker is lost, and taken back
 recoveries     crashes during recovery
 replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files

@@ -1,4 +1,4 @@
-"""A set of configurations, probed one after the other: the table."""
+"""A set of configurations, probed one after the other, or side by side on a cluster: the table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bob.guest.capacity import check_jobs
 from bob.progress import Progress
 from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result
+from bob.run.columns import spread
 from bob.run.prober import RUNS, Prober, new_identity, now, prober, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
@@ -27,11 +28,13 @@ def matrix(
     anything is started for what cannot be asked.
     """
     request.check()
-    check_jobs(request.host.jobs)
+    if request.host.scheduler is None:
+        check_jobs(request.host.jobs)
     identity = new_identity()
     about = {"id": identity, "started": now(), "bob": bob.__version__, "set": chosen.name, "about": chosen.about}
+    part = {} if chosen.shard == (1, 1) else {"shard": list(chosen.shard)}
     names = [configuration.name for configuration in chosen.configurations]
-    directory = MatrixDirectory.create(out if out is not None else RUNS / identity, about, names)
+    directory = MatrixDirectory.create(out if out is not None else RUNS / identity, {**about, **part}, names)
     for folder, configuration in zip(directory.folders, chosen.configurations, strict=True):
         start(replace(request, configuration=configuration), folder, identity)
     return resume(directory.path, request.host, progress)
@@ -43,6 +46,9 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     Raises StoreError for what is no run of a matrix, or is being written.
     """
     directory = MatrixDirectory(path)
+    if host.scheduler is not None:
+        with writing(directory.written):
+            return spread(directory, host, progress), path
     check_jobs(host.jobs)
     with writing(directory.written):
         return _go_on(directory, host, progress), path

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
+from typing import Protocol
 
 import bob
 from bob.catalogue.sets import Rows, probes_of
@@ -31,7 +32,7 @@ from bob.result import ConfigurationResult, Environment, PropertyResult, Result,
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import Recoveries
-from bob.run.tasks import Explored, Task
+from bob.run.tasks import Explored, Refused, Task
 from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
@@ -171,13 +172,20 @@ class Asked:
         return Task(made, request.model, request.effort, self.run, workloads)
 
 
+class Results(Protocol):
+    """Where what came of workloads is had from."""
+
+    def result(self, task: int, number: int) -> Explored | Refused | None:
+        """As :meth:`bob.run.pipeline.Pipeline.result`."""
+
+
 class Prober:
-    """What is being probed, on one machine; ask for the results in their order."""
+    """What is being probed; ask for the results in their order."""
 
     def __init__(
         self,
         columns: Sequence[Asked],
-        pipeline: Pipeline,
+        pipeline: Results,
         progress: Timed,
         crash_recoveries: Callable[[Asked, Sequence[Workload]], None],
     ) -> None:

@@ -17,8 +17,9 @@ import bob
 from bob.agent.inside.mounts import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
+from bob.apm.model import to_json as model_to_json
 from bob.crash.case import Case
-from bob.errors import UsageError
+from bob.errors import GuestError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
@@ -32,8 +33,10 @@ from bob.program.told import tellings
 from bob.program.unsynced import not_followed, unsynced
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol
-from bob.request import ProbeRequest
+from bob.request import ProbeRequest, request_to_json
 from bob.result import Environment
+from bob.run.cluster import workers
+from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.program_models import hold_against, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
@@ -54,27 +57,34 @@ def try_program(
     models: Sequence[Model] = (),
     *,
     explores: bool = True,
+    numbers: Sequence[int] | None = None,
 ) -> tuple[Programs, Path]:
     """The answers for ``program`` on each requested configuration, and by each of ``models``; and the run directory
     with everything behind them. Models are held against the calls that were recorded on the first configuration. Where
-    bob does not explore (``explores``), only they have an answer.
+    bob does not explore (``explores``), only they have an answer. ``numbers`` are those of the configurations among all
+    that are asked about, where these are some of them, by which what is kept is named.
 
     Raises UsageError where the program cannot be run, or its checker cannot be trusted: with its own words, and before
     anything is explored.
     """
     first = requests[0]
-    image, identity, started = _image(requests, progress), new_identity(), now()
+    numbers = range(len(requests)) if numbers is None else numbers
+    image = _image(requests, progress) if first.host.scheduler is None else None
+    identity, started = new_identity(), now()
     folder = out if out is not None else RUNS / identity
     about = {"id": identity, "started": started, "bob": bob.__version__, "program": program.to_json()}
-    run = RunDirectory.create(folder, about)
+    run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
+    if image is None:
+        with writing([run.path]):
+            return _Spread(program, requests, numbers, run, progress, models, explores).result(), run.path
     with writing([run.path]), Hypervisor.open(first.host.connect, progress.step) as hypervisor:
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
         results: list[ProgramResult] = []
         every = []
-        for number, request in enumerate(requests):
-            watches = bool(models) and number == 0
+        for place, (number, request) in enumerate(zip(numbers, requests, strict=True)):
+            watches = bool(models) and place == 0
             taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
             trust(hypervisor, image, taken, progress)
             every.append(taken)
@@ -95,7 +105,7 @@ def try_program(
         if answers:
             save()
         with timed([_work(taken, jobs) for taken in explored], progress) as watcher:
-            for number, taken in enumerate(explored):
+            for place, (number, taken) in enumerate(zip(numbers, explored, strict=False)):
                 looked = look(hypervisor, image, taken, jobs, watcher)
                 watcher.lap()
                 name, mount = taken.request.configuration.name, taken.case.recording.effective_options
@@ -107,7 +117,7 @@ def try_program(
                     crossed(
                         answer,
                         result,
-                        unforeseen(one, looked) if number == 0 else frozenset(),
+                        unforeseen(one, looked) if place == 0 else frozenset(),
                         is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
                     )
                     for answer, one in zip(answers, modelled, strict=True)
@@ -123,6 +133,85 @@ def _work(taken: TakenProgram, guests: int) -> Work:
     request = taken.request
     what = f"{taken.program.name} on {request.configuration.fs.name}"
     return Work("app", what, request.image, guests, request.budget, len(taken.windows))
+
+
+class _Spread:
+    """A program on a cluster: one parcel for each configuration, the first with the models."""
+
+    def __init__(
+        self,
+        program: Program,
+        requests: Sequence[ProbeRequest],
+        numbers: Sequence[int],
+        run: RunDirectory,
+        progress: Progress,
+        models: Sequence[Model],
+        explores: bool,
+    ) -> None:
+        self._program, self._run, self._progress, self._models = program, run, progress, models
+        self._first, self._explores = requests[0], explores
+        self._requests = dict(zip(numbers, requests, strict=True)) if explores else {numbers[0]: requests[0]}
+        self._found: dict[int, Programs] = {}
+
+    def result(self) -> Programs:
+        """The answers, when all parcels are done. Raises UsageError as :func:`try_program` does, and GuestError where a
+        parcel was given up: a configuration without an answer would look like one that was not asked about."""
+        host, run = self._first.host, self._run
+        assert host.scheduler is not None
+        identity = run.about()["id"]
+        with workers(host.scheduler, identity, None, self._progress) as them:
+            try:
+                for number, request in self._requests.items():
+                    them.hand(self._parcel(identity, number, request))
+                while them.in_hand:
+                    parcel, piece = them.finished()
+                    assert parcel.program is not None
+                    self._take(parcel.program.number, parcel, piece)
+            except BaseException:
+                for _parcel, _piece in them.stop():
+                    pass  # a program is recorded anew: nothing of it can be gone on with
+                raise
+        run.note(finished=now())
+        return self._together()
+
+    def _parcel(self, identity: str, number: int, request: ProbeRequest) -> Parcel:
+        models = tuple(map(model_to_json, self._models)) if request is self._first else ()
+        work = ProgramWork(self._program.to_json(), request_to_json(request), number, models, self._explores)
+        title = f"{self._program.name} on {request.configuration.name}"
+        return Parcel(
+            identity, f"{number:03d}", title, bob.__version__, b"", program=work, jobs=request.host.jobs or 1,
+            connect=request.host.connect,
+        )  # fmt: skip
+
+    def _take(self, number: int, parcel: Parcel, piece: Piece) -> None:
+        if piece.refusal is not None:
+            raise UsageError(f"{parcel.title}: {piece.refusal[0]}", hint=piece.refusal[1])
+        if piece.programs is None or piece.environment is None:
+            raise GuestError(f"{parcel.title}: {piece.failure}", hint="--jobs, on one machine, does without a cluster")
+        if "environment" not in self._run.about():
+            self._run.note(environment=dict(piece.environment))
+        unpack(piece.files, self._run.path, lambda path: len(path.parts) > 1)
+        self._found[number] = piece.programs
+        found, about = self._together(), self._run.about()
+        times = {"id": about["id"], "started": about["started"], "finished": now()}
+        document = to_json(self._program, found.results, times, found.models, found.protocols)
+        document |= {"environment": about["environment"], **self._first.model.to_json()}
+        self._run.save_result(document)
+
+    def _together(self) -> Programs:
+        """The answers so far, as one; those of models beside those of all configurations."""
+        results: list[ProgramResult] = []
+        answers = list(next((one.models for one in self._found.values() if one.models), ()))
+        kernel = str(self._run.about()["environment"]["kernel"])
+        for number, found in sorted(self._found.items()):
+            results += found.results
+            request = self._requests[number]
+            for place, model in enumerate(self._models if answers and not found.models else ()):
+                is_its_own = was_derived_of(model, request.configuration, kernel)
+                for result in found.results:
+                    answers[place] = crossed(answers[place], result, frozenset(), is_its_own=is_its_own)
+        protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)
+        return Programs(self._program.name, self._program.about, tuple(results), "", tuple(answers), protocols)
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -22,8 +21,9 @@ from bob.record.base import room
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, Verdict, from_json
-from bob.run import prober
+from bob.run import lots, prober
 from bob.run.agents import agent_in, guests_of, image_called, jobs_for
+from bob.run.cluster import workers
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
 from bob.search.bounds import FILLER, parsed
@@ -43,6 +43,8 @@ FIRST_LOT, LOT_SECONDS = 16, 60.0
 """Of a search that is given its time, the first lot has so few workloads, and later ones take so long (seconds)."""
 KEPT_FOR = 20
 """What was found so far is told as one again after so many times as long as that took."""
+LOTS_PER_PLACE = 4
+"""On a cluster, so many lots for each that is done at a time, so that the workers end together."""
 FEWEST = 2
 """A lot of fewer workloads is not begun for the time that is left."""
 
@@ -53,7 +55,8 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 
     Raises UsageError before anything is started for what cannot be asked, and where nothing would be tried.
     """
-    check_jobs(request.host.jobs)
+    if request.host.scheduler is None:
+        check_jobs(request.host.jobs)
     asked = _filled(asked, request, progress)
     identity = new_identity()
     planned = _Planned.of(asked, request, progress)
@@ -76,7 +79,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
             return _Searching(directory, asked, request, planned, progress).result(), path
     except UsageError:  # mkfs refused an option, say: the corrected command has the same --out
         if not directory.results():
-            _discard(directory)
+            directory.discard()
         raise
 
 
@@ -86,13 +89,16 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     Raises StoreError for what is no run of a search, or is being written. What was tried is kept as by :func:`search`.
     """
     directory = SearchDirectory(path)
-    check_jobs(host.jobs)
+    if host.scheduler is None:
+        check_jobs(host.jobs)
     check_searched(path.resolve().parent)
     try:
         about = directory.about()
         asked, request = Search.from_json(about["search"]), request_from_json(about["request"], host)
     except (KeyError, TypeError) as error:
         raise StoreError(f"{path}/run.json does not say what was searched for ({error})") from None
+    if "merged" in about:
+        raise StoreError(f"{path} was merged of others, which are done", hint=f"bob show {path} prints what they found")
     with writing([path]):
         planned = _Planned.of(asked, request, progress)
         return _Searching(directory, asked, request, planned, progress).result(), path
@@ -174,25 +180,66 @@ class _Searching:
         self._tried, self._busy = 0, 1e-9
         """Workloads of whole lots that this session tried, and seconds that it took for them."""
         self._keep_again = self._began
+        self._places = 1
+        """So many lots are done at a time."""
 
     def result(self) -> Result:
         """What was found when all is done."""
+        scheduler = self._request.host.scheduler
+        done = self._one_after_the_other() if scheduler is None else self._side_by_side(scheduler)
+        self._directory.note(finished=now(), skipped=self._skipped())
+        result = told(self._directory, done)
+        if self._asked.is_drawn and scheduler is None:
+            result = self._shrunk(result)
+        elif self._asked.is_drawn:
+            told_how = f"`bob witness shrink --in-place {self._directory.path}` makes the witnesses smaller"
+            self._progress.step(told_how)
+        for cell in result.configurations[0].properties:
+            self._progress.judged(cell)
+        return result
+
+    def _one_after_the_other(self) -> list[tuple[Path, Result]]:
+        """All lots, done here."""
         done = self._earlier()
         while not (done and self._is_broken(done)) and (lot := self._next_lot(done)):
             folder = self._directory.begin(len(lot))
             began = self._clock()
             done.append((folder, self._probe(folder, lot)))
-            self._busy += self._clock() - began
-            self._tried += len(lot)
-            self._keep(done)
-            self._tell(done)
-        self._directory.note(finished=now(), skipped=self._skipped())
-        result = told(self._directory, done)
-        if self._asked.is_drawn:
-            result = self._shrunk(result)
-        for cell in result.configurations[0].properties:
-            self._progress.judged(cell)
-        return result
+            self.count(len(lot), self._clock() - began, done)
+        return done
+
+    def _side_by_side(self, scheduler: str) -> list[tuple[Path, Result]]:
+        """All lots, done by the workers of a cluster."""
+        directory = self._directory
+        environment = lots.environment_of(directory)
+        with workers(scheduler, directory.about()["id"], environment, self._progress) as them:
+            return lots.Lots(directory, them, self._progress).done(self)
+
+    def asks(self, lot: Sequence[Workload]) -> ProbeRequest:
+        """What is asked of the workloads of a lot."""
+        return replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
+
+    def again(self, folder: Path, count: int, known: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
+        """The workloads of the lot in ``folder``, which was begun before, when the lots ``known`` were. Raises
+        StoreError where it was begun with others."""
+        lot = self._next(count, known)
+        _check_kept(folder, lot)
+        return lot
+
+    def more(self, known: Sequence[tuple[Path, Result]], places: int) -> tuple[Workload, ...]:
+        """The next lot, for one of so many ``places`` at which lots are done side by side, when the lots ``known`` are
+        done, the first ones without a gap; none where there is no more to do."""
+        if known and self._is_broken(known):
+            return ()
+        self._places = places
+        return self._next_lot(known, places)
+
+    def count(self, workloads: int, seconds: float, done: Sequence[tuple[Path, Result]]) -> None:
+        """Take note that a lot of so many ``workloads`` was done in so many ``seconds``; now these are ``done``."""
+        self._busy += seconds
+        self._tried += workloads
+        self._keep(done)
+        self._tell(done)
 
     def _keep(self, done: Sequence[tuple[Path, Result]]) -> None:
         """Keep what was found so far, unless that took long and was done a short time ago: of all lots as one, it takes
@@ -228,9 +275,8 @@ class _Searching:
         """The lots that were begun before, done to their ends."""
         finished = dict(self._directory.results())
         done: list[tuple[Path, Result]] = []
-        for folder, count in self._directory.lots():
-            lot = self._next(count, done)
-            _check_kept(folder, lot)
+        for (folder, count), known in zip(self._directory.lots(), self._directory.known(), strict=True):
+            lot = self.again(folder, count, done[:known])
             if folder in finished:
                 result = finished[folder]
             elif (folder / "run.json").is_file():
@@ -251,8 +297,7 @@ class _Searching:
         return tuple(islice(workloads, count))
 
     def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
-        wanted = replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
-        result, _run = prober.probe(wanted, folder, _OfALot(self._progress))
+        result, _run = prober.probe(self.asks(lot), folder, _OfALot(self._progress))
         return result
 
     def _skipped(self) -> list[str]:
@@ -264,10 +309,13 @@ class _Searching:
                 answers.setdefault(said, []).append(f"{word} ({plural(skipped[word], 'workload')})")
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
-    def _next_lot(self, done: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
-        """The next workloads to be tried after the lots ``done``; none when it is over."""
+    def _next_lot(self, done: Sequence[tuple[Path, Result]], places: int = 0) -> tuple[Workload, ...]:
+        """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so
+        many lots are done at a time as there are ``places``."""
         if self._asked.seconds is None:
-            return self._next(LOT, done)
+            together = self._planned.together or LOT
+            share = -(-together // (LOTS_PER_PLACE * places)) if places else LOT
+            return self._next(max(FIRST_LOT, min(LOT, share)), done)
         spent = self._spent + self._clock() - self._began
         self._directory.note(seconds=spent)
         left = self._asked.seconds - spent
@@ -281,8 +329,9 @@ class _Searching:
 
     def _tell(self, done: Sequence[tuple[Path, Result]]) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""
-        tried = sum(count for _folder, count in self._directory.lots())
-        rate = self._tried / self._busy
+        folders = {folder for folder, _result in done}
+        tried = sum(count for folder, count in self._directory.lots() if folder in folders)
+        rate = self._places * self._tried / self._busy
         causes = {one.cause for _folder, result in done for one in result.configurations[0].findings}
         found = f"{plural(len(_broken(done)), 'row')} broken so far, by {plural(len(causes), 'cause')}"
         words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", found]
@@ -353,12 +402,3 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
             f"the search makes other workloads now than when {folder} was begun",
             hint="a Python file may use a clock, a random number or the order of a set; start a new search",
         )
-
-
-def _discard(directory: SearchDirectory) -> None:
-    """Make the directory of a search of which nothing came as empty as it was before."""
-    for folder, _count in directory.lots():
-        with suppress(OSError):
-            folder.rmdir()
-    for name in ("run.json", "lock"):
-        (directory.path / name).unlink(missing_ok=True)

@@ -26,13 +26,15 @@ from the run directory, which takes 10 to 50 ms."""
 class Task:
     """A configuration's workloads, in the order of its run directory.
 
-    ``effort`` is that for each of them; ``sights`` are the disks that were mounted for it."""
+    ``effort`` is that for each of them; ``only`` those with these numbers are to be done (None: all). ``sights`` are
+    the disks that were mounted for it."""
 
     configuration: Configuration
     model: DeviceModel
     effort: Effort
     run: RunDirectory
     workloads: tuple[Workload, ...]
+    only: frozenset[int] | None = None
     sights: Sights = field(default_factory=dict, compare=False)
 
 
@@ -95,7 +97,8 @@ def read_back(task: Task, number: int) -> Recorded:
 
 def left_of(task: Task) -> dict[int, Workload]:
     """What is to be done of a task, by its number in the run."""
-    numbered = enumerate(task.workloads)
     return {
-        number: workload for number, workload in numbered if not task.run.is_done(task.run.folder(number, workload))
+        number: workload
+        for number, workload in enumerate(task.workloads)
+        if (task.only is None or number in task.only) and not task.run.is_done(task.run.folder(number, workload))
     }

@@ -43,6 +43,8 @@ from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
 
 RUNS = Path("bob-runs")
 """Where runs are kept where nobody says: in the current directory."""
+FOLDERS = ("bases", "workloads", "witnesses")
+"""Those that every run directory has, empty as they may be."""
 
 
 class RunDirectory:
@@ -57,7 +59,7 @@ class RunDirectory:
     def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
         """Make the directory ``path``; StoreError if it cannot be written or holds something already."""
         with empty_folder(path):
-            for folder in ("bases", "workloads", "witnesses"):
+            for folder in FOLDERS:
                 (path / folder).mkdir()
             write_whole(path / "run.json", documents.text(about).encode())
         return cls(path)

@@ -14,12 +14,14 @@ and what it has found so far is told after each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bob import documents
 from bob.errors import StoreError
 from bob.result import Result, from_json, to_json
+from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
 
 
@@ -43,6 +45,14 @@ class SearchDirectory:
             write_whole(path / "run.json", documents.text({**about, "lots": []}).encode())
         return cls(path)
 
+    def discard(self) -> None:
+        """Make the directory as empty as it was before :meth:`create`: nothing came of the search."""
+        for folder, _count in self.lots():
+            with suppress(OSError):  # there may be something in it
+                folder.rmdir()
+        for name in ("run.json", LOCK):
+            (self.path / name).unlink(missing_ok=True)
+
     def about(self) -> dict[str, Any]:
         """What run.json says."""
         return read_document(self.path / "run.json")
@@ -53,13 +63,19 @@ class SearchDirectory:
 
     def lots(self) -> list[tuple[Path, int]]:
         """The folders of the lots that were begun, in their order, each with its number of workloads."""
-        return [(self.path / name, count) for name, count in self.about()["lots"]]
+        return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
-    def begin(self, workloads: int) -> Path:
-        """Take note of a new lot of so many ``workloads``; where its run directory is to be."""
+    def known(self) -> list[int]:
+        """For each lot that was begun, of how many lots before it the results were known when its workloads were
+        chosen: all of them, but where lots are done side by side."""
+        return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
+
+    def begin(self, workloads: int, known: int | None = None) -> Path:
+        """Take note of a new lot of so many ``workloads``; where its run directory is to be. ``known`` as in
+        :meth:`known` (None: all)."""
         lots = self.about()["lots"]
         name = f"lot-{len(lots) + 1:03d}"
-        self.note(lots=[*lots, [name, workloads]])
+        self.note(lots=[*lots, [name, workloads, *([] if known in (None, len(lots)) else [known])]])
         return self.path / name
 
     def runs(self) -> list[RunDirectory]:

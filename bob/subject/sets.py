@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +16,22 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations that are probed together, in the order of the table's columns."""
+    """Configurations that are probed together, in the order of the table's columns. ``shard`` says that they are a part
+    of a set: the Kth of N."""
 
     name: str
     about: str
     configurations: tuple[Configuration, ...]
+    shard: tuple[int, int] = (1, 1)
+
+    def part(self, shard: int, shards: int) -> ConfigurationSet:
+        """The configurations of a shard: they take turns. Raises UsageError where there is none."""
+        mine = self.configurations[shard - 1 :: shards]
+        if not mine:
+            there = len(self.configurations)
+            hint = f"--shard K/{there} at most: a configuration is not divided"
+            raise UsageError(f"--shard {shard}/{shards}: {self.name} has {there} configurations", hint=hint)
+        return replace(self, configurations=mine, shard=(shard, shards))
 
 
 def set_names() -> tuple[str, ...]:

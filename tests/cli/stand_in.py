@@ -111,7 +111,15 @@ class Work:
         return self.tried(trial), out or Path("bob-runs/made-up")
 
     def try_program(
-        self, program: Any, requests: Any, out: Path | None, progress: Progress, models: Any, *, explores: bool
+        self,
+        program: Any,
+        requests: Any,
+        out: Path | None,
+        progress: Progress,
+        models: Any,
+        *,
+        explores: bool,
+        numbers: Any = None,
     ) -> tuple[Programs, Path]:
         self._ask((program, requests, out))
         states = States(812, 4096, 2**88, None, 17)

@@ -1,0 +1,61 @@
+"""``bob merge``: runs that were made apart become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bob.cli.ci import conclude, junit_option, tell
+from bob.cli.options import RUN, NewFolder, json_option
+from bob.cli.output import console, deliver, is_stdout, write_json
+from bob.errors import Exit
+from bob.report.points import suites_of_programs
+from bob.result import Result
+
+
+@click.command()
+@click.argument("out", type=NewFolder())
+@click.argument("runs", metavar="RUN...", type=RUN, nargs=-1, required=True)
+@json_option
+@junit_option
+def merge(out: Path, runs: tuple[Path, ...], json_file: Path | None, junit_file: Path | None) -> Exit:
+    """Put runs that were made apart together into the new run directory OUT, and print the table.
+
+    The runs are the shards of one (--shard K/N of bob matrix, search and app), or probes and matrices of different
+    configurations. What was asked, and the kernel, the image and QEMU that it was measured on, must be the same. The
+    runs stay as they are. A matrix that is merged can be gone on with: bob matrix --resume OUT.
+
+    \b
+    Examples:
+      bob matrix --set osdi14 --shard 1/4 --out part-1
+      bob merge whole part-1 part-2 part-3 part-4
+      bob merge table bob-runs/ext4 bob-runs/xfs
+
+    \b
+    Exit codes:
+      0   every cell has a verdict; or a program is safe
+      1   a program is vulnerable
+      2   the runs do not go together
+      3   some cell is unknown
+      9   what is named is no run directory, or is not done
+    """
+    from bob.judge.merging import merge as merged
+    from bob.run.prober import new_identity
+
+    result = merged(out, runs, new_identity())
+    if isinstance(result, Result):
+        deliver(result, out, json_file)
+        return conclude([(result, out)], json_file, junit_file, None)
+    from bob.cli.app import programs_exit
+    from bob.judge.program_result import from_json
+
+    answers = from_json(result)
+    if json_file is not None:
+        write_json(json_file, result)
+    if not is_stdout(json_file):
+        from bob.report.programs import print_programs
+
+        print_programs(console(), answers, out)
+    tell(suites_of_programs(answers, out), junit_file, is_wrong=True)
+    return programs_exit(answers)

@@ -1,0 +1,208 @@
+"""Runs that were made apart, as shards of one, put together into one run directory.
+
+Columns of matrices (a probe is one column) become a matrix, lots of searches a search, and a program's configurations
+one run of it. What was asked must be the same but for what the shards divide, and so must what it was measured on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from typing import Any
+
+from bob.errors import StoreError, UsageError
+from bob.judge.again import told
+from bob.request import request_of, request_to_json
+from bob.result import Result, from_json
+from bob.search.space import Part
+from bob.search.spaces import Search
+from bob.store.kept_runs import is_locked
+from bob.store.lock import LOCK
+from bob.store.matrix_directory import MatrixDirectory
+from bob.store.run_directory import RunDirectory, read_document
+from bob.store.search_directory import SearchDirectory
+
+_OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")
+"""What may differ between columns, of what was asked and of what it was measured on."""
+
+
+def merge(out: Path, runs: Sequence[Path], identity: str) -> Result | Mapping[str, Any]:
+    """Put ``runs`` together into the new run directory ``out``, as a run of this ``identity``; what they found as one:
+    a result, or the document of a program. The runs stay as they are.
+
+    Raises UsageError where they do not go together, StoreError for what is no run, is not done, or is being written.
+    """
+    for path in runs:
+        if not (path / "run.json").is_file():
+            raise StoreError(f"{path} is no run directory", hint="bob runs lists those that there are")
+        if is_locked(path):
+            raise StoreError(f"another bob is writing {path}", hint="wait until it is done")
+    if len({path.resolve() for path in runs}) < len(runs):
+        raise UsageError("a run is named twice", hint="name each once")
+    abouts = [read_document(path / "run.json") for path in runs]
+    _same("bob", [about.get("bob") for about in abouts], runs)
+    if all(map(SearchDirectory.is_one, runs)):
+        return _searches(out, [SearchDirectory(path) for path in runs], abouts, identity)
+    if all("program" in about for about in abouts):
+        return _programs(out, runs, abouts, identity)
+    if all("columns" in about or "request" in about for about in abouts) and not any("lots" in one for one in abouts):
+        return _columns(out, runs, abouts, identity)
+    raise UsageError(
+        "these runs do not go together", hint="all are of a matrix or a probe, or all of a search, or all of a program"
+    )
+
+
+def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Result:
+    placed: list[tuple[int, RunDirectory]] = []
+    for path, about in zip(runs, abouts, strict=True):
+        shard, shards = about.get("shard", (1, 1))
+        columns = MatrixDirectory(path).columns() if "columns" in about else [RunDirectory(path)]
+        placed += [(place * shards + shard - 1, column) for place, column in enumerate(columns)]
+    if all("shard" in about for about in abouts):
+        _check_shards([tuple(about["shard"]) for about in abouts], runs)
+        _same("the set", [about.get("set") for about in abouts], runs)
+        placed.sort(key=lambda one: one[0])
+    columns = [column for _place, column in placed]
+    requests = [request_of(column) for column in columns]
+    _same("what was asked", [_without(request_to_json(one), _OF_A_CONFIGURATION) for one in requests], columns)
+    measured = [_without(column.about().get("environment", {}), _OF_A_CONFIGURATION) for column in columns]
+    begun = [one for one in zip(measured, columns, strict=True) if one[0]]
+    _same("what it was measured on", [one for one, _column in begun], [column for _one, column in begun])
+    names = [request.configuration.name for request in requests]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise UsageError(f"several of these runs have {twice[0]}", hint="merge only one of them")
+    about = {
+        "id": identity,
+        "started": min(str(about["started"]) for about in abouts),
+        "bob": abouts[0]["bob"],
+        "set": abouts[0].get("set", "merged"),
+        "about": abouts[0].get("about", ""),
+        "merged": [about["id"] for about in abouts],
+    }
+    directory = MatrixDirectory.create(out, about, names)
+    done: list[tuple[Path, Result]] = []
+    for folder, column in zip(directory.folders, columns, strict=True):
+        _copy(column.path, folder)
+        if (folder / "result.json").is_file() and len(done) == directory.folders.index(folder):
+            done.append((folder, from_json(RunDirectory(folder).result())))
+    if not done:
+        raise StoreError(
+            f"{columns[0].path} has no result, so there is no table yet", hint=f"bob matrix --resume {out} goes on"
+        )
+    return directory.save_result(done)
+
+
+def _searches(
+    out: Path, found: Sequence[SearchDirectory], abouts: Sequence[Mapping[str, Any]], identity: str
+) -> Result:
+    runs = [one.path for one in found]
+    for path, about in zip(runs, abouts, strict=True):
+        if "finished" not in about:
+            raise StoreError(f"{path} is not done", hint=f"bob search --resume {path} goes on with it")
+    asked = [Search.from_json(about["search"]) for about in abouts]
+    _same("what was searched", [replace(one, part=replace(one.part, shard=1)) for one in asked], runs)
+    _same("what was asked", [about["request"] for about in abouts], runs)
+    _check_shards([(one.part.shard, one.part.shards) for one in asked], runs)
+    parts = sorted(zip(asked, found, strict=True), key=lambda one: one[0].part.shard)
+    lots = [lot for _asked, directory in parts for lot in directory.runs()]
+    _same("what it was measured on", [lot.about().get("environment") for lot in lots], lots)
+    first, part = abouts[0], asked[0].part
+    sample = None if part.sample is None else part.sample * part.shards
+    whole = replace(asked[0], part=Part(1, 1, sample, part.seed))
+    directory = SearchDirectory.create(
+        out,
+        {
+            "id": identity,
+            "started": min(str(about["started"]) for about in abouts),
+            "bob": first["bob"],
+            "search": whole.to_json(),
+            "request": first["request"],
+            "finished": max(str(about["finished"]) for about in abouts),
+            "skipped": list(dict.fromkeys(words for about in abouts for words in about.get("skipped", ()))),
+            "merged": [about["id"] for about in abouts],
+        },
+    )
+    for lot in lots:
+        _copy(lot.path, directory.begin(len(lot.about()["workloads"])))
+    return told(directory, directory.results())
+
+
+def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Mapping[str, Any]:
+    for path, about in zip(runs, abouts, strict=True):
+        if "finished" not in about:
+            raise StoreError(f"{path} is not done", hint="bob app runs it again")
+    documents = [RunDirectory(path).result() for path in runs]
+    _same("the program", [about["program"] for about in abouts], runs)
+    _same("what it was measured on", [_without(one["environment"], _OF_A_CONFIGURATION) for one in documents], runs)
+    varying = ("id", "started", "finished", "configurations", "models", "protocols", "environment")
+    _same("what was asked", [_without(one, varying) for one in documents], runs)
+    if any("models" in one for one in documents):
+        raise UsageError("runs with models are not merged", hint="ask the models in a run of their own")
+    numbered = [
+        (number, configuration)
+        for about, document in zip(abouts, documents, strict=True)
+        for number, configuration in zip(about.get("numbers", ()), document["configurations"], strict=True)
+    ]
+    numbers = [number for number, _configuration in numbered]
+    if sorted(numbers) != list(range(len(numbers))):
+        raise UsageError("a shard is missing, or there twice", hint="name one run for each --shard K/N")
+    first = abouts[0]
+    about = {
+        "id": identity,
+        "started": min(str(about["started"]) for about in abouts),
+        "bob": first["bob"],
+        "program": first["program"],
+        "numbers": sorted(numbers),
+        "environment": first["environment"],
+        "finished": max(str(about["finished"]) for about in abouts),
+        "merged": [about["id"] for about in abouts],
+    }
+    run = RunDirectory.create(out, about)
+    for path in runs:
+        _copy(path, out, "run.json", "result.json")
+    times = {name: about[name] for name in ("id", "started", "finished")}
+    ordered = [configuration for _number, configuration in sorted(numbered, key=lambda one: one[0])]
+    protocols = [protocol for one in documents for protocol in one.get("protocols", ())]
+    document = {**documents[0], **times, "configurations": ordered, **({"protocols": protocols} if protocols else {})}
+    run.save_result(document)
+    return document
+
+
+def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> None:
+    """Raise UsageError unless each shard of a whole is there once."""
+    _same("the number of shards", [of for _shard, of in shards], runs)
+    [of] = {of for _shard, of in shards}
+    there = [shard for shard, _of in shards]
+    if missing := [shard for shard in range(1, of + 1) if shard not in there]:
+        raise UsageError(f"the shard {missing[0]}/{of} is missing", hint="name the run directories of all shards")
+    if len(there) > of:
+        raise UsageError("a shard is there twice", hint="name one run for each --shard K/N")
+
+
+def _same(what: str, found: Sequence[Any], runs: Sequence[Path] | Sequence[RunDirectory]) -> None:
+    """Raise UsageError where ``what`` is not the same in all runs."""
+    for one, run in zip(found, runs, strict=True):
+        if one != found[0]:
+            names = [str(named.path if isinstance(named, RunDirectory) else named) for named in (runs[0], run)]
+            detail = _difference(found[0], one)
+            raise UsageError(f"{what} differs between {names[0]} and {names[1]}{detail}", hint="they cannot be one run")
+
+
+def _difference(one: object, other: object) -> str:
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return ""
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return f" ({', '.join(map(str, names))})" if names else ""
+
+
+def _without(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}
+
+
+def _copy(source: Path, target: Path, *but: str) -> None:
+    try:
+        copytree(source, target, dirs_exist_ok=True, ignore=ignore_patterns(LOCK, "*.part", *but))
+    except OSError as error:
+        raise StoreError(f"cannot copy {source} to {target}: {error}", hint="is the disk full?") from None

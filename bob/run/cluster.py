@@ -1,0 +1,370 @@
+"""Parcels done by the workers of a Dask cluster: handed out, done again where a worker is lost, and taken back.
+
+Dask moves parcels and pieces, knows which workers there are, and gives what a lost one had to another. A worker runs
+:func:`work`, which starts a process of bob's for each parcel (bob/run/parcel_process.py). Progress comes as Dask's
+events. A worker that measures on something else than the others (another kernel, another QEMU) is left out, and told
+of.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bob.errors import GuestError, MissingProgramError, UsageError
+from bob.progress import Progress
+from bob.report.counts import plural
+from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, new_in
+
+TRIES = 3
+"""A parcel that so many workers could not do is given up: what it asks is unknown."""
+CONNECT_SECONDS = 10
+TELL_SECONDS = 2.0
+"""A worker tells how far it is so often: each message passes the scheduler."""
+END_SECONDS = 60.0
+"""So long a worker may take to end its guests, and to give back what is finished."""
+_LOOK_SECONDS = 0.5
+_PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
+_STOPPED: set[str] = set()
+"""In a worker: the runs whose parcels are to end."""
+
+Tell = Callable[[Sequence[Sequence[str | int]]], None]
+Event = tuple[str, str, str, Sequence[Sequence[str | int]]]
+"""What a worker tells: the parcel, which attempt at it, who the worker is, and what a Progress was told."""
+
+
+def work(parcel: Parcel) -> Piece:
+    """Do ``parcel``, in a process of its own. This is what Dask calls in a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    task, attempt = worker.get_current_task(), uuid.uuid4().hex
+
+    def is_wanted() -> bool:
+        known = worker.state.tasks.get(task)
+        return parcel.run not in _STOPPED and known is not None and known.state in ("executing", "long-running")
+
+    def tell(words: Sequence[Sequence[str | int]]) -> None:
+        worker.log_event(_topic(parcel.run), [parcel.key, attempt, worker.address, list(map(list, words))])
+
+    tell(())
+    with tempfile.TemporaryDirectory(prefix="bob-parcel-", dir=worker.local_directory) as folder:
+        return replace(in_a_process(parcel, Path(folder), tell, is_wanted), worker=worker.address)
+
+
+def in_a_process(
+    parcel: Parcel, folder: Path, tell: Tell, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
+) -> Piece:
+    """Do ``parcel`` in a ``process`` that works in the empty ``folder``; ended when it ``is_wanted`` no more."""
+    if not is_wanted():
+        return Piece(b"", stopped=True)
+    began = time.monotonic()
+    (folder / "parcel").write_bytes(pickle.dumps(parcel))
+    with (
+        (folder / "said").open("wb") as said,
+        subprocess.Popen(
+            [*process, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
+        ) as running,
+    ):
+        try:
+            _watched(running, tell, is_wanted)
+        finally:
+            running.kill()  # if it runs still; its reaper ends its guests
+    try:
+        piece: Piece = pickle.loads((folder / "answer").read_bytes())
+    except (OSError, EOFError):
+        lines = (folder / "said").read_text(errors="replace").splitlines()
+        last = next((line for line in reversed(lines) if line.strip()), f"it ended with {running.returncode}")
+        piece = Piece(b"", stopped=not is_wanted(), broke=f"bob broke in a worker: {last}")
+    return replace(piece, files=new_in(folder / "run", parcel.given), seconds=time.monotonic() - began)
+
+
+def _watched(running: subprocess.Popen[str], tell: Tell, is_wanted: Callable[[], bool]) -> None:
+    """Tell what a process tells until it ends; end it when it is wanted no more."""
+    told: queue.SimpleQueue[list[str | int]] = queue.SimpleQueue()
+    assert running.stdin is not None and running.stdout is not None
+
+    def read(lines: Iterator[str]) -> None:
+        for line in lines:
+            told.put(json.loads(line))
+
+    reader = threading.Thread(target=read, args=[running.stdout], daemon=True)
+    reader.start()
+    last, deadline = time.monotonic(), None
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(_LOOK_SECONDS)
+            break
+        now = time.monotonic()
+        if deadline is None and not is_wanted():
+            deadline = now + END_SECONDS
+            running.stdin.close()
+        if deadline is not None and now > deadline:
+            running.kill()
+        if now - last >= TELL_SECONDS:
+            tell(_together(told))
+            last = now
+    reader.join()
+    tell(_together(told))
+
+
+def _together(told: queue.SimpleQueue[list[str | int]]) -> list[list[str | int]]:
+    """What was told, with the crash states of a workload as one number."""
+    words: list[list[str | int]] = []
+    states: Counter[str] = Counter()
+    with suppress(queue.Empty):
+        while True:
+            kind, title, *numbers = told.get_nowait()
+            if kind == "observed":
+                states[str(title)] += int(numbers[0])
+            else:
+                words.append([kind, title, *numbers])
+    observed: list[list[str | int]] = [["observed", title, count] for title, count in states.items()]
+    return [*observed, *words]
+
+
+def _topic(run: str) -> str:
+    return f"bob-{run}"
+
+
+def _end(run: str) -> None:
+    """In a worker: end the parcels of ``run``, and begin no more of them."""
+    _STOPPED.add(run)
+
+
+@dataclass(slots=True)
+class _Handed:
+    """A parcel that some worker has, or will have: the ``future``, the workers that ``may`` do it (None: any), how
+    often one failed, and what was told of the ``attempt`` that is under way."""
+
+    parcel: Parcel
+    future: Any = None
+    may: list[str] | None = None
+    tries: int = 0
+    attempt: str = ""
+    worker: str = ""
+    states: Counter[str] = field(default_factory=Counter)
+    recorded: set[str] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+
+
+class Workers:
+    """The workers of a cluster, for one run: :meth:`hand` them parcels, and take what is :meth:`finished`."""
+
+    def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
+        self._client, self._run, self._progress = client, run, progress
+        self._environment = environment and _shared(environment)
+        self._handed: dict[str, _Handed] = {}
+        self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._unfit: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._did_any = False
+        client.subscribe_topic(_topic(run), self._told)
+
+    @property
+    def places(self) -> int:
+        """How many parcels the workers of now do at a time."""
+        counts: Mapping[str, int] = self._client.nthreads()
+        return max(1, sum(counts.values()))
+
+    @property
+    def in_hand(self) -> int:
+        """How many parcels were handed out and have not come back."""
+        return len(self._handed)
+
+    def hand(self, parcel: Parcel) -> None:
+        """Have some worker do ``parcel``."""
+        self._submit(_Handed(parcel))
+
+    def finished(self) -> tuple[Parcel, Piece]:
+        """The next parcel that comes back, of those in hand. One that was given up has ``unfit`` in its piece.
+
+        Raises GuestError where no worker that is there can do it.
+        """
+        while True:
+            try:
+                key, future = self._ended.get(timeout=5.0)
+            except queue.Empty:
+                self._hand_again()
+                continue
+            handed = self._handed.get(key)
+            if handed is None or handed.future is not future:
+                continue
+            piece = self._piece(handed, future)
+            if piece is None:
+                continue
+            if piece.failure is None:
+                self._did_any = True
+            elif not self._is_given_up(handed, piece.failure, piece):
+                self._submit(handed)
+                continue
+            del self._handed[key]
+            future.release()
+            return handed.parcel, piece
+
+    def stop(self) -> Iterator[tuple[Parcel, Piece]]:
+        """End all guests; what was under way, with what is finished of it, as far as it comes back in time."""
+        self._progress.step("the workers end their guests")
+        with suppress(Exception):  # whatever becomes of the cluster, what is here is kept
+            self._client.run(_end, self._run, on_error="ignore")
+        deadline = time.monotonic() + END_SECONDS
+        while self._handed and time.monotonic() < deadline:
+            # Not from the queue: what ended the run may have come between it and what was taken out of it.
+            for key, handed in list(self._handed.items()):
+                if handed.future is None or handed.future.status != "pending":
+                    del self._handed[key]
+                if handed.future is not None and handed.future.status == "finished":
+                    with suppress(Exception):  # its worker is gone meanwhile
+                        yield handed.parcel, handed.future.result(timeout=CONNECT_SECONDS)
+            time.sleep(_LOOK_SECONDS / 5)
+
+    def _submit(self, handed: _Handed) -> None:
+        if self._environment is not None:
+            known = {**self._environment, **(handed.parcel.environment or {})}
+            handed.parcel = replace(handed.parcel, environment=known)
+        handed.may = None
+        if self._unfit:
+            handed.may = [address for address in self._client.nthreads() if address not in self._unfit]
+            if not handed.may:
+                raise GuestError(
+                    f"no worker can do it: {'; '.join(dict.fromkeys(self._unfit.values()))}",
+                    hint="`bob doctor` on the worker's machine says what it lacks",
+                )
+        key = f"bob-{self._run}-{handed.parcel.key}-{uuid.uuid4().hex[:8]}"
+        self._handed[handed.parcel.key] = handed
+        future = handed.future = self._client.submit(
+            work, handed.parcel, key=key, pure=False, workers=handed.may, allow_other_workers=False
+        )
+        future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
+
+    def _piece(self, handed: _Handed, future: Any) -> Piece | None:
+        """What became of a parcel; None where its worker was lost with it, and another one does it anew."""
+        from distributed.scheduler import KilledWorker
+
+        try:
+            piece: Piece = future.result(timeout=END_SECONDS)
+        except KilledWorker:
+            handed.tries = TRIES  # Dask tried several
+            return Piece(b"", broke="one worker after the other was lost while it did this")
+        except TimeoutError:
+            future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
+            return None
+        except Exception as error:  # bob is not there, or another one
+            return Piece(b"", broke=f"{type(error).__name__}: {error}")
+        if piece.unfit is None and piece.environment is not None:
+            found = _shared(piece.environment)
+            self._environment = self._environment or found
+            if found != self._environment:
+                differs = [f"{name} is {found[name]}" for name in found if found[name] != self._environment.get(name)]
+                return replace(piece, files=b"", unfit=f"its {', '.join(differs)}, which the others' is not")
+        return piece
+
+    def _is_given_up(self, handed: _Handed, reason: str, piece: Piece) -> bool:
+        """Take note that a worker could not do a parcel; whether that is given up."""
+        self._undo(handed)
+        handed.tries += 1
+        if piece.unfit is not None and piece.worker not in self._unfit:
+            self._unfit[piece.worker] = reason
+            self._progress.step(f"worker {piece.worker} is left out: {reason}")
+        if handed.tries < TRIES:
+            return False
+        if not self._did_any:
+            hint = "each worker needs this version of bob-prober[cluster], and what `bob doctor` asks for"
+            raise GuestError(f"no worker can do it: {reason}", hint=hint)
+        return True
+
+    def _hand_again(self) -> None:
+        """Parcels whose workers are all gone, where others may not do them, are handed out anew."""
+        there = set(self._client.nthreads())
+        for handed in list(self._handed.values()):
+            if handed.may is not None and not there & set(handed.may) and handed.future.status == "pending":
+                handed.future.cancel()
+                self._undo(handed)
+                self._submit(handed)
+
+    def _told(self, event: tuple[float, Event]) -> None:
+        """A worker tells how far it is. Called by Dask's own thread."""
+        key, attempt, worker, words = event[1]
+        with self._lock:
+            handed = self._handed.get(key)
+            if handed is None:
+                return
+            if handed.attempt and handed.attempt != attempt:
+                self._progress.step(f"worker {handed.worker} was lost; {worker} does {handed.parcel.title} anew")
+                self._undo(handed)
+            handed.attempt, handed.worker = attempt, worker
+            for kind, title, *numbers in words:
+                self._pass_on(handed, str(kind), str(title), list(map(int, numbers)))
+
+    def _pass_on(self, handed: _Handed, kind: str, title: str, numbers: Sequence[int]) -> None:
+        match kind:
+            case "step":
+                self._progress.step(f"{handed.worker}: {title}")
+            case "observed" if title not in handed.finished:
+                handed.states[title] += numbers[0]
+                self._progress.observed(title, numbers[0])
+            case "recorded" if title not in handed.recorded:
+                handed.recorded.add(title)
+                self._progress.recorded(title)
+            case "finished" if title not in handed.finished:
+                handed.finished.add(title)
+                self._progress.finished(title, numbers[0])
+
+    def _undo(self, handed: _Handed) -> None:
+        """An attempt is over: of workloads that it had not finished nothing is known. What it had finished is done
+        again, and not counted twice."""
+        handed.attempt = ""
+        for title in [title for title in handed.states if title not in handed.finished]:
+            self._progress.observed(title, -handed.states.pop(title))
+
+
+def _shared(environment: Mapping[str, str]) -> dict[str, str]:
+    """What must be the same for all of a run: all but what differs from configuration to configuration."""
+    return {name: value for name, value in environment.items() if name != OF_A_CONFIGURATION}
+
+
+@contextmanager
+def workers(address: str, run: str, environment: Mapping[str, str] | None, progress: Progress) -> Iterator[Workers]:
+    """The workers of the cluster whose scheduler is at ``address`` (or in a file that the scheduler wrote), for a
+    ``run`` that was measured on ``environment`` so far.
+
+    Raises MissingProgramError without dask.distributed, UsageError where no scheduler answers.
+    """
+    try:
+        import dask
+
+        with dask.config.set({"logging.distributed": "critical"}):
+            from distributed import Client
+    except ImportError:
+        raise MissingProgramError("--scheduler needs Dask", hint="pip install 'bob-prober[cluster]'") from None
+    where: dict[str, Any] = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        client = Client(**where, timeout=CONNECT_SECONDS, set_as_default=False, name="bob")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"no scheduler answers at {address}: {words}", hint="`dask scheduler` starts one") from None
+    try:
+        if not client.nthreads():
+            progress.step(f"waiting for workers: `dask worker {address} --nthreads 1` starts one")
+            client.wait_for_workers(1)
+        them = Workers(client, run, environment, progress)
+        progress.step(
+            f"{plural(len(client.nthreads()), 'worker')} at {address}, for {plural(them.places, 'parcel')} at a time"
+        )
+        yield them
+    finally:
+        with suppress(Exception):
+            client.close(timeout=CONNECT_SECONDS)

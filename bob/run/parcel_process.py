@@ -1,0 +1,189 @@
+"""The process in which a parcel is done: ``python -m bob.run.parcel_process FOLDER``.
+
+A worker of a cluster starts one for each parcel (bob/run/cluster.py), so guests have a process of their own, as they
+have under the command line, and a signal ends them as Ctrl-C does. FOLDER has the parcel, pickled, as ``parcel``; the
+run directory is made in ``run`` below it, and the answer, a piece without files, is pickled as ``answer``. What a
+Progress is told goes to standard output, a JSON array in each line. When standard input ends, as it does with the
+worker, whatever becomes of that, the guests end, and what is finished stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TextIO
+
+import bob
+from bob.apm.model import from_json as model_from_json
+from bob.errors import BobError, UsageError
+from bob.guest.capacity import check_jobs
+from bob.guest.hypervisor import Hypervisor
+from bob.image import check_file_system, check_kernel, ensure
+from bob.judge.program_result import Programs
+from bob.memory import give_back_what_is_freed
+from bob.program.program import Program
+from bob.progress import Earlier
+from bob.request import Host, ProbeRequest, request_from_json, request_of
+from bob.result import Environment, PropertyResult
+from bob.run import prober
+from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
+from bob.run.pipeline import Pipeline
+from bob.run.programs import try_program
+from bob.run.tasks import Task
+from bob.store.run_directory import FOLDERS, RunDirectory, workload_from_json
+
+
+class Telling:
+    """A Progress that writes what it is told down for another process."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._lock = stream, threading.Lock()
+
+    def _tell(self, *words: str | int) -> None:
+        with self._lock, suppress(OSError, ValueError):
+            self._stream.write(json.dumps(words) + "\n")
+            self._stream.flush()
+
+    def step(self, text: str) -> None:
+        """One line on what is being set up."""
+        self._tell("step", text)
+
+    def planned(self, workloads: int, states: int) -> None:
+        """Nothing: whoever gave the parcel knows."""
+
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        """Nothing: it is of one worker."""
+
+    def recorded(self, workload: str) -> None:
+        """A workload was recorded."""
+        self._tell("recorded", workload)
+
+    def observed(self, workload: str, states: int) -> None:
+        """More crash states are done."""
+        self._tell("observed", workload, states)
+
+    def finished(self, workload: str, unused: int) -> None:
+        """A workload is done."""
+        self._tell("finished", workload, unused)
+
+    def skipped(self, workloads: int, states: int) -> None:
+        """Less is to be done than was planned."""
+        self._tell("skipped", workloads, states)
+
+    def judged(self, cell: PropertyResult) -> None:
+        """Nothing: a cell is told when the whole of it is known."""
+
+
+def main(folder: Path) -> int:
+    """Do the parcel in ``folder``; the exit code is 0 where there is an answer."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints does not get between
+    threading.Thread(target=_until_left_alone, daemon=True).start()
+    give_back_what_is_freed()
+    parcel: Parcel = pickle.loads((folder / "parcel").read_bytes())
+    answer = done(parcel, folder / "run", Telling(told))
+    (folder / "answer").write_bytes(pickle.dumps(answer))
+    return 0
+
+
+def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
+    """What became of ``parcel``, without its files: they are in the new ``folder``."""
+    if parcel.program is None:
+        for name in FOLDERS:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        unpack(parcel.given, folder)
+    if parcel.bob != bob.__version__:
+        return Piece(b"", unfit=f"it has bob {bob.__version__}, and the run is one of {parcel.bob}")
+    environment: dict[str, str] | None = None
+    try:
+        check_jobs(parcel.jobs)
+        request = _request(parcel, folder)
+        environment = asdict(_environment(parcel, request, progress))
+        if differs := _differences(parcel.environment or {}, environment):
+            return Piece(b"", environment, unfit=f"its {differs}")
+        try:
+            if parcel.program is not None:
+                answers = _program(parcel.program, request, folder, progress)
+                return Piece(b"", environment, programs=answers)
+            if parcel.numbers is None:
+                prober.resume(folder, request.host, progress)
+            else:
+                _some(RunDirectory(folder), request, parcel.numbers, progress)
+        except UsageError as refusal:
+            return Piece(b"", environment, refusal=(refusal.message, refusal.hint))
+    except KeyboardInterrupt:
+        return Piece(b"", environment, stopped=True)
+    except BobError as error:  # of this machine, or of a guest on it
+        return Piece(b"", environment, unfit=error.message)
+    return Piece(b"", environment)
+
+
+def _request(parcel: Parcel, folder: Path) -> ProbeRequest:
+    host = Host(parcel.connect, parcel.jobs)
+    if parcel.program is not None:
+        return request_from_json(parcel.program.request, host)
+    return request_of(RunDirectory(folder), host)
+
+
+def _environment(parcel: Parcel, request: ProbeRequest, progress: Telling) -> Environment:
+    image = ensure(request.image, progress.step)
+    check_kernel(image)
+    with Hypervisor.open(parcel.connect, progress.step) as hypervisor:
+        return prober.environment_of(hypervisor, image, request)
+
+
+def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """What is not as ``wanted``, in words; empty where all is."""
+    names = [name for name in wanted if found.get(name) != wanted[name]]
+    return ", ".join(f"{name} is {found.get(name)}, and the run has {wanted[name]}" for name in names)
+
+
+def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: Telling) -> None:
+    """See what a crash leaves of some workloads of ``run``, which keeps it."""
+    image = ensure(request.image, progress.step)
+    fs = request.configuration.fs
+    check_file_system(image, fs.module, fs.package)
+    workloads = tuple(map(workload_from_json, run.about()["workloads"]))
+    task = Task(request.configuration, request.model, request.effort, run, workloads, frozenset(numbers))
+    with (
+        Hypervisor.open(request.host.connect, progress.step) as hypervisor,
+        Pipeline(hypervisor, image, [task], progress, request.host.jobs or 1) as pipeline,
+    ):
+        for number in sorted(numbers):
+            pipeline.result(0, number)  # which the run directory keeps
+
+
+def _program(work: ProgramWork, request: ProbeRequest, folder: Path, progress: Telling) -> Programs:
+    """The answer for a program on one configuration; the new ``folder`` has everything behind it."""
+    models = [model_from_json(document) for document in work.models]
+    answers, _folder = try_program(
+        Program.from_json(work.program),
+        [request],
+        folder,
+        progress,
+        models,
+        explores=work.explores,
+        numbers=[work.number],
+    )
+    return answers
+
+
+def _until_left_alone() -> None:
+    """Interrupt this process when its standard input ends."""
+    with suppress(OSError, ValueError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
