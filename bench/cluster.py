@@ -21,6 +21,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import dask
 from distributed import Client, LocalCluster, get_worker
 
 from bob.judge.again import judge_again
@@ -153,6 +154,7 @@ def main() -> None:
     parser.add_argument("--faster", type=float, default=10.0)
     parser.add_argument("--workers", default="1,2,4,8")
     asked = parser.parse_args()
+    dask.config.set({"distributed.comm.timeouts.connect": "120s"})  # many processes start at once
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "runs").mkdir()
@@ -162,9 +164,7 @@ def main() -> None:
         runs = [RunDirectory(run) for run in asked.runs]
         count = sum(len(run.workloads()) for run in runs)
         slept = sum(seconds_of(run) * len(run.workloads()) for run in runs)
-        print(
-            f"{count} workloads in {len(runs)} columns, {slept:.0f} s of guests, slept {asked.faster:g} times as fast"
-        )
+        print(f"{count} workloads in {len(runs)} columns, {slept:.0f} s of guests, {asked.faster:g} times as fast")
         columns.workers.__wrapped__.__globals__["Workers"] = Counting  # type: ignore[attr-defined]
         cluster.work = recorded
         print("workers  seconds  times as fast  processor s here  parcels  MB back  KB a workload")

@@ -25,8 +25,7 @@ import bob
 from bob.apm.model import from_json as model_from_json
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
-from bob.guest.hypervisor import Hypervisor
-from bob.image import check_file_system, check_kernel, ensure
+from bob.image import check_file_system, check_kernel
 from bob.judge.program_result import Programs
 from bob.memory import give_back_what_is_freed
 from bob.program.program import Program
@@ -34,6 +33,7 @@ from bob.progress import Earlier
 from bob.request import Host, ProbeRequest, request_from_json, request_of
 from bob.result import Environment, PropertyResult
 from bob.run import prober
+from bob.run.agents import guests_of, image_called
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.pipeline import Pipeline
 from bob.run.programs import try_program
@@ -135,9 +135,9 @@ def _request(parcel: Parcel, folder: Path) -> ProbeRequest:
 
 
 def _environment(parcel: Parcel, request: ProbeRequest, progress: Telling) -> Environment:
-    image = ensure(request.image, progress.step)
+    image = image_called(request.image, progress.step)
     check_kernel(image)
-    with Hypervisor.open(parcel.connect, progress.step) as hypervisor:
+    with guests_of(image, parcel.connect, progress.step) as hypervisor:
         return prober.environment_of(hypervisor, image, request)
 
 
@@ -149,13 +149,13 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: Telling) -> None:
     """See what a crash leaves of some workloads of ``run``, which keeps it."""
-    image = ensure(request.image, progress.step)
+    image = image_called(request.image, progress.step)
     fs = request.configuration.fs
     check_file_system(image, fs.module, fs.package)
     workloads = tuple(map(workload_from_json, run.about()["workloads"]))
     task = Task(request.configuration, request.model, request.effort, run, workloads, frozenset(numbers))
     with (
-        Hypervisor.open(request.host.connect, progress.step) as hypervisor,
+        guests_of(image, request.host.connect, progress.step) as hypervisor,
         Pipeline(hypervisor, image, [task], progress, request.host.jobs or 1) as pipeline,
     ):
         for number in sorted(numbers):

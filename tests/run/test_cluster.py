@@ -35,7 +35,7 @@ from bob.crash import case
 from bob.crash.coverage import States
 from bob.errors import GuestError, MissingProgramError, StoreError, UsageError
 from bob.guest.spec import Accelerator
-from bob.image.needs import GUEST_MODULES
+from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.judge.merging import merge
 from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
@@ -176,9 +176,15 @@ def without_guests() -> None:
         kernel_release="6.1",
         tools={"e2fsprogs": "1", "xfsprogs": "2"},
         modules=frozenset({*GUEST_MODULES, "ext4", "xfs"}),
+        needed=GUEST_MODULES,
+        instead=("another image", "another image"),
     )
+
+    def guests_of(_image: object, connect: object, step: object) -> Any:
+        return Hypervisor.open(connect, step)
+
     for room in (prober, parcel_process):
-        for name, made in (("ensure", lambda *_: image), ("Hypervisor", Hypervisor), ("Pipeline", Guests)):
+        for name, made in (("image_called", lambda *_: image), ("guests_of", guests_of), ("Pipeline", Guests)):
             setattr(room, name, made)
     prober.GuestSpec = lambda *_: None  # type: ignore[assignment,misc]
     case.checked = lambda _recording, _base: samples.TRACE  # type: ignore[assignment]
@@ -277,7 +283,7 @@ def here() -> Iterator[None]:
         case.checked, prober.GuestSpec = checked, spec  # type: ignore[misc]
 
 
-PATCHED = ("ensure", "Hypervisor", "Pipeline")
+PATCHED = ("image_called", "guests_of", "Pipeline")
 
 
 def on_one_machine(tmp_path: Path) -> Result:
