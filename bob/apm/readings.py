@@ -155,7 +155,7 @@ class Reader:
 
 def _fills(found: bytes, start: int) -> frozenset[Fill]:
     """With what all of ``found``, which is at offset ``start`` of a file, is filled, sector by sector; nothing where
-    some of it is anything else. A piece in which no data belongs (what fallocate gives, say) may be many sectors long."""
+    some of it is anything else. A piece in which no data belongs (of fallocate, say) may be many sectors long."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
