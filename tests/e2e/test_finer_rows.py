@@ -13,13 +13,14 @@ from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
 from bob.catalogue.sets import Rows
 from bob.claim.property.of_property import OfProperty
+from bob.claim.soundness import Sound
 from bob.cli.main import run as bob
 from bob.errors import Exit
 from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.report.grids import grids
 from bob.request import ANYWHERE, ProbeRequest
-from bob.result import PropertyResult, Verdict
+from bob.result import PropertyResult, TroubleKind, Verdict
 from bob.run.prober import probe, resume, start
 from bob.run.replay import replay
 from bob.run.shrink import shrink
@@ -107,3 +108,50 @@ def test_a_model_is_derived_confirmed_and_held_against_its_run(tmp_path: Path) -
     findings = [replace(one, promised=True) if one.clause == torn.clause else one for one in model.findings]
     save(replace(model, findings=tuple(findings)), tmp_path / "lie.json")
     assert bob(["apm", "check", "--quiet", str(tmp_path / "lie.json"), str(run)]) == 1
+
+
+# What is wrong with crash states that mount: its witness shows it again, on the kernel that said so
+
+MOVED = """
+name = "moved"
+family = "atomicity"
+meaning = "a file that is moved is whole"
+
+[judge]
+rule = "atomic"
+subject = "directory"
+
+[[workloads]]
+name = "a file moved to another directory"
+setup = ["mkdir /d", "mkdir /e", "write /d/a 0 8192"]
+operations = ["rename /d/a /e/moved", "mkdir /e/new", "create /e/new/file"]
+finish = ["sync"]
+"""
+
+
+def test_what_vfat_is_warned_of_shows_again_from_its_witness(tmp_path: Path) -> None:
+    """fsck.vfat leaves directories of which the kernel says that they are corrupted."""
+    file = tmp_path / "moved.toml"
+    file.write_text(MOVED)
+    request = ProbeRequest(configuration("vfat"), probes=(load(file),), budget=40)
+    result, path = probe(request, tmp_path / "run", Silent())
+    [column] = result.configurations
+    assert column.troubles
+    assert {trouble.kind for trouble in column.troubles} <= set(TroubleKind)
+    witnesses = [path / trouble.witness for trouble in column.troubles]
+    assert [read(one).claim for one in witnesses] == [Sound(trouble.kind) for trouble in column.troubles]
+    again = list(replay(witnesses, image=None, connect=None, times=2, progress=Silent()))
+    assert [one.confirmed for one in again] == [2] * len(witnesses)
+
+    from bob.cli.main import run
+
+    assert run(["replay", "--quiet", "--times", "1", str(witnesses[0])]) == Exit.DONE
+
+
+REMOVED_LATE = Path(__file__).parents[2] / "reports/reference/modern-linux-6.1/jfs/witnesses/removal-9.json"
+
+
+def test_what_goes_wrong_some_time_after_the_removal_is_seen_each_time() -> None:
+    """A thread of jfs meets the damage: before the removal is over, after a sync, or when it is unmounted."""
+    [found] = replay([REMOVED_LATE], image=None, connect=None, times=40, progress=Silent())
+    assert (found.confirmed, found.times) == (40, 40)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bob.claim.property.rules import questions
 from bob.errors import UsageError
+from bob.search.ace import VERBS, Ace, Core, performed
 from bob.search.bounds import load, read, shipped_bounds
 from bob.search.spaces import Search, search
+from bob.workload import operations as ops
 from bob.workload.language import write_one
-from bob.workload.operations import Operation
+from bob.workload.operations import At, Operation
+from bob.workload.simulation import simulate
 
 SMALL: dict[str, Any] = {
     "about": "two files",
@@ -114,3 +119,118 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     path.write_text('about = "nothing else"')
     with pytest.raises(UsageError, match="'files' is missing"):
         load(str(path))
+
+
+# The bounds of ACE: as many workloads as ACE makes, and what they need is made before them
+
+OF_ACE = {
+    ("ace", 1): 328,
+    ("ace", 2): 241_720,
+    ("ace-metadata", 3): 540_450,
+}
+"""Counted by running ``ace.py`` with the lists of ``common.py``; its repository has the 328 files of one operation. (As
+it stands, ``main`` adds ``AC`` and ``AC/bar`` to the second lists for all bounds, though they are for nested ones.)"""
+BY_VERB = {
+    "creat": 8, "mkdir": 4, "falloc": 120, "write": 24, "dwrite": 16, "mmapwrite": 16, "link": 36, "unlink": 16,
+    "remove": 16, "rename": 40, "fsetxattr": 8, "removexattr": 8, "truncate": 16,
+}  # fmt: skip
+
+
+def ace(name: str = "ace") -> Ace:
+    found = search(name).space()
+    assert isinstance(found, Ace)
+    return found
+
+
+@pytest.mark.parametrize(("name", "length"), OF_ACE)
+def test_there_are_as_many_as_ace_makes(name: str, length: int) -> None:
+    assert ace(name).count(length) == OF_ACE[name, length]
+
+
+@pytest.mark.parametrize("verb", BY_VERB)
+def test_there_are_as_many_of_each_operation(verb: str) -> None:
+    assert set(BY_VERB) == set(VERBS)
+    assert Ace("one", (verb,), ()).count(1) == BY_VERB[verb]
+
+
+def test_of_one_operation_each_is_tried() -> None:
+    """328, without 16 removes, which are unlinks, and without 12 mapped writes, which have one end each: as the paper
+    says, 300."""
+    found = [workload.name for workload in ace().every(1)]
+    assert len(found) == len(set(found)) == 300
+
+
+def test_every_workload_ends_with_a_call_that_promises_something() -> None:
+    every = ace()
+    for workload in [*every.every(1), *islice(every.drawn(2, 1), 300), *islice(every.drawn(3, 1), 100)]:
+        history = simulate(workload)[0]
+        assert (
+            workload.at is At.END and workload.setup == () and isinstance(workload.operations[-1], ops.SYNC_OPERATIONS)
+        )
+        assert any(questions(one, history) for one in every.asked)
+
+
+@pytest.mark.parametrize(
+    ("cores", "points", "text"),
+    [
+        ([Core("creat", ("/A/foo",))], ["/A"], "mkdir /A; create /A/foo; fsync /A"),
+        ([Core("creat", ("/foo",))], ["/bar"], "create /foo; create /bar; fsync /bar"),
+        (
+            [Core("falloc", ("/foo",), "zero", "extend")],
+            [""],
+            "create /foo; write /foo 0 32768; fallocate /foo 30768 5000 zero; sync",
+        ),
+        (
+            [Core("falloc", ("/foo",), "keep", "append"), Core("falloc", ("/foo",), "punch", "append")],
+            [None, "/foo"],
+            "create /foo; write /foo 0 32768; fallocate /foo 32768 32768 keep; fallocate /foo 32768 32768 punch; "
+            "fsync /foo",
+        ),
+        ([Core("dwrite", ("/foo",), place="append")], ["/foo"], "create /foo; write /foo 0 32768 direct; fsync /foo"),
+        (
+            [Core("mmapwrite", ("/foo",), place="append")],
+            [""],
+            "create /foo; write /foo 0 32768; fallocate /foo 32768 32768; write /foo 32768 32768 mmap; msync /foo",
+        ),
+        (
+            [Core("link", ("/foo", "/A/bar")), Core("truncate", ("/foo",), place="middle")],
+            [None, "/A/bar"],
+            "mkdir /A; create /foo; link /foo /A/bar; write /foo 0 32768; truncate /foo 2500; fsync /A/bar",
+        ),
+        (
+            [Core("link", ("/foo", "/bar")), Core("link", ("/A/foo", "/bar"))],
+            ["/foo", "/"],
+            "create /foo; link /foo /bar; fsync /foo; mkdir /A; create /A/foo; unlink /bar; link /A/foo /bar; fsync /",
+        ),
+        (
+            [Core("creat", ("/A/foo",)), Core("mkdir", ("/A",))],
+            ["", "/A"],
+            "mkdir /A; create /A/foo; sync; unlink /A/foo; rmdir /A; mkdir /A; fsync /A",
+        ),
+        (
+            [Core("rename", ("/A", "/B")), Core("unlink", ("/A/foo",))],
+            ["/A", "/A"],
+            "mkdir /A; rename /A /B; mkdir /A; fsync /A; create /A/foo; unlink /A/foo; fsync /A",
+        ),
+        (
+            [Core("removexattr", ("/foo",)), Core("rename", ("/foo", "/bar"))],
+            [None, "/foo"],
+            "create /foo; setxattr /foo user.xattr1 4; removexattr /foo user.xattr1; rename /foo /bar; create /foo; "
+            "fsync /foo",
+        ),
+    ],
+)
+def test_what_an_operation_needs_is_made_before_it(cores: list[Core], points: list[str | None], text: str) -> None:
+    assert "; ".join(map(write_one, performed(cores, points))) == text
+
+
+def test_what_is_drawn_is_drawn_again_and_each_is_new() -> None:
+    first, again, other = ([one.name for one in islice(ace().drawn(2, seed), 50)] for seed in (1, 1, 2))
+    assert first == again != other
+    assert Counter(first).most_common(1)[0][1] == 1
+    few = ace("ace-metadata")
+    assert {one.name for one in few.drawn(1, 1)} == {one.name for one in few.every(1)}, (
+        "it ends where there are no more"
+    )
+    every = {one.name for one in ace().every(1)}
+    assert {one.name for one in islice(ace().drawn(1, 1), 250)} <= every
