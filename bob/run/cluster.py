@@ -36,6 +36,8 @@ TELL_SECONDS = 2.0
 """A worker tells how far it is so often: each message passes the scheduler."""
 END_SECONDS = 60.0
 """So long a worker may take to end its guests, and to give back what is finished."""
+FIT_SECONDS = 20.0
+"""So long it takes to give up where all workers that are there cannot do a parcel."""
 _LOOK_SECONDS = 0.5
 _PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
 _STOPPED: set[str] = set()
@@ -237,7 +239,10 @@ class Workers:
             handed.parcel = replace(handed.parcel, environment=known)
         handed.may = None
         if self._unfit:
-            handed.may = [address for address in self._client.nthreads() if address not in self._unfit]
+            deadline = time.monotonic() + FIT_SECONDS
+            while not (fit := self._fit()) and time.monotonic() < deadline:
+                time.sleep(_LOOK_SECONDS)  # one that was lost may be replaced
+            handed.may = fit
             if not handed.may:
                 raise GuestError(
                     f"no worker can do it: {'; '.join(dict.fromkeys(self._unfit.values()))}",
@@ -249,6 +254,10 @@ class Workers:
             work, handed.parcel, key=key, pure=False, workers=handed.may, allow_other_workers=False
         )
         future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
+
+    def _fit(self) -> list[str]:
+        """The workers of now that are not known to be unfit."""
+        return [address for address in self._client.nthreads() if address not in self._unfit]
 
     def _piece(self, handed: _Handed, future: Any) -> Piece | None:
         """What became of a parcel; None where its worker was lost with it, and another one does it anew."""
