@@ -130,6 +130,7 @@ class Guests:
         if (fails := orders() / f"refuse-{name}").exists():
             raise UsageError(fails.read_text())
         if ordered(f"kill-{name}-{number}"):
+            time.sleep(0.5)  # what it told before is on its way
             os.kill(os.getpid(), signal.SIGKILL)
         if (orders() / f"break-{name}-{number}").exists():
             raise ValueError("it broke")
