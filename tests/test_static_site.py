@@ -212,8 +212,8 @@ def test_what_the_table_answers_is_what_it_says(site: Path, name: str) -> None:
 
 def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     asked = {clause["clause"] for path in MODELS for clause in json.loads(path.read_text())["clauses"]}
-    assert not [clause for clause in asked if "fdatasync-file" in clause]
-    assert answers(site, "fdatasync-data") == {"": "Not measured on any of them."}
+    assert not [clause for clause in asked if "durable msync" in clause]
+    assert answers(site, "msync-data") == {"": "Not measured on any of them."}
     assert "Not measured: exfat, ext4-nojournal, f2fs" in (site / "rely.html").read_text()
     for question in QUESTIONS.values():
         assert answered(question, Results((), (), ())).sentence == "Not measured on any of them."
