@@ -1,0 +1,49 @@
+"""A server of ZooKeeper and its client, on this machine's loopback interface."""
+
+import logging
+import re
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+PORT, LOG = 2181, Path("/tmp/zookeeper.log")
+# A log of 64 KiB in place of 64 MiB is made larger as often as needed; the server for administrators is not.
+JAVA = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA += ["-Dzookeeper.preAllocSize=64", "-Dzookeeper.admin.enableServer=false"]
+JAVA += ["-cp", "/etc/zookeeper/conf_example:/usr/share/java/zookeeper.jar"]
+JAVA += ["org.apache.zookeeper.server.ZooKeeperServerMain"]
+
+
+class CannotStart(Exception):
+    """The server ended, or does not answer; with its last words."""
+
+
+@contextmanager
+def running(data):
+    """A client of a server that keeps its data in this folder; both are stopped in the end. Raises CannotStart."""
+    logging.disable()
+    with LOG.open("w") as log:
+        server = subprocess.Popen([*JAVA, str(PORT), data], stdout=log, stderr=log)
+    client = KazooClient(f"127.0.0.1:{PORT}", timeout=300)
+    try:
+        client.start_async()
+        while not client.connected:
+            if server.poll() is not None:
+                raise CannotStart(_last_words())
+            time.sleep(0.2)
+        yield client
+        client.stop()
+    except KazooTimeoutError as error:
+        raise CannotStart(str(error)) from None
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _last_words():
+    lines = [line.strip() for line in LOG.read_text().splitlines() if re.search(r"Exception|ERROR|Unable", line)]
+    return lines[0] if lines else "the server ends"
