@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis.strategies import integers
 
 from bob.apm.allowed import Implications, refuted
@@ -32,6 +32,7 @@ from bob.apm.trees import Tree, observed_tree
 from bob.apm.tried import Tried, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.observe.observation import Node, Observation
+from bob.workload.history import Kind
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -67,7 +68,17 @@ def after_all(graph: Graph) -> int:
     return len(graph.returns) - 1
 
 
+def loses_a_new_directory(graph: Graph, tree: Tree) -> bool:
+    """Whether a directory that the workload makes is not there: a model may have names in it, which cannot be seen."""
+    made = {
+        thing.identity for thing in graph.workings.history.things if thing.kind is Kind.DIRECTORY and thing.born >= 0
+    }
+    return not made <= {entry.thing for _path, entry in tree}
+
+
 @given(integers(0, 2**32))
+@example(7617576)  # mkdir /d; create /d/b; create /f: of these /f alone
+@example(7618989)  # mkdir /d; rename /b /d/a: neither
 @settings(max_examples=100, deadline=None)
 def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_clauses(seed: int) -> None:
     rng = Random(seed)
@@ -77,9 +88,11 @@ def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_cla
     for tree in allowed_trees(graph, promised, 40).trees:
         assert observed_tree(observation(tree)) == tree
         constraints = read(graph, tree)
-        assert Implications(graph, promised).is_allowed(constraints, after_all(graph)), tree
+        is_allowed = Implications(graph, promised).is_allowed(constraints, after_all(graph))
+        assert is_allowed or loses_a_new_directory(graph, tree), tree
         for conflict in refuted(graph, EVERYTHING, constraints, after_all(graph)):
-            assert not any(clause in promised for clause in conflict.clauses), (tree, conflict)
+            is_told = any(clause in promised for clause in conflict.clauses)
+            assert not is_told or loses_a_new_directory(graph, tree), (tree, conflict)
 
 
 @pytest.mark.parametrize(
