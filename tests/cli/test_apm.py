@@ -243,10 +243,10 @@ def test_a_program_that_was_changed_is_tried_again(bob: Bob, monkeypatch: pytest
 
 
 def test_clauses_that_begin_alike_are_compared_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run_bob(["apm", "compare", "ext4-o", "xfs", "--json", str(tmp_path / "c.json")]) == 1
+    assert run_bob(["apm", "compare", "ext4-o", "btrfs", "--json", str(tmp_path / "c.json")]) == 1
     said = capsys.readouterr().out
     apart = json.loads((tmp_path / "c.json").read_text())["differences"]
-    assert len(apart) > 20, "each is in the document"
+    assert len(apart) > 100, "each is in the document"
     assert len(said.splitlines()) < 2 * len(apart)
     flat = " ".join(said.split())
     for one in apart:
