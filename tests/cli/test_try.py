@@ -6,7 +6,7 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from bob.crash.caches import CACHES
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
-from bob.subject import configuration
+from bob.subject import FileSystem, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
@@ -217,7 +217,8 @@ def test_damaged_answers_are_told(bob: Bob, work: Work) -> None:
 def test_a_kernel_of_ones_own(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """--kernel makes an image over that of --image, as it does for a probe."""
 
-    def asked_images(asked: Mapping[str, Any], *, quiet: bool) -> tuple[str, ...]:
+    def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem], *, quiet: bool) -> tuple[str, ...]:
+        assert [one.name for one in fs] == ["ext4"]
         assert (asked["images"], asked["kernel"], asked["modules"]) == (
             ("debian-trixie",),
             Path("bzImage"),
