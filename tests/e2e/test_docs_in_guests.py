@@ -130,6 +130,7 @@ import os, signal, sys, threading, time
 import bob
 from bob.guest import reap
 from bob.guest.root import Root
+from bob.progress import Silent
 
 class Impatient(Silent):
     def recorded(self, workload):
