@@ -313,8 +313,9 @@ class _Searching:
         """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so
         many lots are done at a time as there are ``places``."""
         if self._asked.seconds is None:
-            together = self._planned.together or LOT
-            share = -(-together // (LOTS_PER_PLACE * places)) if places else LOT
+            if not places:
+                return self._next(LOT, done)
+            share = -(-(self._planned.together or LOT) // (LOTS_PER_PLACE * places))
             return self._next(max(FIRST_LOT, min(LOT, share)), done)
         spent = self._spent + self._clock() - self._began
         self._directory.note(seconds=spent)
