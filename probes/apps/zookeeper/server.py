@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError
 
 PORT, LOG = 2181, Path("/tmp/zookeeper.log")
 # A log of 64 KiB in place of 64 MiB is made larger as often as needed; the server for administrators is not.
@@ -19,7 +18,7 @@ JAVA += ["org.apache.zookeeper.server.ZooKeeperServerMain"]
 
 
 class CannotStart(Exception):
-    """The server ended, or does not answer; with its last words."""
+    """The server ended; with its last words."""
 
 
 @contextmanager
@@ -37,8 +36,6 @@ def running(data):
             time.sleep(0.2)
         yield client
         client.stop()
-    except KazooTimeoutError as error:
-        raise CannotStart(str(error)) from None
     finally:
         server.terminate()
         server.wait()
