@@ -310,8 +310,8 @@ class _Searching:
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
     def _next_lot(self, done: Sequence[tuple[Path, Result]], places: int = 0) -> tuple[Workload, ...]:
-        """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster ``places`` lots are
-        done at a time; 0 is no cluster."""
+        """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so many lots
+        as ``places`` are done at a time; 0 is no cluster."""
         if self._asked.seconds is None:
             if not places:
                 return self._next(LOT, done)

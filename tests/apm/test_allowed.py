@@ -69,15 +69,12 @@ def after_all(graph: Graph) -> int:
 
 
 def seen(graph: Graph, tree: Tree) -> tuple[Constraint, ...]:
-    """What a tree says, but of names in a directory that the workload makes and that is not there: a model may have them,
-    and they cannot be seen."""
+    """What a tree says, but of names in a directory that the workload makes and that is not there. A model may have
+    them, and they cannot be seen."""
     found = {entry.thing for _path, entry in tree}
-    things = graph.workings.history.things
-    lost = [
-        min(one.names) for one in things if one.kind is Kind.DIRECTORY and one.born >= 0 and one.identity not in found
-    ]
-    endings = tuple(f" in {name}" for name in lost)
-    return tuple(one for one in read(graph, tree) if not (endings and one.about.endswith(endings)))
+    made = [one for one in graph.workings.history.things if one.kind is Kind.DIRECTORY and one.born >= 0]
+    endings = tuple(f" in {min(one.names)}" for one in made if one.identity not in found)
+    return tuple(one for one in read(graph, tree) if not one.about.endswith(endings))
 
 
 @given(integers(0, 2**32))
