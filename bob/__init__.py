@@ -209,6 +209,7 @@ def app(
     program: StrPath,
     *,
     fs: str | Sequence[str],
+    pace: str | Sequence[str] = (),
     mkfs_options: str = "",
     mount_options: str = "",
     device: int = 0,
@@ -231,22 +232,26 @@ def app(
 
     :param program: the name of a program that bob ships, or a folder with app.toml and scripts.
     :param fs: one file system, or several.
+    :param pace: at which pace the workload runs, "undisturbed", "slow" or "busy", or at which of these; each, if none
+        is named.
     :param device: 0 is the size that app.toml says, or else the file system's default.
     """
+    from dataclasses import replace
     from pathlib import Path
 
     from bob.errors import UsageError
     from bob.program.folder import named
+    from bob.program.pace import Pace
     from bob.progress import Silent
     from bob.run import prober
-    from bob.run.asking import asked_request, checked, several
+    from bob.run.asking import asked_request, checked, several, word
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 
     found = named(str(program))
-    requests = [
+    once = [
         checked(
             asked_request(
                 configuration(name, mkfs_options, mount_options, device or found.device),
@@ -262,6 +267,8 @@ def app(
         )
         for name in dict.fromkeys(several(fs))
     ]
+    paces = [word(Pace, one, "pace") for one in dict.fromkeys(several(pace))] or list(Pace)
+    requests = [replace(one, pace=each) for one in once for each in paces]
     if not requests:
         raise UsageError("no file system is named", hint="for example fs='ext4'")
     folder = None if out is None else Path(out)

@@ -13,6 +13,7 @@ from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.observe.effort import Effort
+from bob.program.pace import Pace
 from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration, declared_by, file_systems
 from bob.subject.stack import Stack
@@ -49,7 +50,8 @@ class ProbeRequest:
     ``rows``.
     ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
     ``model`` is the device that is assumed. Of
-    ``recovery_crashes`` crash states the recovery is crashed, too. ``by_cause``: what is found is also told by cause.
+    ``recovery_crashes`` crash states the recovery is crashed, too. ``by_cause``: what is found is also told by cause. A
+    program is recorded at this ``pace``.
     """
 
     configuration: Configuration
@@ -64,6 +66,7 @@ class ProbeRequest:
     probes: tuple[Probe, ...] = ()
     rows: Rows = Rows.TABLE1
     by_cause: bool = False
+    pace: Pace = Pace.UNDISTURBED
 
     @property
     def effort(self) -> Effort:
@@ -94,6 +97,7 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
         "rows": request.rows.value,
         "probes": [_probe_to_json(probe) for probe in request.probes],
         **({"by_cause": True} if request.by_cause else {}),
+        **({} if request.pace is Pace.UNDISTURBED else {"pace": request.pace.value}),
     }
 
 
@@ -115,6 +119,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         probes=tuple(map(_probe_from_json, document.get("probes", ()))),
         rows=Rows(document.get("rows", Rows.TABLE1)),
         by_cause=document.get("by_cause", False),
+        pace=Pace(document.get("pace", Pace.UNDISTURBED)),
     )
 
 

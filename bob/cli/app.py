@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from bob.counts import written
 from bob.errors import Exit, UsageError
 from bob.judge.program_result import Programs, Safety, to_json
 from bob.program.folder import named, of_commands, shipped_programs
+from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
@@ -75,6 +76,10 @@ _PROGRAM = (
     click.option("--workload", metavar="COMMAND", help="What the program does, in place of PROGRAM."),
     click.option("--check", metavar="COMMAND", help="What looks at a crash state: exit code 0 where all is well."),
     click.option("--setup", metavar="COMMAND", help="What is there, durable, before the workload begins."),
+    click.option(
+        "--pace", "paces", type=click.Choice([pace.value for pace in Pace]), multiple=True,
+        help="At which pace the workload runs (docs/apps.md); may be repeated. [default: each; to check: undisturbed]",
+    ),
     jobs_option,
 )  # fmt: skip
 
@@ -124,6 +129,9 @@ def run(
     the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
     corrupt, 12 that it cannot be opened; any other one is a violation, too.
 
+    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the kernel's timers come
+    in between; and beside another process that syncs a file of its own after each call. Each has an answer.
+
     With --model, the program's system calls are held against a model of a file system, too: each state that the model
     allows is built, and the checker is asked, up to --budget trees for each model.
 
@@ -134,6 +142,7 @@ def run(
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
       bob app ./my-app --fs ext4 --fs xfs --junit report.xml
+      bob app ./my-app --fs ext4 --pace undisturbed
       bob app ./my-app --fs ext4 --fs xfs --shard 2/2
 
     \b
@@ -149,6 +158,7 @@ def run(
     explores = bool(asked["fs_names"])
     if model_names and not explores:
         asked["fs_names"] = (RECORDED_ON,)
+        asked["paces"] = asked["paces"] or (Pace.UNDISTURBED.value,)
     requests = requests_of(found, asked, quiet=quiet)
     numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
     if not numbers:
@@ -205,6 +215,7 @@ def check_app(
       4+  something is missing or went wrong, see `bob --help`
     """
     found = _program(program, workload, check, setup)
+    asked["paces"] = asked["paces"] or (Pace.UNDISTURBED.value,)
     requests = requests_of(found, asked, quiet=quiet)
 
     from bob.run.programs import preflight
@@ -271,8 +282,9 @@ def _program(name: str | None, workload: str | None, check: str | None, setup: s
 
 
 def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
-    """What the options ask, once for each file system."""
+    """What the options ask, once for each file system and pace."""
     names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
+    paces = [Pace(pace) for pace in asked.pop("paces", ()) or tuple(Pace)]
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     device = asked.pop("device") or program.device
@@ -281,7 +293,7 @@ def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list
     made = [configuration(name, mkfs, mount, device) for name in dict.fromkeys(names)]
     systems = [one.fs for one in made]
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)
-    return [request(one, asked) for one in made]
+    return [replace(request(one, asked), pace=pace) for one in made for pace in dict.fromkeys(paces)]
 
 
 def programs_exit(answers: Programs) -> Exit:

@@ -17,6 +17,7 @@ from rich.text import Text
 from bob.cli.options import ParamType
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
+from bob.program.pace import Pace
 from bob.report.counts import plural
 from bob.report.lines import Trimmed
 from bob.resources import shipped
@@ -205,7 +206,8 @@ def held_beside(
     from bob.run.programs import try_program
 
     check_out(None, RUNS)
-    whole = {**asked, "fs_names": (RECORDED_ON,), "mkfs_opts": "", "mount_opts": "", "device": 0}
+    once: dict[str, Any] = {"fs_names": (RECORDED_ON,), "paces": (Pace.UNDISTURBED.value,)}
+    whole = {**asked, **once, "mkfs_opts": "", "mount_opts": "", "device": 0}
     for program in programs:
         requests = requests_of(program, dict(whole), quiet=quiet)
         with watching(quiet=quiet) as progress:

@@ -14,6 +14,7 @@ from bob.cli.asking import jobs_option, preflight_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, GuestError, RecordingError, UsageError
 from bob.judge.program_result import Programs, Safety
+from bob.program.pace import Pace
 
 if TYPE_CHECKING:
     from bob.program.program import Program
@@ -156,7 +157,8 @@ def _answers(
     from bob.store.kept_runs import remove
 
     against = named_models(models)
-    whole = {**asked, "fs_names": (RECORDED_ON,), "mkfs_opts": "", "mount_opts": "", "device": 0}
+    once: dict[str, Any] = {"fs_names": (RECORDED_ON,), "paces": (Pace.UNDISTURBED.value,)}
+    whole = {**asked, **once, "mkfs_opts": "", "mount_opts": "", "device": 0}
     for number, program in enumerate(programs, start=1):
         run = folder / program.name
         if (kept := _finished(run, program)) is not None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bob.program.pace import Pace
+
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
 """The names of the scripts. A program may do without a setup."""
 EMPTIED = "emptied"
@@ -33,7 +35,7 @@ class Program:
     ``about`` says in a line what it is. ``device`` is the size of the device (bytes; 0: the file system's default).
     ``must_fail`` names what spoils the tree after a clean end so that the checker must refuse it: scripts of the
     program, or :data:`EMPTIED`; where there is none, the checker was never seen to refuse anything. A script may take
-    so many ``seconds`` (in the guest's clock). It needs these Debian ``packages``.
+    so many ``seconds`` (in the guest's clock). It needs these Debian ``packages``. It is recorded at this ``pace``.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Program:
     must_fail: tuple[str, ...] = (EMPTIED,)
     seconds: float = 60.0
     packages: tuple[str, ...] = ()
+    pace: Pace = Pace.UNDISTURBED
 
     @property
     def scripts(self) -> tuple[str, ...]:
@@ -74,6 +77,7 @@ class Program:
             "must_fail": list(self.must_fail),
             "seconds": self.seconds,
             "packages": list(self.packages),
+            **({} if self.pace is Pace.UNDISTURBED else {"pace": self.pace.value}),
             "files": [[file.path, file.executable, base64.b64encode(file.data).decode()] for file in self.files],
         }
 
@@ -92,4 +96,5 @@ class Program:
             tuple(document["must_fail"]),
             document["seconds"],
             tuple(document["packages"]),
+            Pace(document.get("pace", Pace.UNDISTURBED)),
         )

@@ -119,8 +119,8 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, which the guest must have, in virtual time. With ``stores`` what it stores
-    through shared mappings of files is among its calls.
+    """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` what
+    it stores through shared mappings of files is among its calls.
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
@@ -136,7 +136,9 @@ def record_program(
         sync_when_quiet=fs.keeps_commits,
         deadline=QUIET_DEADLINE,
         virtual=True,
-        seconds=program.seconds,
+        seconds=program.seconds * program.pace.patience,
+        delay=program.pace.delay,
+        neighbour=program.pace.has_neighbour,
         completion=completion.value,
         stores=stores,
         **configuration.for_agent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -9,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.judge.modelled import Change
-from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.report.counts import explored, plural
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
@@ -67,7 +68,7 @@ def _print_model(console: Console, model: ModelResult) -> None:
         _print(console, Text.assemble(one.evidence, (f"   in {plural(one.trees, 'tree')}", "bob.dim")), 4)
         _print_why(console, one)
         if one.crossed:
-            said = ", ".join(f"{cross.value} on {name}" for name, cross in one.crossed.items())
+            said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in _by_answer(one.crossed).items())
             _print(console, Text(said, "bob.dim"), 6)
     if model.tried:
         share = "all" if model.is_all else "not all"
@@ -98,6 +99,12 @@ def print_change(console: Console, found: Change) -> None:
             _print_why(console, one)
     if found.kept:
         _print(console, Text(_counted(len(found.kept), "in both"), "bob.dim"), 2)
+
+
+def _by_answer(crossed: Mapping[str, Cross]) -> dict[Cross, list[str]]:
+    return {
+        cross: [name for name, said in crossed.items() if said is cross] for cross in dict.fromkeys(crossed.values())
+    }
 
 
 def _counted(count: int, where: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bob.agent.client import Agent
@@ -78,9 +78,14 @@ class TakenProgram:
     steps: tuple[Step, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What its answer is called: the configuration, and the pace."""
+        return self.request.pace.of(self.request.configuration.name)
+
+    @property
     def protocol(self) -> Protocol | None:
         """What the program did, as far as that is known by now; None where it is not."""
-        return Protocol(self.request.configuration.name, self.steps) if self.steps else None
+        return Protocol(self.name, self.steps) if self.steps else None
 
     def tellings(self, start: float) -> list[Asked]:
         """What the program told, and when, on a clock that was 0 at ``start`` (seconds)."""
@@ -91,10 +96,9 @@ class TakenProgram:
 
     @property
     def preflight(self) -> Preflight:
-        name = self.request.configuration.name
         model = self.request.model
         states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
-        return Preflight(name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows), states)
+        return Preflight(self.name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows), states)
 
 
 def take(
@@ -114,9 +118,9 @@ def take(
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
     """
-    made = request.configuration
+    made, program = request.configuration, replace(program, pace=request.pace)
     world = ensure_world(image, program.packages, progress.step)
-    progress.step(f"recording the workload of {program.name} on {made.name}")
+    progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
 
     def recording(agent: Agent, watches: bool) -> tuple[Base, RecordedProgram]:
         put_program(agent, program)
@@ -183,7 +187,7 @@ def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: P
     """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
     a clean end leaves, or accepts what the program says that it must refuse."""
     program, plan = taken.program, taken.case.plan
-    progress.step(f"trying the checker of {program.name} on {taken.request.configuration.name}")
+    progress.step(f"trying the checker of {program.name} on {taken.name}")
     pristine, complete = plan.controls[0], plan.controls[-1]
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:

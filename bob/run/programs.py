@@ -8,7 +8,7 @@ others with the same tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,17 @@ from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.apm.model import to_json as model_to_json
 from bob.crash.case import Case
+from bob.crash.coverage import States
 from bob.errors import GuestError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.program_result import Easiest, ProgramResult, Programs, to_json
+from bob.judge.program_result import Easiest, ProgramResult, Programs, Safety, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
+from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.program.told import tellings
 from bob.program.unsynced import not_followed, unsynced
@@ -81,57 +83,70 @@ def try_program(
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
-        results: list[ProgramResult] = []
-        every = []
+        results: dict[int, ProgramResult] = {}
+        every: dict[int, TakenProgram] = {}
         for place, (number, request) in enumerate(zip(numbers, requests, strict=True)):
             watches = bool(models) and place == 0
-            taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
-            trust(hypervisor, image, taken, progress)
-            every.append(taken)
-        modelled = hold_against(hypervisor, image, every[0], models, jobs, progress) if models else []
+            try:
+                taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
+                trust(hypervisor, image, taken, progress)
+            except UsageError as refused:
+                if request.pace is Pace.UNDISTURBED or watches:
+                    raise
+                results[number] = _not_at_this_pace(request, refused)
+            else:
+                every[number] = taken
+        modelled = hold_against(hypervisor, image, every[numbers[0]], models, jobs, progress) if models else []
         answers = [one.result for one in modelled]
-        explored = every if explores else []
+        explored = every if explores else {}
         if explored:
             progress.planned(
-                sum(len(taken.windows) for taken in explored),
-                sum(len(taken.windows) * taken.request.budget for taken in explored),
+                sum(len(taken.windows) for taken in explored.values()),
+                sum(len(taken.windows) * taken.request.budget for taken in explored.values()),
             )
 
         def save() -> None:
             about = {"id": identity, "started": started, "finished": now()}
-            document = to_json(program, results, about, answers, _protocols(every))
+            document = to_json(program, _in_order(results), about, answers, _protocols(every.values()))
             run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
 
         if answers:
             save()
-        with timed([_work(taken, jobs) for taken in explored], progress) as watcher:
-            for place, (number, taken) in enumerate(zip(numbers, explored, strict=False)):
+        with timed([_work(taken, jobs) for taken in explored.values()], progress) as watcher:
+            for number, taken in explored.items():
                 looked = look(hypervisor, image, taken, jobs, watcher)
                 watcher.lap()
-                name, mount = taken.request.configuration.name, taken.case.recording.effective_options
+                is_first = number == numbers[0]
                 reliances = Reliances.of_looked(looked, taken.calls, ROOT)
                 taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
-                result = judge(name, mount, looked, _notes(taken), reliances)
-                results.append(_with_witnesses(result, taken, looked, reliances, run, environment, number))
+                mount = taken.case.recording.effective_options
+                result = judge(taken.name, mount, looked, _notes(taken), reliances)
+                results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 answers = [
                     crossed(
                         answer,
                         result,
-                        unforeseen(one, looked) if place == 0 else frozenset(),
+                        unforeseen(one, looked) if is_first else frozenset(),
                         is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
                     )
                     for answer, one in zip(answers, modelled, strict=True)
                 ]
                 save()
         run.note(finished=now())
-    found = Programs(program.name, program.about, tuple(results), "", tuple(answers), _protocols(every))
-    return found, run.path
+        if not explored and not answers:
+            save()
+    protocols = _protocols(every.values())
+    return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols), run.path
+
+
+def _in_order(results: Mapping[int, ProgramResult]) -> tuple[ProgramResult, ...]:
+    return tuple(result for _number, result in sorted(results.items()))
 
 
 def _work(taken: TakenProgram, guests: int) -> Work:
     """What there is to explore of a program on one configuration, as it is timed."""
     request = taken.request
-    what = f"{taken.program.name} on {request.configuration.fs.name}"
+    what = f"{taken.program.name} on {request.pace.of(request.configuration.fs.name)}"
     return Work("app", what, request.image, guests, request.budget, len(taken.windows))
 
 
@@ -177,7 +192,7 @@ class _Spread:
     def _parcel(self, identity: str, number: int, request: ProbeRequest) -> Parcel:
         models = tuple(map(model_to_json, self._models)) if request is self._first else ()
         work = ProgramWork(self._program.to_json(), request_to_json(request), number, models, self._explores)
-        title = f"{self._program.name} on {request.configuration.name}"
+        title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
         return Parcel(
             identity, f"{number:03d}", title, bob.__version__, b"", program=work, jobs=request.host.jobs or 1,
             connect=request.host.connect,
@@ -229,7 +244,7 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
 
 def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     check_jobs(requests[0].host.jobs)
-    names = [request.configuration.name for request in requests]
+    names = [request.pace.of(request.configuration.name) for request in requests]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
             f"two file systems are called {twice!r}", hint="a file system of one's own has its file's name"
@@ -241,7 +256,14 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     return image
 
 
-def _protocols(every: Sequence[TakenProgram]) -> tuple[Protocol, ...]:
+def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResult:
+    """The answer where the program can be run, and not at this pace: it may give up waiting."""
+    name = request.pace.of(request.configuration.name)
+    reason = f"cannot be explored at this pace: {refused.message}"
+    return ProgramResult(name, "", Safety.UNKNOWN, States(), 0, 0, 0, reason=reason)
+
+
+def _protocols(every: Iterable[TakenProgram]) -> tuple[Protocol, ...]:
     return tuple(taken.protocol for taken in every if taken.protocol is not None)
 
 

@@ -85,7 +85,7 @@ def test_expectations_as_junit(bob: Bob, work: Work) -> None:
 
 def test_a_program_as_junit(bob: Bob) -> None:
     systems = ("--fs", "ext4", "--fs", "xfs", "--fs", "btrfs")
-    ended = bob("app", "replace-mv", *systems, "--quiet", "--junit", "report.xml")
+    ended = bob("app", "replace-mv", *systems, "--pace", "undisturbed", "--quiet", "--junit", "report.xml")
     assert ended.code == 1
     assert outcomes() == {
         "replace-mv: ext4": ["failure"],

@@ -20,6 +20,7 @@ from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
+from bob.program.pace import Pace
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
@@ -87,6 +88,30 @@ def test_a_planted_bug_is_explained_by_its_calls(
     found = ask(BY_NAME[name].program(mended=False), tmp_path)
     said = {(one.explanation.reliance, one.sentence) for each in found.vulnerabilities for one in each.relied_on}
     assert any(one is reliance and first in sentence and then in sentence for one, sentence in said), said
+
+
+def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_shows(tmp_path: Path) -> None:
+    """ext4 commits two directories together, unless the second comes seconds later. And the name of a new file is
+    committed before its data where another process asks for it. A witness is shrunk at its own pace."""
+    program = scripts(
+        "mkdir one; mkdir two; head -c 8192 /dev/zero | tr '\\0' x > f.tmp; mv f.tmp f",
+        'cd "$1" && { test -d one || test ! -d two; } && { test -d two || test ! -d one; } || exit 1; '
+        'test "$(cat f)" = old || { test "$(tr -d x < f | wc -c)" = 0 && test "$(wc -c < f)" = 8192; } || exit 11',
+        "echo old > f",
+    )
+    requests = [replace(request(), pace=pace) for pace in Pace]
+    answers, _path = try_program(program, requests, tmp_path, Silent())
+    assert [result.configuration for result in answers.results] == ["ext4", "ext4-slow", "ext4-busy"]
+    undisturbed, slow, busy = ({one.consequence: one for one in result.vulnerabilities} for result in answers.results)
+    assert answers.results[0].safety is Safety.SAFE, undisturbed
+    assert Consequence.OTHER in slow
+    assert Consequence.CORRUPT in busy
+    orders = {one.sentence for one in busy[Consequence.CORRUPT].relied_on}
+    assert any("append 8192 bytes at 0 of /f.tmp’; then ‘mv: rename" in order for order in orders), orders
+    path = tmp_path / (busy[Consequence.CORRUPT].witness or "")
+    [smaller] = shrink([path], image=None, connect=None, budget=30, progress=Silent())
+    assert smaller.document is not None
+    tell_results(tmp_path)
 
 
 def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:

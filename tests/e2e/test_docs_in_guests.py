@@ -113,9 +113,10 @@ def test_python_tries_as_the_command_line_does(mine: str) -> None:
 
 
 def test_python_asks_for_a_program_as_the_command_line_does(mine: str) -> None:
-    assert typed(["app", "replace-rename", "--fs", "ext4", "--json", "typed.json", "--quiet"]) == Exit.DIFFERENT
+    asked = ["app", "replace-rename", "--fs", "ext4", "--pace", "undisturbed", "--json", "typed.json", "--quiet"]
+    assert typed(asked) == Exit.DIFFERENT
     found = programs_from_json(json.loads(Path("typed.json").read_bytes()))
-    called, run = bob.app("replace-rename", fs="ext4", out="called")
+    called, run = bob.app("replace-rename", fs="ext4", pace="undisturbed", out="called")
     kept = programs(run)
     assert run == Path("called") and kept is not None
     for one in (found, called):

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.neighbour import Neighbour
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
+from bob.program.pace import Pace
 from bob.program.program import EMPTIED, Program
+from bob.request import ProbeRequest, request_from_json, request_to_json
+from bob.subject import configuration
 
 
 def folder(path: Path, declaration: str = "", *, leave_out: str = "", plain: str = "") -> Path:
@@ -101,6 +109,59 @@ def test_files_may_be_written_out_in_the_declaration(tmp_path: Path) -> None:
     (tmp_path / "second" / "app.toml").write_text('like = "../mine"\nfiles."etc/mode" = "slow"\n')
     again = {file.path: file.data for file in load(tmp_path / "second").files}
     assert again["workload"] == files["workload"][0] and again["etc/mode"] == b"slow"
+
+
+def test_it_is_the_same_program_at_its_usual_pace_and_another_one_at_a_slower_one(tmp_path: Path) -> None:
+    program = load(folder(tmp_path / "mine"))
+    assert "pace" not in program.to_json()  # what was kept of it before there were paces is the same program
+    for pace in Pace:
+        paced = replace(program, pace=pace)
+        assert Program.from_json(paced.to_json()) == paced
+        assert (paced.digest == program.digest) is (pace is Pace.UNDISTURBED)
+        request = ProbeRequest(configuration("ext4"), pace=pace)
+        assert request_from_json(request_to_json(request)) == request
+    assert [pace.of("ext4") for pace in Pace] == ["ext4", "ext4-slow", "ext4-busy"]
+
+
+LINES = b"1 0.1 open(3) = 4\n1 0.2 write(4) = 1 (DELAYED)\n > main()\n1 0.3 fsync(4) = 0 (DELAYED)\n"
+
+
+def neighbour_of(path: Path) -> Neighbour:
+    (path / "root").mkdir()
+    return Neighbour(str(path / "root"), str(path / "pipe"), str(path / "calls"))
+
+
+def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def synced(fd: int) -> None:
+        with (tmp_path / "rounds").open("a") as file:
+            file.write(f"{os.fstat(fd).st_nlink} {os.pread(fd, 100, 0).decode()} ")
+
+    monkeypatch.setattr("os.fsync", synced)
+    with neighbour_of(tmp_path) as other:
+        assert not list((tmp_path / "root").iterdir())
+        other.begin()
+        with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
+            for byte in LINES:
+                pipe.write(bytes([byte]))
+        other.wait()
+    assert (tmp_path / "calls").read_bytes() == LINES
+    assert (tmp_path / "rounds").read_text() == "0 00000000 0 00000001 0 00000002 "
+
+
+def test_a_neighbour_that_cannot_sync_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine was not busy then, and what was recorded would be called so."""
+    with neighbour_of(tmp_path) as other:
+
+        def full(_fd: int) -> None:
+            raise OSError(errno.ENOSPC, "")
+
+        monkeypatch.setattr("os.fsync", full)
+        other.begin()
+        (tmp_path / "pipe").write_bytes(LINES)
+        with pytest.raises(Refused, match="beside the workload failed: No space left on device"):
+            other.wait()
 
 
 def test_a_setup_may_be_left_out(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import Any
 
 from bob.agent.inside.frames import Reply
-from bob.agent.inside.mounts import effective_options, mount_or_refuse, unmount
-from bob.agent.inside.programs import run_workload
+from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
+from bob.agent.inside.neighbour import Neighbour
+from bob.agent.inside.programs import CALLS, PIPE, run_workload
 from bob.agent.inside.recorder import LOG_BYTES, PROMPT, TIMELINE_KIB, Take
 
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
@@ -27,6 +29,8 @@ def record_program(
     blob: bytes,
     completion: str = PROMPT,
     stores: bool = False,
+    delay: float = 0.0,
+    neighbour: bool = False,
     sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
@@ -39,23 +43,29 @@ def record_program(
     The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
     the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
     strace wrote, with what was stored through mappings if ``stores`` asks for it. ``pipe`` is the inode of the pipe
-    that the standard output was.
+    that the standard output was. ``delay`` is as for :func:`run_workload`; where there is one, the workload may have a
+    ``neighbour``.
     """
     more = {"raw_syscalls/sys_exit": TELLING}
-    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, more) as recording:
+    with (
+        Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, more) as recording,
+        ExitStack() as beside,
+    ):
         device, mark = recording.recorded, recording.timeline.mark
         mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
+        other = beside.enter_context(Neighbour(ROOT, PIPE, CALLS)) if neighbour else None
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         mark("start")
-        told, calls, pipe = run_workload(seconds, stores)
+        told, calls, pipe = run_workload(seconds, stores, delay, other)
         mark("ended")
         device.wait_until_quiet(quiet, enough, deadline)
         if sync_when_quiet:
             os.sync()
             device.wait_until_quiet(quiet, enough, deadline)
         mark("end")
+        beside.close()
         unmount()
         header, pieces = recording.reply({}, {})
         return {**header, "told": len(told), "calls": len(calls), "pipe": pipe}, pieces + told + calls

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from bob.agent.inside.devices import WORK, plain_environment, read_text
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
+from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.stores import Watching
 from bob.agent.inside.world import WORLD, enter_world, within
 
@@ -32,7 +33,7 @@ TOLD = f"{WORK}/told"
 CALLS = f"{WORK}/calls"
 """What strace wrote."""
 PIPE = f"{WORK}/calls.pipe"
-"""Through which it is read at once, where stores are watched."""
+"""Through which it is read at once, where stores are watched, or a neighbour waits for calls."""
 SCRATCH = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
@@ -48,6 +49,14 @@ TRACED = (
 )
 """The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
 say which process is meant, which file, and where in it."""
+PACED = (
+    "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,truncate,ftruncate,fallocate,"
+    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
+    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,setxattr,lsetxattr,fsetxattr,"
+    "removexattr,lremovexattr,fremovexattr,fsync,fdatasync,sync,syncfs,sync_file_range,msync"
+)
+"""Those of them after which a program may be made to wait. Not where it opens a file: most files are opened to be read,
+and what was opened to be written is seldom left empty."""
 LONGEST = 16 * 1024 * 1024
 """How much of what one call writes strace may write down (bytes)."""
 GONE_SECONDS = 30.0
@@ -94,29 +103,41 @@ def run_setup(seconds: float) -> None:
         raise Refused(f"setup {how_it_ended(ended, seconds)}")
 
 
-def run_workload(seconds: float, stores: bool = False) -> tuple[bytes, bytes, int]:
+def run_workload(
+    seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None
+) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace: what it wrote to its standard output, what strace wrote, and the inode
     of the pipe that its standard output was. Refuses in its own words where it fails.
 
-    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`).
+    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`). With a
+    ``delay`` a process waits so many seconds when a call that changes or syncs something has returned; then the
+    ``neighbour`` syncs.
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     if stores:
         with Watching(PIPE, CALLS, ROOT) as watching:
-            ended, pipe_inode = _run_traced(seconds, PIPE, f"{TRACED},munmap")
+            ended, pipe_inode = _run_traced(seconds, PIPE, f"{TRACED},munmap", delay)
             watching.wait()
+    elif neighbour is not None:
+        neighbour.begin()
+        ended, pipe_inode = _run_traced(seconds, PIPE, TRACED, delay)
+        neighbour.wait()
     else:
-        ended, pipe_inode = _run_traced(seconds, CALLS, TRACED)
+        ended, pipe_inode = _run_traced(seconds, CALLS, TRACED, delay)
     if ended.code != 0:
         raise Refused(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
         return ended.output, calls.read(), pipe_inode
 
 
-def _run_traced(seconds: float, calls: str, traced: str) -> tuple[Ended, int]:
+def _run_traced(seconds: float, calls: str, traced: str, delay: float) -> tuple[Ended, int]:
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
     tracer = ["strace", "-D", "-f", "-q", "-y", "-k", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
+    if delay:
+        # Behind the call, not before it: so strace, which notes when a call begins, and the kernel, which notes when it
+        # has returned, still agree.
+        tracer += ["-e", f"inject={PACED}:delay_exit={round(delay * 1e6)}"]
     started = Script([*tracer, "-e", f"trace={traced}"], [f"{HOME}/workload", ROOT], ROOT)
     return started.wait(seconds), started.pipe_inode
 

@@ -1,0 +1,79 @@
+"""Another process of the machine, that syncs a file of its own when a call of the program has returned: a busy machine
+in small.
+
+What the program's calls have changed is then committed with that file, as far as the file system commits all in one,
+and what they have written is still on its way. The file has no name, so that no checker sees it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+
+from bob.agent.inside.frames import Refused
+
+MARK = b"(DELAYED)"
+"""In the line of each call after which strace makes a process wait. It writes the line before the waiting begins."""
+
+
+class Neighbour:
+    """While it lasts there is a file in the file system at ``root`` without a name. Between :meth:`begin` and
+    :meth:`wait` a process copies what strace writes into ``pipe`` (a path; it is made) into the file ``out``, and
+    changes and syncs its own file at each call after which the program waits."""
+
+    def __init__(self, root: str, pipe: str, out: str) -> None:
+        self._root, self._pipe, self._out = root, pipe, out
+        self._fd, self._pid = -1, 0
+
+    def __enter__(self) -> Neighbour:
+        with suppress(FileNotFoundError):
+            os.unlink(self._pipe)
+        os.mkfifo(self._pipe)
+        path = f"{self._root}/.neighbour"  # not every file system has O_TMPFILE
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.unlink(path)
+        self._sync(0)
+        return self
+
+    def begin(self) -> None:
+        """Start the process."""
+        self._pid = os.fork()
+        if self._pid == 0:
+            code = 1
+            try:
+                self._copy()
+                code = 0
+            except OSError as error:
+                code = error.errno or 1
+            finally:
+                os._exit(code)
+
+    def wait(self) -> None:
+        """Wait until all is copied: whoever writes to the pipe has ended. Refuses where not all of it was: then the
+        machine was not busy."""
+        pid, self._pid = self._pid, 0
+        _pid, status = os.waitpid(pid, 0)
+        if code := os.waitstatus_to_exitcode(status):
+            why = os.strerror(code) if code > 0 else f"signal {-code}"
+            raise Refused(f"the process that syncs beside the workload failed: {why}")
+
+    def __exit__(self, *_what: object) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._fd)
+
+    def _copy(self) -> None:
+        syncs, rest = 0, b""
+        with open(self._pipe, "rb", buffering=0) as lines, open(self._out, "wb") as copied:
+            while piece := lines.read(1 << 16):
+                copied.write(piece)
+                *whole, rest = (rest + piece).split(b"\n")
+                for _line in filter(lambda line: line.endswith(MARK), whole):
+                    syncs += 1
+                    self._sync(syncs)
+
+    def _sync(self, number: int) -> None:
+        os.pwrite(self._fd, b"%08d" % number, 0)
+        os.fsync(self._fd)
