@@ -232,6 +232,8 @@ def _show_tables(found: list[Programs], wanted: str | None, output: Destination 
     if is_stdout(json_file) and (output or wanted != "table") and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     sheets = [tables.by_type(found), tables.by_consequence(found), tables.by_file_system(found)]
+    if any(one.cross for run in found for model in run.models for one in model.vulnerabilities):
+        sheets.append(tables.by_cross_check(found))
     if json_file is not None:
         write_json(json_file, tables.to_json(sheets))
     if wanted != "table":

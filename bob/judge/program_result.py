@@ -100,6 +100,15 @@ class Predicted:
     relied_on: tuple[ReliedOn, ...] = ()
     crossed: Mapping[str, Cross] = field(default_factory=dict)
 
+    @property
+    def cross(self) -> Cross | None:
+        """What all real file systems together say of it: one that confirms it is enough, and none can reach it only if
+        each cannot. None where it was not looked for."""
+        said = frozenset(self.crossed.values())
+        if len(said) < 2:
+            return next(iter(said), None)
+        return Cross.CONFIRMED if Cross.CONFIRMED in said else Cross.OPEN
+
 
 @dataclass(frozen=True, slots=True)
 class Missed:

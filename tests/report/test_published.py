@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from bob.apm.builtin import names
+from bob.crash.coverage import States
 from bob.errors import MalformedError
-from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
+from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Programs, Safety
 from bob.judge.reliance import CallWords, ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
@@ -21,7 +23,9 @@ from bob.protocol.kinds import TYPES
 from bob.report.published import Direction, load_reasons, osdi14, osdi14_reasons, reason_for
 from bob.report.rows import FAMILIES
 from bob.report.vulnerability_tables import (
+    Sheet,
     by_consequence,
+    by_cross_check,
     by_file_system,
     by_type,
     print_sheets,
@@ -169,6 +173,34 @@ def test_vulnerabilities_by_type_consequence_and_file_system() -> None:
     assert systems.rows == (
         ("git-commit", ("2 (2)", "1 (5)", "0", "0 (2)")),
         ("mine", ("1", "?", "–", "–")),
+    )
+
+
+def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
+    def crossed(harm: Predicted, **said: Cross) -> Predicted:
+        return replace(harm, crossed=said)
+
+    real = ProgramResult("ext4", "", Safety.SAFE, States(), 1, 1, 1)
+    confirmed = crossed(APPEND, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN, busy=Cross.CONFIRMED)
+    unreachable = crossed(RENAME, ext4=Cross.NOT_REACHABLE, slow=Cross.NOT_REACHABLE)
+    left_open = crossed(CUT, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN)
+    assert [one.cross for one in (confirmed, unreachable, left_open, APPEND)] == [
+        Cross.CONFIRMED, Cross.NOT_REACHABLE, Cross.OPEN, None,
+    ]  # fmt: skip
+    missing = replace(model("o", unreachable), missed=(Missed("ext4", "it", True),))
+    runs = [
+        Programs("one", "", (real,), models=(model("o", confirmed, unreachable, left_open), model("none"))),
+        Programs("two", "", (real,), models=(missing, model("lost", safety=Safety.UNKNOWN))),
+        Programs("three", "", (), models=(model("o", APPEND),)),  # no real file system was asked
+    ]
+    assert by_cross_check(runs) == Sheet(
+        "Predictions of models, and the real file system",
+        ("o", "none"),
+        (
+            ("one", ("3: 1 confirmed, 1 not reachable, 1 open", "·")),
+            ("two", ("1: 1 not reachable, 1 missed by the model", "–")),
+            ("together", ("4: 1 confirmed, 2 not reachable, 1 open, 1 missed by the model (25% confirmed)", "·")),
+        ),
     )
 
 
