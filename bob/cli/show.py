@@ -109,9 +109,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
         return _show_answers(answers, runs[0], wanted, output, json_file)
     if len(runs) == 1 and (found := programs(runs[0])) is not None:
         return _show_programs(found, runs[0], wanted, output, json_file)
-    apps = [several_programs(run) for run in runs]
-    if all(one is not None for one in apps):
-        return _show_tables([one for some in apps if some for one in some], wanted, output, json_file)
+    if (found_of := _of_programs(runs)) is not None:
+        return _show_tables(found_of, wanted, output, json_file)
     asked, wanted = wanted, wanted or _format_of(output)
     if wanted in PICTURES:
         raise UsageError(f"{runs[0]} has no update protocol to be drawn as {wanted}", hint="a run of bob app has one")
@@ -125,6 +124,19 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
     if not (is_stdout(json_file) and is_stdout(shown)):
         _write(wanted, saved, runs, shown)
     return Exit.UNKNOWN_CELLS if any(one.result.has_unknown for one in saved) else Exit.DONE
+
+
+def _of_programs(runs: tuple[Path, ...]) -> list[Programs] | None:
+    """The answers of several ``runs`` of bob app; those that have no result yet are left out, and named. None where one
+    is something else, or none has a result."""
+    found = {run: several_programs(run) for run in runs}
+    unfinished = [run for run in runs if run.is_dir() and not (run / "result.json").exists()]
+    every = [some for run, some in found.items() if run not in unfinished]
+    if not every or None in every:
+        return None
+    for run in unfinished:
+        console(stderr=True).print(Text(f"left out: {run} has no result", "bob.dim"), soft_wrap=True)
+    return [one for some in every for one in some or ()]
 
 
 def _load(runs: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Saved]]:

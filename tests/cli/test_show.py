@@ -245,6 +245,10 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
         assert bob("show", "gdbm.json", "lmdb.json", "--output", name) == Ended(1, "", "")
         assert "gdbm" in Path(name).read_text()
     assert json.loads(bob("show", "gdbm.json", "lmdb.json", "--json", "-").out)["schema"] == "bob.vulnerabilities/1"
+    Path("begun").mkdir()
+    begun, both = bob("show", "gdbm.json", "begun", "lmdb.json"), bob("show", "gdbm.json", "lmdb.json")
+    assert (begun.code, begun.out, begun.err) == (both.code, both.out, "left out: begun has no result\n")
+    assert bob("show", "begun", "begun").code == 9
     ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
     assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: of several runs of bob app no junit is made")
     whole = bob("show", str(KEPT / "apps.json"))
