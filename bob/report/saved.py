@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,8 +84,8 @@ def programs(path: Path) -> Programs | None:
 
 
 def several_programs(path: Path) -> list[Programs] | None:
-    """The answers for one program or several in ``path``: a run directory, its result, or a file of reports/make-apps;
-    None and MalformedError as in :func:`tried`."""
+    """The answers for one program or several in ``path``: a run directory, its result, or a file of reports/make-apps,
+    which may be compressed (.xz); None and MalformedError as in :func:`tried`."""
     one = programs(path)
     if one is not None:
         return [one]
@@ -94,8 +95,9 @@ def several_programs(path: Path) -> list[Programs] | None:
 def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
     file = path / "result.json" if path.is_dir() else path
     try:
-        document = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        data = file.read_bytes()
+        document = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+    except (OSError, ValueError, RecursionError, lzma.LZMAError):
         return None
     if not isinstance(document, dict) or document.get("schema") != schema:
         return None

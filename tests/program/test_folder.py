@@ -5,14 +5,17 @@ from __future__ import annotations
 import errno
 import io
 import os
+import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.neighbour import Neighbour
+from bob.agent.inside.programs import Script
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
@@ -121,6 +124,35 @@ def test_it_is_the_same_program_at_its_usual_pace_and_another_one_at_a_slower_on
         request = ProbeRequest(configuration("ext4"), pace=pace)
         assert request_from_json(request_to_json(request)) == request
     assert [pace.of("ext4") for pace in Pace] == ["ext4", "ext4-slow", "ext4-busy"]
+
+
+@pytest.mark.parametrize(("states", "waits", "code"), [("DDS", 3, None), ("S", 1, None), ("DD", 3, 0)])
+def test_a_script_that_waits_for_a_disk_has_more_time(
+    states: str, waits: int, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy host makes virtual time run away while the guest waits for it."""
+    waited = []
+
+    class Process:
+        def wait(self, seconds: float) -> int:
+            waited.append(seconds)
+            if code is None or len(waited) < waits:
+                raise subprocess.TimeoutExpired("it", seconds)
+            return code
+
+    class Nothing:
+        def all(self) -> bytes:
+            return b""
+
+    left = list(states)
+    script = Script.__new__(Script)
+    script.__dict__.update(
+        _process=Process(), _others=set(), _output=Nothing(), _said=Nothing(), _kill_all=lambda: None
+    )
+    monkeypatch.setattr(programs, "descendants", lambda _pid: [1])
+    monkeypatch.setattr(programs, "state_of", lambda _pid: left.pop(0))
+    assert script.wait(5.0).code == code
+    assert waited == [5.0] * waits
 
 
 LINES = b"1 0.1 open(3) = 4\n1 0.2 write(4) = 1 (DELAYED)\n > main()\n1 0.3 fsync(4) = 0 (DELAYED)\n"
