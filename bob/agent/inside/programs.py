@@ -229,8 +229,8 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> Ended:
-        """Wait for its end, and kill what it leaves behind. Where one of its processes waits for a disk when the time is
-        over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes."""
+        """Wait for its end, and kill what it leaves behind. Where one of its processes waits for a disk when the time
+        is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             with suppress(subprocess.TimeoutExpired):
