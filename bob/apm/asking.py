@@ -6,6 +6,7 @@ some clauses speak of changes that no call asks for. Operations are numbered fro
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from bob.workload import operations as ops
@@ -16,12 +17,17 @@ _NAMING = (ChangeKind.CREATE, ChangeKind.LINK, ChangeKind.MKDIR, ChangeKind.RENA
 _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
-def in_part(history: History, finish: Sequence[ops.Operation], change: Change) -> bool:
-    """Whether the operation of ``change``, or a later one, asks for a part of its file: sync_file_range, a write with
-    O_SYNC, O_DSYNC or O_DIRECT."""
-    return any(
-        thing in (None, *change.things) and not isinstance(operation, ops.Fsync | ops.Msync)
-        for _number, operation, thing in _calls(history, finish, change.number)
+def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Change]) -> frozenset[int]:
+    """The changes (indexes of those ``made``) whose own operation, or a later one, asks for a part of their file:
+    sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT."""
+    last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
+    for number, operation, thing in _calls(history, finish, 1):
+        if not isinstance(operation, ops.Fsync | ops.Msync):
+            last[thing] = number
+    return frozenset(
+        index
+        for index, change in enumerate(made)
+        if any(last.get(thing, 0) >= change.number for thing in (None, *change.things))
     )
 
 
@@ -34,21 +40,28 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
     )
 
 
-def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Change], change: Change) -> bool:
-    """Whether the operation of ``change``, or a later one, asks for what it changed. It asks for the file or directory
-    that it is given, and for what is in the directories in which that one was given a name."""
-    for number, _operation, thing in _calls(history, finish, change.number):
+def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Change]) -> frozenset[int]:
+    """The changes (indexes of those ``made``) whose own operation, or a later one, asks for what they changed. It asks
+    for the file or directory that it is given, and for what is in the directories in which that one was given a
+    name."""
+    last: dict[int, int] = {}  # by file or directory, the last operation that asks for it, or for what is in it
+    last_of_all = 0  # the last that asks for nobody knows what
+    named: dict[int, set[int]] = {}
+    waiting = deque(change for change in made if change.kind in _NAMING)
+    for number, _operation, thing in _calls(history, finish, 1):
+        while waiting and waiting[0].number <= number:
+            change = waiting.popleft()
+            for one in change.things:
+                named.setdefault(one, set()).update(change.directories)
         if thing is None:
-            return True
-        named = {
-            directory
-            for other in made
-            if other.number <= number and other.kind in _NAMING and thing in other.things
-            for directory in other.directories
-        }
-        if ({thing} | named) & (change.things | change.directories):
-            return True
-    return False
+            last_of_all = number
+        else:
+            last.update(dict.fromkeys({thing} | named.get(thing, set()), number))
+    return frozenset(
+        index
+        for index, change in enumerate(made)
+        if max([last_of_all, *(last.get(one, 0) for one in change.things | change.directories)]) >= change.number
+    )
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: Change) -> bool:

@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import blake2b
 
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
-from bob.apm.trees import Tree, nodes, trees
+from bob.apm.shapes import Shapes, bits, digest
+from bob.apm.trees import Tree, nodes
 from bob.observe.observation import Node
-from bob.workload.history import Kind
-
-DIGEST_BYTES = 16
 
 
 class Stage(StrEnum):
@@ -53,13 +50,16 @@ class Lattice:
         for node, others in enumerate(needs):
             for other in others:
                 needed_by[other].append(node)
-        reached = _reach(needs, count)
+        kept = graph.returns[-1] + 1
+        reached = _reach(needs, count, kept)
         self.needs = reached[:count]
         """By micro-operation all that it needs, itself included."""
-        self.needed_by = _reach(needed_by, count)[:count]
+        self.needed_by = _reach(needed_by, count, count)[:count]
         """By micro-operation all that need it, itself included."""
         self.forced = [reached[node] for node in graph.returns]
         """By operation, what is there when it has returned."""
+        self.number_of = [operation.number for operation in operations]
+        """By micro-operation, its operation."""
         self.of = [0] * len(graph.returns)
         """By operation, its own micro-operations."""
         for at, operation in enumerate(operations):
@@ -79,14 +79,6 @@ class Lattice:
             if together & -together == 1 << at:
                 found.append(at)
         return found
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The places of the ones in a mask, ascending."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
 
 
 def crashes(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
@@ -123,11 +115,12 @@ def _split(lattice: Lattice) -> Iterator[Crash]:
 def _without(lattice: Lattice) -> Iterator[Crash]:
     """Each prefix without one of its operations, the whole first: after that most was told."""
     for returned in range(len(lattice.of) - 1, -1, -1):
-        for earlier in range(returned, 0, -1):
+        free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
+        for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
             lost = 0
             for at in bits(lattice.of[earlier]):
                 lost |= lattice.needed_by[at]
-            if lost and not lost & lattice.forced[returned]:
+            if not lost & lattice.forced[returned]:
                 yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
 
 
@@ -147,26 +140,28 @@ def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
 def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
     """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
     last = len(lattice.of) - 1
-    places: list[tuple[int, int, list[int]]] = []
+    places: list[tuple[int, int, int]] = []
     for returned in range(last + 1):
         is_new = returned == 0 or told[returned] != told[returned - 1]
         base = lattice.upto[min(returned + 1, last)]
         if is_new or base != lattice.upto[returned]:
             # Any other set was a set of the operation before: that forces less, and the output is the same.
             must = 0 if is_new else lattice.of[returned + 1]
-            places.append((returned, must, lattice.atoms(base & ~lattice.forced[returned])))
+            places.append((returned, must, base))
     size = 0
     while places:
         left = []
-        for returned, must, atoms in places:
-            base, is_any = lattice.upto[min(returned + 1, last)], False
+        for returned, must, base in places:
+            # The groups are found anew for each size: to keep those of all places would take a square of memory.
+            atoms = lattice.atoms(base & ~lattice.forced[returned]) if size else []
+            is_any = False
             for lost in _antichains(lattice, atoms, size):
                 is_any = True
                 there = base & ~lost
                 if not must or there & must:
                     yield Crash(there, returned, Stage.FURTHER)
             if is_any:
-                left.append((returned, must, atoms))
+                left.append((returned, must, base))
         places, size = left, size + 1
 
 
@@ -206,6 +201,7 @@ class Tries:
     def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int) -> None:
         self.tried, self.is_all = 0, False
         self._graph, self._promised, self._told, self._most = graph, promised, told, most
+        self._shapes = Shapes(graph.workings, promised)
         self._sets: set[bytes] = set()
         self._digests: set[bytes] = set()
         self.shapes: set[bytes] = set()
@@ -213,10 +209,10 @@ class Tries:
         self.prefixes: list[bytes] = []
         """The digest of what the first 0, 1, 2 ... operations leave with nothing missing, of those that were made."""
 
-    def __iter__(self) -> Iterator[tuple[ModelState, Tree]]:
+    def __iter__(self) -> Iterator[ModelState]:
         for crash in crashes(Lattice(self._graph, self._promised), self._told):
             told = self._told[crash.returned]
-            key = _digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
+            key = digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
             if key in self._sets:
                 if crash.stage is Stage.PREFIX:  # the last operation changed nothing
                     self.prefixes.append(self.prefixes[-1])
@@ -225,57 +221,33 @@ class Tries:
                 return
             self._sets.add(key)
             self.tried += 1
-            for variant, tree in enumerate(self._trees(crash)):
-                digest = digest_of(told, tree)
+            for variant, (of_tree, shape) in enumerate(self._shapes.of(told, crash.there)):
                 if crash.stage is Stage.PREFIX and not variant:
-                    self.prefixes.append(digest)
-                if digest not in self._digests:
-                    self._digests.add(digest)
-                    self.shapes.add(shape_of(told, tree))
-                    yield ModelState(crash, told, variant, digest), tree
+                    self.prefixes.append(of_tree)
+                if of_tree not in self._digests:
+                    self._digests.add(of_tree)
+                    self.shapes.add(shape)
+                    yield ModelState(crash, told, variant, of_tree)
         self.is_all = True
 
+    def tree(self, state: ModelState) -> Tree:
+        """The tree of a state."""
+        return self._shapes.tree(state.crash.there, state.variant)
+
     def nodes(self, state: ModelState) -> Mapping[str, Node]:
-        """The tree of a state, made again."""
-        for variant, tree in enumerate(self._trees(state.crash)):
-            if variant == state.variant:
-                return nodes(tree)
-        raise ValueError("no such state")
-
-    def _trees(self, crash: Crash) -> Iterator[Tree]:
-        return trees(self._graph.workings, self._promised, frozenset(bits(crash.there)))
+        """The tree of a state, as if it had been found."""
+        return nodes(self.tree(state))
 
 
-def digest_of(told: bytes, tree: Tree) -> bytes:
-    """Of what a checker can see: the tree with its contents, modes and owners, and what was told."""
-    more = repr([(entry.xattrs, entry.mode, entry.owner) for _path, entry in tree]).encode()
-    return _digest(shape_of(told, tree), more)
-
-
-def shape_of(told: bytes, tree: Tree) -> bytes:
-    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
-    was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
-    seen = blake2b(_digest(told), digest_size=DIGEST_BYTES)
-    for path, entry in tree:
-        target = "" if entry.kind == Kind.DIRECTORY else entry.target  # there it is the order of its names
-        more = repr((entry.kind, target, entry.same)).encode()
-        seen.update(_digest(path.encode(errors="surrogateescape"), more, entry.content))
-    return seen.digest()
-
-
-def _digest(*parts: bytes) -> bytes:
-    """No two sequences of parts have the same."""
-    made = blake2b(digest_size=DIGEST_BYTES)
-    for part in parts:
-        made.update(len(part).to_bytes(8, "little"))
-        made.update(part)
-    return made.digest()
-
-
-def _reach(needs: Sequence[Sequence[int]], micro: int) -> list[int]:
+def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
     """By node, which of the first ``micro`` nodes can be reached along ``needs``, itself included: by strongly
-    connected components (Tarjan, 1972), which come out with those that they need before them."""
+    connected components (Tarjan, 1972), which come out with those that they need before them. Only those of the first
+    ``kept`` nodes are right in the end: a helper's is forgotten when the last node that needs it has it."""
     reached = [0] * len(needs)
+    waiting = [0] * len(needs)
+    for wanted in needs:
+        for other in wanted:
+            waiting[other] += 1
     number: list[int] = [-1] * len(needs)
     low = [0] * len(needs)
     is_open = [False] * len(needs)
@@ -284,7 +256,7 @@ def _reach(needs: Sequence[Sequence[int]], micro: int) -> list[int]:
     for start in range(len(needs)):
         if number[start] >= 0:
             continue
-        work = [(start, iter(needs[start]))]
+        work: list[tuple[int, Iterator[int]]] = [(start, iter(needs[start]))]
         number[start] = low[start] = count
         count += 1
         path.append(start)
@@ -314,6 +286,9 @@ def _reach(needs: Sequence[Sequence[int]], micro: int) -> list[int]:
                         mask |= 1 << one if one < micro else 0
                         for other in needs[one]:
                             mask |= reached[other]
+                            waiting[other] -= 1
+                            if not waiting[other] and other >= kept:
+                                reached[other] = 0
                     for one in group:
-                        reached[one] = mask
+                        reached[one] = mask if one < kept or waiting[one] else 0
     return reached

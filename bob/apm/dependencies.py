@@ -9,7 +9,7 @@ by giving its edges; without it they are not there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,12 +99,26 @@ class Graph:
         return needed
 
 
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Operation ``number`` as a ``call`` on ``thing`` (None: on everything), which has a name in its ``parents``;
+    ``is_write`` where it is a write that comes with a sync."""
+
+    number: int
+    call: Call
+    thing: int | None = None
+    parents: frozenset[int] = frozenset()
+    is_write: bool = False
+
+
 def graph(workload: Workload, taken: Workings) -> Graph:
     """The implications of a workload that was taken apart."""
-    return _Builder(workload, taken).graph()
+    return Builder(workload, taken).graph()
 
 
-class _Builder:
+class Builder:
+    """Makes the graph of a workload that was taken apart."""
+
     def __init__(self, workload: Workload, taken: Workings) -> None:
         self._taken = taken
         self._performed: tuple[Operation, ...] = (*workload.operations, *workload.finish.operations)
@@ -122,6 +136,12 @@ class _Builder:
         for index, parts in self._of_change.items():
             some[index], every[index] = self._group(parts)
             self._at_once(index, some[index], every[index])
+        self._orders(some, every)
+        self._durable()
+        return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
+
+    def _orders(self, some: Mapping[int, int], every: Mapping[int, int]) -> None:
+        """Each change after each that was made before it; ``some`` and ``every`` have the nodes of changes."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -132,8 +152,6 @@ class _Builder:
                     in_turn = InTurn(means_of(earlier.kind), means_of(change.kind))
                     if in_turn in IN_TURN and after not in self._taken.asked:
                         self._edge(some[after], every[before], in_turn)
-        self._durable()
-        return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _node(self) -> int:
         self._nodes += 1
@@ -223,53 +241,61 @@ class _Builder:
         return block
 
     @cached_property
-    def _synced(self) -> list[tuple[int, int, frozenset[int]]]:
-        """Each sync of one file or directory: the number of the operation, what it is given, and the directories in
-        which that is, up to the root."""
-        found, last = [], len(self._taken.history.steps) - 1
+    def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        """By file or directory, the number of the last operation that syncs just that; and of the last one that syncs
+        something in it, or in a directory in it, and so on."""
+        itself: dict[int, int] = {}
+        below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
-            step = self._taken.history.steps[min(number, last)]
             match operation:
                 case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=ops.How.SYNC | ops.How.DSYNC):
-                    thing = step.thing(path)
-                    found.append((number, thing, _above(step, thing)))
-        return found
+                    step = self._step(number)
+                    itself[step.thing(path)] = number
+                    below.update(dict.fromkeys(_above(step, step.thing(path)), number))
+        return itself, below
+
+    def _step(self, number: int) -> Step:
+        """The tree after operation ``number``, which may be one of the finish."""
+        return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
 
     def _is_synced(self, change: Change) -> bool:
         """Whether a sync of what a change is about, of the directory whose names it changes, or of something below what
         it makes, comes with it or after it. (A crash before that sync counts, too: the model allows a little more.)"""
         of = change.things | (change.directories if change.kind in DIRECTORY_KINDS else frozenset())
-        return any(
-            number >= change.number and (thing in of or change.things & above) for number, thing, above in self._synced
-        )
+        itself, below = self._synced
+        last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
+        return max(last, default=0) >= change.number
 
     def _durable(self) -> None:
         """What each return promises of what was done before it."""
-        for number, operation in enumerate(self._performed, start=1):
+        for number in range(1, len(self._returns)):
+            sync = self._sync(number)
             for at, earlier in enumerate(self._taken.operations):
-                for call, what in self._promises(number, operation, earlier):
-                    self._edge(self._returns[number], at, Durable(call, what))
+                if earlier.number > number:
+                    break
+                if earlier.number == number:
+                    self._edge(self._returns[number], at, Durable(Call.RETURNED, self._what(earlier)))
+                if sync is not None:
+                    self._edge(self._returns[number], at, Durable(sync.call, self._what(earlier, sync)))
 
-    def _promises(self, number: int, operation: Operation, earlier: MicroOperation) -> Iterator[tuple[Call, What]]:
-        if earlier.number == number:
-            yield Call.RETURNED, self._what(earlier, None, None)
-        if earlier.number > number:
-            return
-        step = self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
+    def _sync(self, number: int) -> Sync | None:
+        """Operation ``number`` as a call that makes something durable beside what it does itself, if it is one."""
+        operation, step = self._performed[number - 1], self._step(number)
         call = call_of(operation, self._taken.history, step)
         if call is None or call is Call.RETURNED:
-            return
+            return None
         match operation:
-            case ops.Write() if earlier.number < number and earlier.block is not None:
-                # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
-                yield call, self._else(earlier)
             case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
-                yield call, self._what(earlier, step.thing(path), step)
-            case _:
-                yield call, self._what(earlier, None, None)
+                thing = step.thing(path)
+                return Sync(number, call, thing, _parents(step, thing), isinstance(operation, ops.Write))
+        return Sync(number, call)
 
-    def _what(self, operation: MicroOperation, thing: int | None, step: Step | None) -> What:
-        """What a micro-operation is for a call on ``thing`` (None: on everything), where the tree was ``step``."""
+    def _what(self, operation: MicroOperation, sync: Sync | None = None) -> What:
+        """What a micro-operation is for a sync (None: a call on everything)."""
+        if sync is not None and sync.is_write and operation.number < sync.number and operation.block is not None:
+            # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
+            return self._else(operation)
+        thing = None if sync is None else sync.thing
         match operation.cell:
             case DataCell(of) if thing in (None, of):
                 return What.DATA
@@ -283,7 +309,7 @@ class _Builder:
                     return What.ENTRY if change.kind in _MAKING else What.NAMES
                 if place[0] == thing:
                     return What.ENTRIES
-                if step is not None and change.things & _parents(step, thing):
+                if sync is not None and change.things & sync.parents:
                     return What.PARENT
         return self._else(operation)
 

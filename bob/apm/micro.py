@@ -8,7 +8,8 @@ delete_dir_entry; attributes are added here.) Offsets, sizes and lengths are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -129,8 +130,12 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
         if change.kind not in MODELLED_KINDS:
             text = write_one(history.operations[change.number - 1])
             raise UsageError(f"models do not speak of {text!r}", hint="they know no ranges that move in a file")
-    pieces = {thing.identity: tuple(_pieces(history, made, thing.identity)) for thing in history.things}
-    pieces = {thing: cells for thing, cells in pieces.items() if cells}
+    of_contents: dict[int, list[Change]] = {}
+    for change in made:
+        if change.kind in _OF_CONTENTS:
+            (file,) = change.things
+            of_contents.setdefault(file, []).append(change)
+    pieces = {thing: tuple(_pieces(history, several, thing)) for thing, several in sorted(of_contents.items())}
     operations = tuple(
         operation
         for index, change in enumerate(made)
@@ -139,13 +144,14 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
     writers: dict[Cell, list[int]] = {}
     for at, operation in enumerate(operations):
         writers.setdefault(operation.cell, []).append(at)
+    in_part = asking.in_part(history, finish, made)
     grown = {
-        index: Growth(_size_before(history, change), asking.in_part(history, finish, change))
+        index: Growth(_size_before(history, change), index in in_part)
         for index, change in enumerate(made)
         if change.kind is ChangeKind.APPEND
     }
     freed = frozenset(_freed(history, made))
-    asked = frozenset(index for index, change in enumerate(made) if asking.alone(history, finish, made, change))
+    asked = asking.alone(history, finish, made)
     written = {cell: tuple(who) for cell, who in writers.items()}
     return Workings(history, places, made, operations, written, pieces, grown, freed, asked)
 
@@ -161,6 +167,8 @@ def _freed(history: History, made: Sequence[Change]) -> Iterator[int]:
         if change.kind is ChangeKind.TRUNCATE_DOWN:
             yield from change.things
     for before, after in pairwise(history.steps):
+        if before is after:
+            continue
         for thing, inode in before.inodes.items():
             if inode.links and (thing not in after.inodes or not after.inodes[thing].links):
                 yield thing
@@ -171,7 +179,7 @@ def _size_before(history: History, change: Change) -> int:
     operation, (thing,) = history.operations[change.number - 1], change.things
     was = history.steps[change.number - 1].inodes.get(thing)
     is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC
-    return 0 if was is None or is_cut else len(was.content)
+    return 0 if was is None or is_cut else was.size
 
 
 def _micro_operations(
@@ -180,10 +188,13 @@ def _micro_operations(
     number = change.number
     if change.kind in _OF_CONTENTS:
         reach = _reach(history, change)
-        for cell in pieces.get(reach.thing, ()):
-            if reach.start <= cell.start and cell.stop <= reach.stop and reach.data is not None:
-                value = reach.data[cell.start - reach.start : cell.stop - reach.start]
-                yield MicroOperation(MicroKind.WRITE_BLOCK, number, index, cell, value, block_of(cell.start))
+        cells = pieces[reach.thing]
+        for at in range(bisect_left(cells, reach.start, key=_start), len(cells)):
+            cell = cells[at]
+            if cell.stop > reach.stop or reach.data is None:
+                break
+            value = reach.data[cell.start - reach.start : cell.stop - reach.start]
+            yield MicroOperation(MicroKind.WRITE_BLOCK, number, index, cell, value, block_of(cell.start))
         for size in reach.sizes:
             yield MicroOperation(
                 MicroKind.CHANGE_FILE_SIZE, number, index, SizeCell(reach.thing), size, block_of(max(size - 1, 0))
@@ -224,16 +235,16 @@ class _Reach:
 def _reach(history: History, change: Change) -> _Reach:
     operation, (thing,) = history.operations[change.number - 1], change.things
     was, now = history.steps[change.number - 1].inodes.get(thing), history.steps[change.number].inodes[thing]
-    size, after = 0 if was is None else len(was.content), len(now.content)
+    size, after = 0 if was is None else was.size, now.size
     if isinstance(operation, ops.WRITING_OPERATIONS) and change.kind is not ChangeKind.TRUNCATE_DOWN:
         if isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC:
             size = 0
         _thing, start, length = history.data[change.number]
         stop = start + length
         if change.kind is ChangeKind.OVERWRITE:
-            return _Reach(thing, start, min(stop, size), now.content[start : min(stop, size)])
+            return _Reach(thing, start, min(stop, size), now.read(start, min(stop, size)))
         start = max(start, size)
-        return _Reach(thing, start, stop, now.content[start:stop], _sizes(size, stop))
+        return _Reach(thing, start, stop, now.read(start, stop), _sizes(size, stop))
     if change.kind is ChangeKind.TRUNCATE_DOWN:
         after = 0 if isinstance(operation, ops.Write) else after
         return _Reach(thing, after, size, bytes(size - after), (after,))
@@ -249,18 +260,19 @@ def _sizes(size: int, after: int) -> tuple[int, ...]:
     return (*range(first, after, BLOCK_BYTES), after)
 
 
-def _pieces(history: History, made: tuple[Change, ...], thing: int) -> Iterator[DataCell]:
-    """The contents of a file, cut wherever a change begins or ends, and into sectors where one writes."""
+def _start(cell: DataCell) -> int:
+    return cell.start
+
+
+def _pieces(history: History, made: Iterable[Change], thing: int) -> Iterator[DataCell]:
+    """The contents of a file, cut wherever one of the changes of them begins or ends, and into sectors where one
+    writes."""
     first = history.steps[0].inodes.get(thing)
-    edges = {0, 0 if first is None else len(first.content)}
-    is_changed = False
+    edges = {0, 0 if first is None else first.size}
     for change in made:
-        if change.kind in _OF_CONTENTS and change.things == {thing}:
-            reach = _reach(history, change)
-            is_changed = True
-            edges |= {reach.start, reach.stop, *reach.sizes[-1:]}
-            if reach.data is not None:
-                begin = (reach.start // SECTOR_BYTES + 1) * SECTOR_BYTES
-                edges.update(range(begin, reach.stop, SECTOR_BYTES))
-    if is_changed:
-        yield from (DataCell(thing, start, stop) for start, stop in pairwise(sorted(edges)))
+        reach = _reach(history, change)
+        edges |= {reach.start, reach.stop, *reach.sizes[-1:]}
+        if reach.data is not None:
+            begin = (reach.start // SECTOR_BYTES + 1) * SECTOR_BYTES
+            edges.update(range(begin, reach.stop, SECTOR_BYTES))
+    yield from (DataCell(thing, start, stop) for start, stop in pairwise(sorted(edges)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bob.apm.clauses import Clause, Fill
 from bob.apm.holes import hole, stale_at
@@ -39,8 +39,16 @@ Tree = tuple[tuple[str, Entry], ...]
 def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[Tree]:
     """The trees that a set of micro-operations leaves: two where holes may show zeros, or stale contents."""
     shown = {taken.operations[at].cell: at for at in sorted(there)}
-    found = {_Leaving(taken, promised, there, shown, fill).tree(): None for fill in Fill}
+    found = {Leaving(taken, promised, there, shown, fill).tree(): None for fill in Fill}
     yield from found
+
+
+def first_names(listing: Mapping[str, int]) -> dict[int, str]:
+    """The first path of each thing in a listing by path."""
+    first: dict[int, str] = {}
+    for path, thing in listing.items():
+        first.setdefault(thing, path)
+    return first
 
 
 def nodes(tree: Tree) -> Mapping[str, Node]:
@@ -87,9 +95,9 @@ def observed_tree(observation: Observation) -> Tree:
     )
 
 
-class _Leaving:
+class Leaving:
     """What ``there`` leaves; ``shown`` has the micro-operation that each cell shows. ``fill`` is what holes show, as
-    far as the model allows it."""
+    far as the model allows it. What is asked of names needs the cells of names only, and so on."""
 
     def __init__(
         self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], fill: Fill
@@ -101,12 +109,15 @@ class _Leaving:
 
     def tree(self) -> Tree:
         """All of it."""
+        found = self.listing()
+        first = first_names(found)
+        return tuple((path, self._entry(thing, first[thing])) for path, thing in found.items())
+
+    def listing(self) -> dict[str, int]:
+        """What each path leads to, by path; without the root."""
         found: dict[str, int] = {}
         self._list(ROOT, "", found, frozenset({ROOT}))
-        first: dict[int, str] = {}
-        for path, thing in sorted(found.items()):
-            first.setdefault(thing, path)
-        return tuple((path, self._entry(thing, first[thing])) for path, thing in sorted(found.items()))
+        return dict(sorted(found.items()))
 
     def _list(self, directory: int, path: str, found: dict[str, int], above: frozenset[int]) -> None:
         for place in self._inside.get(directory, ()):
@@ -122,6 +133,21 @@ class _Leaving:
         return value
 
     def _entry(self, identity: int, first: str) -> Entry:
+        entry = self.without_content(identity)
+        if entry.kind != Kind.FILE:
+            return entry
+        inode = self._taken.history.steps[0].inodes.get(identity)
+        initial = b"" if inode is None else inode.content
+        size = self._value(SizeCell(identity), len(initial))
+        assert isinstance(size, int)
+        content = bytearray(initial.ljust(size, b"\0"))
+        for cell in self._taken.pieces.get(identity, ()):
+            if cell.start < size:
+                content[cell.start : cell.stop] = self._piece(cell, initial)
+        return replace(entry, content=bytes(content[:size]), same=first)
+
+    def without_content(self, identity: int) -> Entry:
+        """A thing but for what is in it, and which of its names is the first."""
         thing = self._taken.history.things[identity]
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
@@ -130,17 +156,8 @@ class _Leaving:
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)
-        if thing.kind is not Kind.FILE:
-            return Entry(thing.kind.value, b"", thing.target, xattrs, thing=identity, mode=mode, owner=owner)
-        initial = b"" if inode is None else inode.content
-        size = self._value(SizeCell(identity), len(initial))
-        assert isinstance(size, int)
-        content = bytearray(initial.ljust(size, b"\0"))
-        for cell in self._taken.pieces.get(identity, ()):
-            if cell.start < size:
-                content[cell.start : cell.stop] = self._piece(cell, initial)
-        left = bytes(content[:size])
-        return Entry(thing.kind.value, left, xattrs=xattrs, same=first, thing=identity, mode=mode, owner=owner)
+        target = "" if thing.kind is Kind.FILE else thing.target
+        return Entry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
 
     def _status(self, identity: int) -> tuple[int, tuple[int, int]]:
         """The permission bits and the owner of a thing: as it was made, where no change of them is there."""

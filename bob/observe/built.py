@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from bob.agent.client import Agent
@@ -12,7 +13,7 @@ from bob.program.answer import CheckerAnswer
 
 CHUNK = 4096
 MOST_CHUNKS = 50_000
-"""So many different chunks are kept on both sides (200 MiB); where there are more, all are forgotten and sent anew."""
+"""So many different chunks are kept in the guest (200 MiB); where there are more, all are forgotten and sent anew."""
 TREE_TIMEOUT = 60.0
 """How long building one tree may take before its guest counts as hung (host seconds)."""
 
@@ -36,7 +37,7 @@ class Builder:
     def __init__(self, agent: Agent, root: Node) -> None:
         self._agent = agent
         self._root = [0o755 if root.mode is None else root.mode, root.uid or 0, root.gid or 0]
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[bytes, int] = {}  # by a digest: the chunks themselves are kept in the guest alone
         self.without: tuple[str, ...] = ()
         self._forget()
 
@@ -75,7 +76,8 @@ class Builder:
         return [path, node.kind, node.inode, *status, node.size, node.target, numbers, xattrs]
 
     def _number(self, chunk: bytes, new: list[bytes]) -> int:
-        if chunk not in self._numbers:
-            self._numbers[chunk] = len(self._numbers)
+        digest = blake2b(chunk, digest_size=16).digest()
+        if digest not in self._numbers:
+            self._numbers[digest] = len(self._numbers)
             new.append(chunk)
-        return self._numbers[chunk]
+        return self._numbers[digest]

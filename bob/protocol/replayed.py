@@ -8,11 +8,13 @@ a point in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bob.observe.observation import Node
-from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, handle
+from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, Stored, handle
 from bob.workload import operations as ops
 from bob.workload.history import PERMISSIONS, SPECIAL_FILES, History, Inode, Kind, Step, Thing
 from bob.workload.operations import Operation, Replacing, Workload
@@ -33,6 +35,68 @@ class Replayed:
     effects: Effects
     calls: tuple[int, ...]
     told: tuple[bytes, ...]
+
+
+class LongInode(Inode):
+    """The state of a file that calls have written to. The bytes are in one list of what was ``stored``, for all states
+    of the file: this one has the first ``count`` of them on top of what was in it at ``first``, and this ``size``
+    (bytes). So a file that grows by a thousand calls is in memory once, and not a thousand times. All else is as it
+    ``was``."""
+
+    __slots__ = ("_count", "_size", "_stored", "first")
+
+    first: bytes
+    _stored: Sequence[Stored]
+    _count: int
+    _size: int
+
+    def __init__(self, first: bytes, stored: Sequence[Stored], count: int, size: int, was: Inode) -> None:
+        for name in _BESIDE_CONTENTS:
+            object.__setattr__(self, name, getattr(was, name))
+        for name, value in (("first", first), ("_stored", stored), ("_count", count), ("_size", size)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def content(self) -> bytes:
+        """All that is in it, put together."""
+        return self.read(0, self._size)
+
+    @property
+    def size(self) -> int:
+        """How many bytes are in it."""
+        return self._size
+
+    def read(self, start: int, stop: int) -> bytes:
+        """As that of any inode; what one call has stored alone is found at once."""
+        stop = min(stop, self._size)
+        over: list[Stored] = []
+        for place in range(self._count - 1, -1, -1):
+            one = self._stored[place]
+            if one.start < stop and start < one.end:
+                over.append(one)
+                if one.start <= start and stop <= one.end:
+                    break
+        else:
+            over.append(Stored(0, len(self.first), self.first))
+        found = bytearray(max(stop - start, 0))
+        for first, end, data in reversed(over):
+            begin, until = max(start, first), min(stop, end)
+            if begin < until:
+                found[begin - start : until - start] = (
+                    bytes(until - begin) if data is None else data[begin - first : until - first]
+                )
+        return bytes(found)
+
+    def changed(self, **changes: Any) -> Inode:
+        """The same with other attributes."""
+        return LongInode(self.first, self._stored, self._count, self._size, replace(_beside(self), **changes))
+
+
+_BESIDE_CONTENTS = ("xattrs", "links", "mode", "owner", "modified")
+
+
+def _beside(inode: Inode) -> Inode:
+    return Inode(b"", *(getattr(inode, name) for name in _BESIDE_CONTENTS))
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> Replayed:
@@ -86,6 +150,8 @@ class _Tree:
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:
         self.things = [Thing(number, Kind(file.kind), -1) for number, file in enumerate(effects.files)]
         self._names = {"/": ROOT_FILE}
+        self._links = Counter({ROOT_FILE: 1})
+        self._stored: dict[int, list[Stored]] = {}
         self._inodes = {ROOT_FILE: _inode(before.get("/", Node("directory")))}
         self._handles = {handle(number): number for number in range(len(effects.files))}
         self.things[ROOT_FILE].names.add("/")
@@ -99,11 +165,14 @@ class _Tree:
                 self.things[file].target = before[path].target
             self._name(path, file)
         self._step: Step | None = None
+        self._kept_names: dict[str, int] | None = None
 
     def step(self) -> Step:
-        """A copy of it; the same one while nothing has changed."""
+        """A copy of it; the same one while nothing has changed, with the same names while none of these has."""
         if self._step is None:
-            self._step = Step(dict(self._names), dict(self._inodes), self._handles)
+            if self._kept_names is None:
+                self._kept_names = dict(self._names)
+            self._step = Step(self._kept_names, dict(self._inodes), self._handles)
         return self._step
 
     def perform(self, number: int, deed: Deed) -> tuple[int, int, int] | None:
@@ -124,11 +193,12 @@ class _Tree:
                 self.things[file].is_born_unnamed = True
                 self._make(number, deed, path)
             case ops.Write(_, int(offset), length):
-                old = self._inodes[file].content
-                self._fill(file, old[:offset].ljust(offset, b"\0") + deed.data + old[offset + length :])
+                size = max(self._inodes[file].size, offset + length)
+                self._store(file, size, Stored(offset, offset + length, deed.data))
                 return file, offset, length
             case ops.Truncate(_, size):
-                self._fill(file, self._inodes[file].content[:size].ljust(size, b"\0"))
+                before = self._inodes[file].size
+                self._store(file, size, *([Stored(size, before, None)] if size < before else []))
             case ops.Fallocate():
                 return self._allocate(file, operation)
             case ops.Rename(old_path, new_path, replacing):
@@ -138,12 +208,11 @@ class _Tree:
             case ops.Unlink(path) | ops.Rmdir(path):
                 self._drop(path)
             case ops.Chmod(_, mode):
-                self._inodes[file] = replace(self._inodes[file], mode=mode & ALL_BITS)
+                self._inodes[file] = self._inodes[file].changed(mode=mode & ALL_BITS)
             case ops.Chown(_, uid, gid):
                 was = self._inodes[file].owner
-                self._inodes[file] = replace(
-                    self._inodes[file], owner=(was[0] if uid < 0 else uid, was[1] if gid < 0 else gid)
-                )
+                owner = was[0] if uid < 0 else uid, was[1] if gid < 0 else gid
+                self._inodes[file] = self._inodes[file].changed(owner=owner)
             case _:
                 raise ValueError(f"{operation} is no call of a program")
         return None
@@ -156,17 +225,18 @@ class _Tree:
         mode = 0o777 if isinstance(deed.operation, ops.Symlink) else deed.mode
         self._inodes[deed.file] = Inode(links=0, mode=mode, owner=owner)
 
-    def _fill(self, file: int, content: bytes) -> None:
-        self._inodes[file] = replace(self._inodes[file], content=content)
+    def _store(self, file: int, size: int, *stored: Stored) -> None:
+        """A file has this ``size`` now (bytes), and in it what was ``stored``."""
+        was, log = self._inodes[file], self._stored.setdefault(file, [])
+        initial = was.first if isinstance(was, LongInode) else was.content
+        log += stored
+        self._inodes[file] = LongInode(initial, log, len(log), size, was)
 
     def _allocate(self, file: int, operation: ops.Fallocate) -> tuple[int, int, int] | None:
-        content, end = self._inodes[file].content, operation.offset + operation.length
-        if operation.mode.grows:
-            content = content.ljust(end, b"\0")
-        if operation.mode.zeroes:
-            zeros = bytes(len(content[operation.offset : end]))
-            content = content[: operation.offset] + zeros + content[end:]
-        self._fill(file, content)
+        size, end = self._inodes[file].size, operation.offset + operation.length
+        size = max(size, end) if operation.mode.grows else size
+        is_zeroed = operation.mode.zeroes and operation.offset < size
+        self._store(file, size, *([Stored(operation.offset, min(end, size), None)] if is_zeroed else []))
         return (file, operation.offset, operation.length) if operation.mode.zeroes else None
 
     def _name(self, path: str, file: int) -> None:
@@ -174,13 +244,15 @@ class _Tree:
             raise ValueError(f"{path} is there already")
         self._known(path.rsplit("/", 1)[0] or "/")
         self._names[path] = file
+        self._kept_names = None
         self.things[file].names.add(path)
-        self._count(file)
+        self._count(file, 1)
 
     def _drop(self, path: str) -> int:
         file = self._known(path)
         del self._names[path]
-        self._count(file)
+        self._kept_names = None
+        self._count(file, -1)
         return file
 
     def _rename(self, old: str, new: str, *, exchange: bool) -> None:
@@ -191,12 +263,13 @@ class _Tree:
         below = [(path, top) for path in self._names for top in swapped if path == top or path.startswith(top + "/")]
         taken = {swapped[top] + path[len(top) :]: self._names.pop(path) for path, top in below}
         self._names.update(taken)
+        self._kept_names = None
         for path, file in taken.items():
             self.things[file].names.add(path)
 
-    def _count(self, file: int) -> None:
-        links = sum(file == other for other in self._names.values())
-        self._inodes[file] = replace(self._inodes[file], links=links)
+    def _count(self, file: int, more: int) -> None:
+        self._links[file] += more
+        self._inodes[file] = self._inodes[file].changed(links=self._links[file])
 
     def _known(self, path: str) -> int:
         if path not in self._names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
@@ -13,11 +13,12 @@ from random import Random
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
-from bob.apm.crashes import ModelState, Tries, shape_of
-from bob.apm.dependencies import Graph, graph
-from bob.apm.micro import workings
+from bob.apm.crashes import ModelState, Tries
+from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
-from bob.apm.trees import nodes, observed_tree
+from bob.apm.promised import graph_under
+from bob.apm.shapes import shape_of
+from bob.apm.trees import observed_tree
 from bob.errors import BobError, UsageError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -46,8 +47,10 @@ BATCH = 20
 """So many states are built in one request."""
 MOST_TRIED = 50
 """So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
-MOST_MICRO_OPERATIONS, MOST_CHANGES = 20_000, 2_000
-"""A larger workload is not held against models: the orders of its changes, in pairs, would not fit."""
+MOST_BYTES = 16 * 1024 * 1024
+"""So many bytes of files are in one request, unless one state alone has more."""
+MOST_MICRO_OPERATIONS, MOST_CHANGES = 20_000, 20_000
+"""A larger workload is not held against models: what needs what is a bit for each pair of micro-operations."""
 SAMPLED = 3
 """So many trees of each guest are checked once more at the end: a checker may contradict itself."""
 MOST_NAMED = 4
@@ -83,9 +86,8 @@ def hold_against(
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        asked = graph(again.workload, apart)
         root = before.get("/", Node("directory"))
-        work = _Work(hypervisor, image, taken, again, asked, root, jobs, progress)
+        work = _Work(hypervisor, image, taken, again, apart, root, jobs, progress)
         _trust(hypervisor, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
         return [work.look(model, notes) for model in models]
@@ -191,13 +193,13 @@ class _Work:
         image: Image,
         taken: TakenProgram,
         again: Replayed,
-        asked: Graph,
+        apart: Workings,
         root: Node,
         jobs: int,
         progress: Progress,
     ) -> None:
         self.hypervisor, self.image, self.taken, self.root, self.progress = hypervisor, image, taken, root, progress
-        self._again, self._graph, self._jobs = again, asked, jobs
+        self._again, self._apart, self._jobs = again, apart, jobs
         self._answers: dict[bytes, CheckerAnswer] = {}
 
     def look(self, model: Model, notes: Sequence[str]) -> Modelled:
@@ -205,7 +207,8 @@ class _Work:
         self.progress.step(f"building what {model.name} allows of {self.taken.program.name}")
         self.progress.recorded(model.name)
         budget = self.taken.request.budget
-        tries = Tries(self._graph, model.promised, self._again.told, MOST_TRIED * budget)
+        asked = graph_under(self._again.workload, self._apart, model.promised)
+        tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget)
         known = len(self._answers)
         queue = Queue(tries, budget, self._answers)
         threads = [_Worker(self, queue, model.name) for _ in range(self._jobs)]
@@ -218,13 +221,13 @@ class _Work:
                 raise
         self.progress.finished(model.name, budget - queue.handed_out)
         told = [state for state in queue.states if state.digest in self._answers]
-        numbers, calls = [one.number for one in self._graph.workings.operations], self._again.calls
+        numbers, calls = [one.number for one in self._apart.operations], self._again.calls
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
         looked = ModelLooked(
             model=model.name,
             about=model.about,
             operations=len(self._again.history.operations),
-            micro_operations=len(self._graph.workings.operations),
+            micro_operations=len(self._apart.operations),
             tried=tries.tried,
             is_all=tries.is_all,
             states=states,
@@ -264,19 +267,28 @@ class Queue:
             if self._is_stopped:
                 return []
             if self._again:
-                return [(state, self._tries.nodes(state)) for state in self._again.popleft()]
+                return self._built(self._again.popleft())
             found: list[tuple[ModelState, Mapping[str, Node]]] = []
-            while len(found) < BATCH and not self._is_over:
+            size = 0
+            while len(found) < BATCH and size < MOST_BYTES and not self._is_over:
                 made = next(self._made, None)
                 if made is None or len(self.states) >= self._most:
                     self._is_over = True
                     break
-                state, tree = made
-                self.states.append(state)
-                if state.digest not in self._answers:
-                    found.append((state, nodes(tree)))
+                self.states.append(made)
+                if made.digest not in self._answers:
+                    found += self._built([made])
+                    size += sum(node.size for node in found[-1][1].values())
             self.handed_out += len(found)
             return found
+
+    def built(self, states: Sequence[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
+        """These states with their trees, made again."""
+        with self._lock:
+            return self._built(states)
+
+    def _built(self, states: Iterable[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
+        return [(state, self._tries.nodes(state)) for state in states]
 
     def put_back(self, states: list[ModelState]) -> None:
         """A guest was lost with these."""
@@ -322,17 +334,18 @@ class _Worker:
         """Work until nothing is left."""
         while batch := self._queue.batch():
             work, taken = self._work, self._work.taken
-            mine: list[tuple[ModelState, Mapping[str, Node]]] = []
+            mine: list[ModelState] = []
             try:
                 with agent_in(work.hypervisor, work.image, Clock.REAL, taken.world) as agent:
                     put_program(agent, taken.program)
                     builder = Builder(agent, work.root)
                     while batch:
                         self._ask(builder, batch)
-                        mine += batch if len(mine) < BATCH else []
+                        mine += [state for state, _tree in batch] if len(mine) < BATCH else []
                         batch = self._queue.batch()
-                    hung = [one for one in mine if (said := self._queue.answer(one[0])) and said.code is None]
-                    batch = [*hung, *Random(taken.request.seed).sample(mine, min(SAMPLED, len(mine)))]
+                    hung = [one for one in mine if (said := self._queue.answer(one)) and said.code is None]
+                    sample = Random(taken.request.seed).sample(mine, min(SAMPLED, len(mine)))
+                    batch = self._queue.built([*hung, *sample])
                     self.again += len(batch)
                     self._ask(builder, batch)
                     self.without = builder.without

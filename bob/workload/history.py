@@ -10,8 +10,9 @@ those of the initial tree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from bob.workload import operations as ops
 from bob.workload.operations import At, Operation, Special
@@ -74,6 +75,19 @@ class Inode:
     owner: tuple[int, int] = (0, 0)
     modified: int | None = None
     """When it was modified (seconds since 1970), where an operation has set that last."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes are in it."""
+        return len(self.content)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """What is in it from byte ``start`` up to, not including, ``stop``, as far as it reaches."""
+        return self.content[start:stop]
+
+    def changed(self, **changes: Any) -> Inode:
+        """The same with other attributes: any but ``content``."""
+        return replace(self, **changes)
 
     @property
     def attributes(self) -> Mapping[str, bytes]:

@@ -128,7 +128,7 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
             if thing not in before.inodes:
                 yield change(ChangeKind.CREATE, thing)
             was = before.inodes.get(thing)
-            size = 0 if was is None else len(was.content)
+            size = 0 if was is None else was.size
             if isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC and size:
                 yield change(ChangeKind.TRUNCATE_DOWN, thing)
                 size = 0
@@ -138,11 +138,11 @@ def _changes(history: History, number: int, operation: ops.Operation) -> Iterato
                 yield change(ChangeKind.APPEND, thing)
         case ops.Truncate(path, size):
             was = before.inodes[before.thing(path)]
-            if size != len(was.content):
-                kind = ChangeKind.TRUNCATE_DOWN if size < len(was.content) else ChangeKind.TRUNCATE_UP
+            if size != was.size:
+                kind = ChangeKind.TRUNCATE_DOWN if size < was.size else ChangeKind.TRUNCATE_UP
                 yield change(kind, before.thing(path))
         case ops.Fallocate(path, offset, length, mode):
-            size = len(before.inodes[before.thing(path)].content)
+            size = before.inodes[before.thing(path)].size
             if mode.shifts:
                 yield change(ChangeKind.SHIFT, before.thing(path))
             if mode.zeroes and offset < size:

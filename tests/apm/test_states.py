@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, islice
 from random import Random
 
@@ -11,13 +12,16 @@ from hypothesis.strategies import integers, lists, sampled_from
 
 from bob.apm.allowed import Implications, at_time
 from bob.apm.builtin import builtin
+from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
-from bob.apm.crashes import Lattice, Stage, Tries, bits, crashes
-from bob.apm.dependencies import Graph
+from bob.apm.crashes import Lattice, Stage, Tries, crashes
+from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
+from bob.apm.promised import graph_under
 from bob.apm.readings import Reading
+from bob.apm.shapes import Shapes, bits, digest_of, shape_of
 from bob.apm.states import allowed_trees, closed_sets, dependencies
-from bob.apm.trees import Tree, nodes
+from bob.apm.trees import Tree, nodes, trees
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
@@ -279,18 +283,53 @@ def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(s
     if not allowed.complete:
         return
     tries = Tries(asked, promised, [b""] * len(asked.returns), 10_000)
-    made = list(tries)
+    made = [(state, tries.tree(state)) for state in tries]
     assert tries.is_all
     assert {tree for _state, tree in made} == set(allowed.trees)
     assert len({state.digest for state, _tree in made}) == len(made)
-    for state, tree in made[:20]:
-        assert tries.nodes(state) == nodes(tree)
     by_digest = {state.digest: tree for state, tree in made}
     history = asked.workings.history
     for step, prefix in zip(history.steps, tries.prefixes, strict=False):
         contents = {path: step.inodes[thing].content for path, thing in step.names.items() if path != "/"}
         assert {path: entry.content for path, entry in by_digest[prefix]} == contents
     assert len(tries.prefixes) == len(asked.returns)
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_a_tree_that_is_made_out_of_another_one_is_the_one_that_is_built_from_nothing(seed: int) -> None:
+    """Any sets, near each other and far apart, in any order; more of them than are remembered."""
+    rng = Random(seed)
+    taken = graph_of_workload(random_workload(rng, most=8, shifting=False)).workings
+    promised = frozenset(clause for clause in every_clause() if rng.random() < rng.choice((0.05, 0.5, 0.95)))
+    shapes, count = Shapes(taken, promised), len(taken.operations)
+    there = 0
+    for _ in range(25):
+        there = rng.getrandbits(count) if rng.random() < 0.3 else there ^ 1 << rng.randrange(count) if count else 0
+        built = list(trees(taken, promised, frozenset(bits(there))))
+        assert shapes.of(b"told", there) == [(digest_of(b"told", tree), shape_of(b"told", tree)) for tree in built]
+        for variant in rng.sample(range(len(built)), rng.randint(0, len(built))):
+            made = shapes.tree(there, variant)
+            assert made == built[variant]
+            assert nodes(made) == nodes(built[variant])  # modes and owners, too
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_chains_tie_together_what_the_edges_of_all_pairs_do(seed: int) -> None:
+    rng = Random(seed)
+    asked = random_workload(rng, most=12, shifting=False)
+    taken = workings(simulate(asked)[0], asked.finish.operations)
+    share = rng.choice((0.05, 0.5, 0.95, 1))
+    clauses = [clause for clause in every_clause() if rng.random() < share]
+    may_break = (rng.random() < 0.2 for _ in clauses)
+    promised = frozenset(
+        replace(clause, unless_synced=True) if isinstance(clause, Ordered) and breaks else clause
+        for clause, breaks in zip(clauses, may_break, strict=False)
+    )
+    for one in (promised, rng.choice([FAST, *(builtin(name).promised for name in builtin_names())])):
+        pairs, chains = Lattice(graph(asked, taken), one), Lattice(graph_under(asked, taken, one), NOTHING)
+        assert (chains.needs, chains.needed_by, chains.forced) == (pairs.needs, pairs.needed_by, pairs.forced)
 
 
 def test_the_work_begins_as_alice_does() -> None:
@@ -329,14 +368,15 @@ def test_a_workload_with_countless_states_is_begun_at_once() -> None:
     """2**400 sets: what is tried is bounded by what is asked for."""
     asked = graph_of("write /a 0 204800", "write /a 0 204800")
     tries = Tries(asked, NOTHING, [b""] * 2, 500)
-    assert len({state.digest for state, _tree in tries}) == 500
+    assert len({state.digest for state in tries}) == 500
 
 
 def test_what_was_told_makes_two_states_of_one_tree() -> None:
     asked = graph_of("create /a; fsync /a; create /b")
     promised = frozenset({Durable(Call.FSYNC_FILE, What.ENTRY)})
     told = [b"", b"", b"synced", b"synced"]
-    found = {(state.told, *names(tree)) for state, tree in Tries(asked, promised, told, 100)}
+    tries = Tries(asked, promised, told, 100)
+    found = {(state.told, *names(tries.tree(state))) for state in tries}
     assert found == {
         (b"",), (b"", "/a"), (b"synced", "/a"), (b"synced", "/a", "/b"),
     }  # fmt: skip
@@ -344,7 +384,8 @@ def test_what_was_told_makes_two_states_of_one_tree() -> None:
 
 def test_a_tree_has_modes_and_owners_and_which_names_are_of_one_file() -> None:
     asked = graph_of("chmod /a 600; chown /a 1:2", "write /a 0 10; link /a /b")
-    trees = [nodes(tree) for _state, tree in Tries(asked, EVERYTHING, [b""] * 3, 100)]
+    tries = Tries(asked, EVERYTHING, [b""] * 3, 100)
+    trees = [tries.nodes(state) for state in tries]
     assert {(tree["/a"].mode, tree["/a"].uid, tree["/a"].gid) for tree in trees} == {
         (0o644, 0, 0), (0o600, 0, 0), (0o600, 1, 2),
     }  # fmt: skip

@@ -24,17 +24,23 @@ class Places:
     """Every name of a history as a place: what is there at each step."""
 
     def __init__(self, history: History) -> None:
-        self._steps = [_places(step) for step in history.steps]
+        self._steps: list[dict[Place, int]] = []
+        for number, step in enumerate(history.steps):
+            is_as_before = number > 0 and step.names is history.steps[number - 1].names
+            self._steps.append(self._steps[-1] if is_as_before else _places(step))
         self._things = history.things
         self.changes: list[dict[Place, int | None]] = [{}]
         """Operation number -> the places that it changed, and what is there then (None: nothing)."""
         for before, after in zip(self._steps, self._steps[1:], strict=False):
+            if before is after:
+                self.changes.append({})
+                continue
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
         self.bearers: dict[Place, list[int]] = {}
         """Place -> what had it at any step, or may have it where operations before an exchange are missing."""
-        for step in self._steps:
-            for place, thing in step.items():
+        for number, there in enumerate(self._steps):
+            for place, thing in there.items() if not number or there is not self._steps[number - 1] else ():
                 bearers = self.bearers.setdefault(place, [])
                 if thing not in bearers:
                     bearers.append(thing)

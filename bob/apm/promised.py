@@ -1,0 +1,199 @@
+"""The implications of a workload under one model: what it promises, with no more nodes and edges than that takes.
+
+:mod:`bob.apm.dependencies` has an edge for every pair of changes and for every change before a sync, since any clause
+may be asked about. That is a square of the workload. Here one model is asked about, so what is needed together is a
+chain: a node that stands for "all of this class up to here", and needs the one before it. A class is what the model's
+clauses cannot tell apart. Orders need a chain for each class of changes, syncs one for each class of micro-operations
+that no earlier sync has made durable. So a program that appends to a file a thousand times has a thousand edges of
+each kind, not a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from enum import Enum
+from functools import lru_cache, partial
+
+from bob.apm.clauses import IN_TURN, WHATS, Clause, Durable, InTurn, Ordered, means_of, without_exception
+from bob.apm.dependencies import Builder, Edge, Graph, Sync
+from bob.apm.micro import MicroOperation, NameCell, Workings
+from bob.claim.property.vocabulary import Call, What
+from bob.workload.kinds import Change, ChangeKind, Extent, Relation, relation
+from bob.workload.operations import Workload
+
+_OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)
+"""What a call is promised to make durable of anything, whatever it is given."""
+
+
+def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
+    """The implications where just ``promised`` is: what they tie together is what those of
+    :func:`bob.apm.dependencies.graph` do with these clauses. No edge has a clause any more."""
+    return _Promised(workload, taken, promised).graph()
+
+
+class _Promised(Builder):
+    def __init__(self, workload: Workload, taken: Workings, promised: Set[Clause]) -> None:
+        super().__init__(workload, taken)
+        self._promised = frozenset(promised)
+        self._unless_synced = frozenset(map(without_exception, promised))
+
+    def _edge(self, node: int, needs: int, *clauses: Clause) -> None:
+        if self._unless_synced.issuperset(clauses):
+            self._edges.append(Edge(node, needs))
+
+    def _link(self, before: int | None, new: int) -> int:
+        """The next node of a chain: what ``before`` stands for, and ``new``."""
+        if before is None:
+            return new
+        node = self._node()
+        self._edge(node, new)
+        self._edge(node, before)
+        return node
+
+    def _orders(self, some: Mapping[int, int], every: Mapping[int, int]) -> None:
+        chains = _Changes(self._promised, self._unless_synced)
+        for index, change in enumerate(self._taken.changes):
+            if index in some:
+                promised = self._promised if self._is_synced(change) else self._unless_synced
+                for node in chains.before(change, promised, is_asked=index in self._taken.asked):
+                    self._edge(some[index], node)
+                chains.add(change, partial(self._link, new=every[index]))
+
+    def _durable(self) -> None:
+        waiting = _Waiting()
+        done = 0
+        operations = self._taken.operations
+        for number in range(1, len(self._returns)):
+            if (sync := self._sync(number)) is not None:
+                for key in waiting.asked_by(sync, self._unless_synced):
+                    if Durable(sync.call, self._what(waiting.like[key], sync)) in self._unless_synced:
+                        self._edge(self._returns[number], waiting.last.pop(key))
+            while done < len(operations) and operations[done].number == number:
+                own = operations[done]
+                self._edge(self._returns[number], done, Durable(Call.RETURNED, self._what(own)))
+                if sync is not None:
+                    self._edge(self._returns[number], done, Durable(sync.call, self._what(own, sync)))
+                key = self._class_of(own)
+                waiting.take(key, own, self._about(own), self._link(waiting.last.get(key), done))
+                done += 1
+
+    def _class_of(self, operation: MicroOperation) -> tuple[object, ...]:
+        """Two micro-operations with the same one are the same for any call behind them."""
+        kind, cell = self._taken.changes[operation.change].kind, operation.cell
+        if isinstance(cell, NameCell):
+            return kind, operation.block is None, cell.place[0], self._taken.changes[operation.change].things
+        return kind, operation.block is None, type(cell), cell.thing
+
+    def _about(self, operation: MicroOperation) -> frozenset[int]:
+        """The files and directories of which a call has to be given one, to be about this micro-operation."""
+        cell = operation.cell
+        if isinstance(cell, NameCell):
+            return self._taken.changes[operation.change].things | {cell.place[0]}
+        return frozenset({cell.thing})
+
+
+class _By(Enum):
+    """What a chain of changes of one kind has in common."""
+
+    KIND = "nothing else"
+    TOUCHED = "a file or directory that they are about, or whose names they change, or in which their file has a name"
+    THING = "a file or directory that they are about"
+    EXTENT = "all of these"
+
+
+class _Changes:
+    """Chains of changes, as they are needed for the orders in ``promised``, or for those that no sync may break."""
+
+    def __init__(self, promised: Set[Clause], unless_synced: Set[Clause]) -> None:
+        self._unless_synced = unless_synced
+        self._nodes: dict[tuple[ChangeKind, _By, object], int] = {}
+        self._extents: dict[ChangeKind, dict[Extent, None]] = {}
+        self._needed = {
+            before: {
+                by
+                for after in ChangeKind
+                for orders in (promised, unless_synced)
+                for is_asked in (False, True)
+                if (by := self._by(before, after, orders, is_asked=is_asked)) is not None
+            }
+            for before in ChangeKind
+        }
+
+    def add(self, change: Change, link: Callable[[int | None], int]) -> None:
+        """Take in a change that later ones may come after: ``link`` makes the next node of a chain."""
+        for by in sorted(self._needed[change.kind], key=lambda one: one.name):
+            for key in _keys(change, by):
+                place = change.kind, by, key
+                self._nodes[place] = link(self._nodes.get(place))
+        self._extents.setdefault(change.kind, {})[_extent(change)] = None
+
+    def before(self, change: Change, promised: Set[Clause], *, is_asked: bool) -> Iterator[int]:
+        """The nodes of all that comes before a change; ``promised`` are the orders that speak of it."""
+        for kind, extents in self._extents.items():
+            by = self._by(kind, change.kind, promised, is_asked=is_asked)
+            keys: Iterable[object] = () if by is None else _keys(change, by)
+            if by is _By.EXTENT:
+                related = _related(kind, change.kind, promised)
+                keys = [one for one in extents if relation(one, change) in related]
+            yield from (self._nodes[kind, by, key] for key in keys if by is not None and (kind, by, key) in self._nodes)
+
+    def _by(self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], *, is_asked: bool) -> _By | None:
+        """Which chains of earlier changes a later one comes after; None where it comes after none."""
+        turn = InTurn(means_of(before), means_of(after))
+        if turn in IN_TURN and not is_asked and turn in self._unless_synced:
+            return _By.KIND
+        return _CHAINS.get(_related(before, after, promised), _By.EXTENT)
+
+
+_CHAINS = {
+    frozenset[Relation](): None,
+    frozenset(Relation): _By.KIND,
+    frozenset({Relation.SAME_FILE, Relation.SAME_DIRECTORY}): _By.TOUCHED,
+    frozenset({Relation.SAME_FILE}): _By.THING,
+}
+
+
+@lru_cache(maxsize=1024)
+def _related(before: ChangeKind, after: ChangeKind, promised: Set[Clause]) -> frozenset[Relation]:
+    """How changes are related that keep their order."""
+    return frozenset(one for one in Relation if Ordered(before, after, one) in promised)
+
+
+def _keys(change: Change, by: _By) -> Iterable[object]:
+    """The chains that a change is in."""
+    match by:
+        case _By.KIND:
+            return (None,)
+        case _By.TOUCHED:
+            return sorted(change.things | change.directories)
+        case _By.THING:
+            return sorted(change.things)
+    return (_extent(change),)
+
+
+def _extent(change: Change) -> Extent:
+    return Extent(change.things, change.directories)
+
+
+class _Waiting:
+    """What no sync has made durable yet: by class the ``last`` node of its chain, and one micro-operation of it
+    (``like``)."""
+
+    def __init__(self) -> None:
+        self.last: dict[tuple[object, ...], int] = {}
+        self.like: dict[tuple[object, ...], MicroOperation] = {}
+        self._about: dict[int, dict[tuple[object, ...], None]] = {}
+
+    def take(self, key: tuple[object, ...], operation: MicroOperation, about: frozenset[int], node: int) -> None:
+        """Take in a micro-operation of the class ``key``, which is ``about`` these files and directories."""
+        self.last[key], self.like[key] = node, operation
+        for thing in about:
+            self._about.setdefault(thing, {})[key] = None
+
+    def asked_by(self, sync: Sync, promised: Set[Clause]) -> list[tuple[object, ...]]:
+        """The classes that a sync may make durable."""
+        of_call = [what for what in WHATS if Durable(sync.call, what) in promised]
+        if sync.thing is None or set(of_call) & set(_OF_ALL):
+            return list(self.last) if of_call else []
+        near = {sync.thing} | sync.parents if of_call else set()
+        return [key for key in {key: None for thing in near for key in self._about.get(thing, ())} if key in self.last]

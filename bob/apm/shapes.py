@@ -1,0 +1,367 @@
+"""The trees that sets of micro-operations leave, each made out of one that is nearly the same.
+
+A program of a thousand calls has thousands of crash states of which each differs from the one before in a few sectors.
+To build each tree from all its micro-operations takes as long as the workload is large. Here a file is known by its
+size and a sum over its sectors: of each one that is not all zeros a hash of where it is and what is in it, modulo
+2**128. So what a set of micro-operations leaves follows from what a set near by left, by the sectors in which they
+differ. The sum does not hang on how the file came about: that of a tree that was found after a crash is the same.
+:mod:`bob.apm.trees` says what a tree is, and builds one from nothing. Sets are bit masks (:mod:`bob.apm.crashes`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TypeVar
+
+from bob.apm.clauses import Clause, Fill, Never, Where
+from bob.apm.holes import Hole, hole, stale_at
+from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
+from bob.apm.trees import Entry, Leaving, Tree, first_names
+from bob.trace.model import SECTOR_BYTES
+from bob.workload.history import Kind
+from bob.workload.kinds import ChangeKind
+
+DIGEST_BYTES = 16
+_MODULUS = 1 << 8 * DIGEST_BYTES
+KEPT = 4
+"""Of each file so many contents are kept to begin with: the order of work goes on at several places in turns."""
+KEPT_LISTINGS = 64
+FILLS = tuple(Fill)
+
+
+def digest(*parts: bytes) -> bytes:
+    """No two sequences of parts have the same."""
+    made = blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        made.update(len(part).to_bytes(8, "little"))
+        made.update(part)
+    return made.digest()
+
+
+def digest_of(told: bytes, tree: Tree) -> bytes:
+    """Of what a checker can see: the tree with its contents, modes and owners, and what was told."""
+    return _with_status(shape_of(told, tree), [entry for _path, entry in tree])
+
+
+def shape_of(told: bytes, tree: Tree) -> bytes:
+    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
+    was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
+    return _shape(told, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The places of the ones in a mask, ascending."""
+    for at, byte in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
+        while byte:
+            lowest = byte & -byte
+            yield 8 * at + lowest.bit_length() - 1
+            byte ^= lowest
+
+
+T = TypeVar("T")
+
+
+def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T:
+    """What was made for ``key`` not long ago, or is made now."""
+    if key not in kept:
+        kept[key] = make()
+        if len(kept) > KEPT_LISTINGS:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]
+
+
+class Shapes:
+    """The trees of a workload under a model that promises ``promised``."""
+
+    def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
+        self._taken, self._promised = taken, promised
+        self._of_names = self._of_status = 0
+        of_contents: dict[int, int] = {}
+        for at, operation in enumerate(taken.operations):
+            match operation.cell:
+                case NameCell():
+                    self._of_names |= 1 << at
+                case AttributeCell():
+                    self._of_status |= 1 << at
+                case DataCell(thing) | SizeCell(thing):
+                    of_contents[thing] = of_contents.get(thing, 0) | 1 << at
+        self._files = {thing: _File(taken, promised, thing, mask) for thing, mask in of_contents.items()}
+        self._unchanged: dict[int, Sequence[bytes]] = {}
+        self._listings: OrderedDict[int, dict[str, int]] = OrderedDict()
+        self._entries: OrderedDict[int, dict[int, Entry]] = OrderedDict()
+
+    def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
+        """Of each tree that a set leaves, two where holes may show zeros or stale contents: the digest with what had
+        been told (:func:`digest_of`), and the shape (:func:`shape_of`)."""
+        listing = self._listing(there)
+        entries = self._status(there, listing)
+        sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == Kind.FILE}
+        found: dict[bytes, bytes] = {}
+        for variant in range(len(FILLS) if any(one[0] != one[1] for one in sums.values()) else 1):
+            shape = _shape(
+                told,
+                [
+                    (path, entries[of], sums[of][variant] if of in sums else _sealed(0, 0))
+                    for path, of in listing.items()
+                ],
+            )
+            found[_with_status(shape, [entries[of] for of in listing.values()])] = shape
+        return list(found.items())
+
+    def tree(self, there: int, variant: int) -> Tree:
+        """One of the trees that a set leaves, by its place among those of :meth:`of`."""
+        listing = self._listing(there)
+        made = {
+            thing: replace(entry, content=self._content(thing, there, variant)) if entry.kind == Kind.FILE else entry
+            for thing, entry in self._status(there, listing).items()
+        }
+        return tuple((path, made[thing]) for path, thing in listing.items())
+
+    def _leaving(self, there: int) -> Leaving:
+        inside = list(bits(there))
+        shown = {self._taken.operations[at].cell: at for at in inside}
+        return Leaving(self._taken, self._promised, frozenset(inside), shown, FILLS[0])
+
+    def _listing(self, there: int) -> dict[str, int]:
+        there &= self._of_names
+        return _remembered(self._listings, there, lambda: self._leaving(there).listing())
+
+    def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, Entry]:
+        """All but the content of each thing that is listed."""
+        there &= self._of_status
+        known = _remembered(self._entries, there, dict[int, Entry])
+        if missing := [thing for thing in dict.fromkeys(listing.values()) if thing not in known]:
+            leaving = self._leaving(there)
+            known.update((thing, leaving.without_content(thing)) for thing in missing)
+        first = first_names(listing)
+        return {
+            thing: replace(known[thing], same=name) if known[thing].kind == Kind.FILE else known[thing]
+            for thing, name in first.items()
+        }
+
+    def _sums(self, thing: int, there: int) -> Sequence[bytes]:
+        if thing in self._files:
+            return self._files[thing].sums(there)
+        if thing not in self._unchanged:
+            self._unchanged[thing] = (_sum_of(self._initial(thing)),) * len(FILLS)
+        return self._unchanged[thing]
+
+    def _content(self, thing: int, there: int, variant: int) -> bytes:
+        return self._files[thing].content(there, variant) if thing in self._files else self._initial(thing)
+
+    def _initial(self, thing: int) -> bytes:
+        inode = self._taken.history.steps[0].inodes.get(thing)
+        return b"" if inode is None else inode.content
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a set of micro-operations makes of a file: its ``size`` (bytes), the sums of its sectors by what holes show,
+    and those of its ``sectors`` that have holes."""
+
+    there: int
+    size: int
+    sums: tuple[int, ...]
+    holes: frozenset[int]
+
+
+class _File:
+    """A file that operations write to or cut; ``mask`` has those."""
+
+    def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
+        self._taken, self._promised, self._mask = taken, promised, mask
+        inode = taken.history.steps[0].inodes.get(thing)
+        self._initial = b"" if inode is None else inode.content
+        self._cells = taken.pieces[thing]
+        self._stops = [cell.stop for cell in self._cells]
+        self._writers = [sum(1 << at for at in taken.writers.get(cell, ())) for cell in self._cells]
+        self._of_size = sum(1 << at for at in taken.writers.get(SizeCell(thing), ()))
+        self._held: OrderedDict[int, _Held] = OrderedDict()
+        self._made: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._holes: dict[int, _Missing] = {}
+
+    def sums(self, there: int) -> tuple[bytes, ...]:
+        """What the file is known by, by what holes show."""
+        held = self._hold(there & self._mask)
+        return tuple(_sealed(held.size, one) for one in held.sums)
+
+    def content(self, there: int, variant: int) -> bytes:
+        """What is in it."""
+        there &= self._mask
+        if (there, variant) in self._made:
+            return self._made[there, variant]
+        base: tuple[int, int] | None = min(
+            (one for one in self._made if one[1] == variant), key=lambda one: (one[0] ^ there).bit_count(), default=None
+        )
+        size = self._size(there)
+        made = bytearray() if base is None else bytearray(self._made[base])
+        before = 0 if base is None else base[0]
+        changed = self._between(len(made), size) if base is not None else range(-(-size // SECTOR_BYTES))
+        del made[size:]
+        made += bytes(size - len(made))
+        holes = () if base is None else {*self._hold(before).holes, *self._hold(there).holes}
+        for sector in {*changed, *holes, *self._touched(before ^ there)}:
+            start = sector * SECTOR_BYTES
+            if start < size:
+                found = self._sector(sector, there, size)[0]
+                data = found[variant]
+                made[start : start + len(data)] = data
+        self._made[there, variant] = bytes(made)
+        if len(self._made) > KEPT:
+            self._made.popitem(last=False)
+        return self._made[there, variant]
+
+    def _hold(self, there: int) -> _Held:
+        if there in self._held:
+            self._held.move_to_end(there)
+            return self._held[there]
+        base = min(self._held.values(), key=lambda one: (one.there ^ there).bit_count(), default=_NOTHING)
+        size = self._size(there)
+        sectors = {*self._between(base.size, size), *self._touched(base.there ^ there)}
+        if (base.there ^ there) & self._of_size:  # with which sizes a hole can be seen says what may be in it
+            sectors |= base.holes
+        if base is _NOTHING:
+            sectors = set(range(-(-size // SECTOR_BYTES)))
+        sums, holes = list(base.sums), set(base.holes)
+        for sector in sectors:
+            before, _had = self._sector(sector, base.there, base.size) if base is not _NOTHING else _NO_SECTOR
+            after, has = self._sector(sector, there, size)
+            for variant in range(len(FILLS)):
+                if before[variant] != after[variant]:
+                    sums[variant] += _hash(sector, after[variant]) - _hash(sector, before[variant])
+            (holes.add if has else holes.discard)(sector)
+        held = _Held(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
+        self._held[there] = held
+        if len(self._held) > KEPT:
+            self._held.popitem(last=False)
+        return held
+
+    def _size(self, there: int) -> int:
+        last = (there & self._of_size).bit_length() - 1
+        return len(self._initial) if last < 0 else int(self._taken.operations[last].value or 0)
+
+    @staticmethod
+    def _between(size: int, other: int) -> range:
+        """The sectors that have bytes which a file of the one size has, and one of the other does not."""
+        if size == other:
+            return range(0)
+        return range(min(size, other) // SECTOR_BYTES, -(-max(size, other) // SECTOR_BYTES))
+
+    def _touched(self, changed: int) -> Iterator[int]:
+        """The sectors that these micro-operations write to: none writes to more than one."""
+        for at in bits(changed & ~self._of_size):
+            cell = self._taken.operations[at].cell
+            assert isinstance(cell, DataCell)
+            yield cell.start // SECTOR_BYTES
+
+    def _sector(self, sector: int, there: int, size: int) -> tuple[tuple[bytes, ...], bool]:
+        """What is in a sector, as far as the file reaches, by what holes show; and whether it has any."""
+        start = sector * SECTOR_BYTES
+        end = min(start + SECTOR_BYTES, size)
+        if start >= end:
+            return _NO_SECTOR
+        zeros = bytearray(end - start)
+        stale, has = zeros, False
+        place = bisect_left(self._stops, start + 1)
+        while place < len(self._cells) and self._cells[place].start < end:
+            cell = self._cells[place]
+            first, stop = max(cell.start, start), min(cell.stop, end)
+            last = (there & self._writers[place]).bit_length() - 1
+            if last >= 0:
+                value = self._taken.operations[last].value
+                assert isinstance(value, bytes)
+                parts = (value[first - cell.start : stop - cell.start],) * 2
+            elif cell.start < len(self._initial):
+                parts = (self._initial[first:stop].ljust(stop - first, b"\0"),) * 2
+            else:
+                has = True
+                nothing = bytes(stop - first)
+                fills = self._fills(place, there)
+                parts = (
+                    stale_at(first, stop - first) if fills[0] else nothing,
+                    stale_at(first, stop - first) if fills[1] else nothing,
+                )
+                if parts[0] != parts[1] and stale is zeros:
+                    stale = bytearray(zeros)
+            zeros[first - start : stop - start] = parts[0]
+            if stale is not zeros:
+                stale[first - start : stop - start] = parts[1]
+            place += 1
+        found = bytes(zeros)
+        return (found, found if stale is zeros else bytes(stale)), has
+
+    def _fills(self, place: int, there: int) -> tuple[bool, bool]:
+        """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may."""
+        missing = self._missing(place)
+        may_be_zeros = not missing.not_zeros & there
+        may_be_stale = missing.may_be_stale and not missing.not_stale & there
+        return may_be_stale and not may_be_zeros, may_be_stale
+
+    def _missing(self, place: int) -> _Missing:
+        if place not in self._holes:
+            self._holes[place] = _Missing.of(hole(self._taken, self._cells[place]), self._promised)
+        return self._holes[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """What may show in a hole: not zeros, and not stale contents, where one of these sizes is there."""
+
+    not_zeros: int
+    not_stale: int
+    may_be_stale: bool
+
+    @classmethod
+    def of(cls, missing: Hole, promised: Set[Clause]) -> _Missing:
+        """By the clauses that are promised, as :meth:`bob.apm.holes.Hole.breaks` has it."""
+        sizes = {Where.ANYWHERE: missing.own, Where.TAIL: missing.tail, Where.LAST: missing.last}
+        sizes[Where.EARLIER] = missing.later
+        forbidding = {
+            fill: sum({1 << at for where, of in sizes.items() if Never(_APPEND, fill, where) in promised for at in of})
+            for fill in Fill
+        }
+        may_be_stale = missing.kind is not None and Never(missing.kind, Fill.STALE) not in promised
+        return cls(forbidding[Fill.ZEROS], forbidding[Fill.STALE], may_be_stale)
+
+
+_APPEND = ChangeKind.APPEND
+_NOTHING = _Held(0, 0, (0,) * len(Fill), frozenset())
+_NO_SECTOR = (b"", b""), False
+
+
+def _sum_of(content: bytes) -> bytes:
+    """What a file is known by."""
+    sectors = range(0, len(content), SECTOR_BYTES)
+    total = sum(_hash(at // SECTOR_BYTES, content[at : at + SECTOR_BYTES]) for at in sectors)
+    return _sealed(len(content), total % _MODULUS)
+
+
+def _sealed(size: int, total: int) -> bytes:
+    return size.to_bytes(8, "little") + total.to_bytes(DIGEST_BYTES, "little")
+
+
+def _hash(sector: int, data: bytes) -> int:
+    """Of a sector with zeros behind the end of the file: its size tells where that is."""
+    data = data.rstrip(b"\0")
+    if not data:
+        return 0
+    return int.from_bytes(blake2b(sector.to_bytes(8, "little") + data, digest_size=DIGEST_BYTES).digest(), "little")
+
+
+def _shape(told: bytes, seen: Iterable[tuple[str, Entry, bytes]]) -> bytes:
+    """``seen`` has the paths, what is there, and what its content is known by."""
+    made = blake2b(digest(told), digest_size=DIGEST_BYTES)
+    for path, entry, content in seen:
+        target = "" if entry.kind == Kind.DIRECTORY else entry.target  # there it is the order of its names
+        more = repr((entry.kind, target, entry.same)).encode()
+        made.update(digest(path.encode(errors="surrogateescape"), more, content))
+    return made.digest()
+
+
+def _with_status(shape: bytes, entries: Iterable[Entry]) -> bytes:
+    return digest(shape, repr([(entry.xattrs, entry.mode, entry.owner) for entry in entries]).encode())
