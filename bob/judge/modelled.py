@@ -59,13 +59,9 @@ class ModelLooked:
 class _Told:
     """The states after one and the same had been told."""
 
-    def __init__(self, looked: ModelLooked, told: bytes) -> None:
+    def __init__(self, looked: ModelLooked) -> None:
         self._looked = looked
-        self.accepted = tuple(
-            place
-            for place, state in enumerate(looked.states)
-            if state.told == told and state.answer is not None and state.answer.consequence is None
-        )
+        self.accepted: list[int] = []
 
     def tree(self, outcome: int) -> Mapping[str, Node]:
         return self._looked.tree(outcome)
@@ -81,10 +77,15 @@ def judge_model(
         reasons.append("the checker was not run on all that was built")
     if not looked.states:
         reasons.append("nothing was built")
-    told = list(dict.fromkeys(state.told for state in looked.states))
+    told: dict[bytes, _Told] = {}
+    for place, state in enumerate(looked.states):
+        after = told.setdefault(state.told, _Told(looked))
+        if state.answer is not None and state.answer.consequence is None:
+            after.accepted.append(place)
+    number = {one: place for place, one in enumerate(told)}
     together = groups(looked.accepted, looked.calls, () if effects is None else effects.changing)
     of_trees = None if effects is None else numbered(effects)
-    reliances = Reliances([_Told(looked, one) for one in told], calls, of_trees, together, looked.presence)
+    reliances = Reliances(list(told.values()), calls, of_trees, together, looked.presence)
     refused: dict[Key, list[int]] = {}
     for place, state in enumerate(looked.states):
         if state.answer is not None and state.answer.consequence is not None:
@@ -94,7 +95,7 @@ def judge_model(
         first = looked.states[places[0]]  # the work begins with what is easiest to explain
         assert first.answer is not None
         is_hang = consequence is Consequence.HANG
-        asked = [] if is_hang else [(told.index(looked.states[place].told), place) for place in places]
+        asked = [] if is_hang else [(number[looked.states[place].told], place) for place in places]
         relied_on = reliances.relied_on(asked)
         found.append(Predicted(consequence, evidence(first.answer), len(places), first.told, first.step, relied_on))
     harm = any(one.consequence is not Consequence.HANG for one in found)

@@ -12,7 +12,7 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import Explanation, Group, Presence, explain, folded, nearer
+from bob.protocol.contrast import Explanation, Group, Presence, Presences, explain, folded, nearer
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of, place_of, type_of
@@ -123,6 +123,14 @@ class Answered(Protocol):
         """The tree of an outcome."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """How much of each call the accepted trees of a window have: as they tell it, and with what is known otherwise."""
+
+    told: Presences
+    known: Presences
+
+
 class Reliances:
     """Explains refused trees by the system ``calls`` of the program, whose ``windows`` were looked at.
 
@@ -142,7 +150,7 @@ class Reliances:
     ) -> None:
         self._known = known
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
-        self._accepted: dict[int, list[Presence]] = {}
+        self._accepted: dict[int, _Accepted] = {}
 
     @classmethod
     def of_looked(cls, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Reliances:
@@ -162,11 +170,11 @@ class Reliances:
         found: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there = self._presence(self._effects, place, outcome)
-            accepted = self._those_accepted(place)
-            explanation = explain(there, accepted)
+            accepted = self._those_accepted(self._effects, place)
+            explanation = explain(there, accepted.told)
             if self._known is not None:
-                known = [cleared(one, self._known(at)) for one, at in zip(accepted, self._some(place), strict=True)]
-                explanation = nearer(explanation, explain(cleared(there, self._known(outcome)), known))
+                known = explain(cleared(there, self._known(outcome)), accepted.known)
+                explanation = nearer(explanation, known)
             explanation = folded(explanation, there, self._groups)
             found[explanation] = found.get(explanation, 0) + 1
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
@@ -179,13 +187,13 @@ class Reliances:
             return []
         return calls_with_effects(self._calls, self._effects, self._tree(place, outcome), offset)
 
-    def _those_accepted(self, place: int) -> Sequence[Presence]:
-        if place not in self._accepted and self._effects is not None:
-            self._accepted[place] = [self._presence(self._effects, place, outcome) for outcome in self._some(place)]
+    def _those_accepted(self, effects: Effects, place: int) -> _Accepted:
+        if place not in self._accepted:
+            some = self._windows[place].accepted[: 2 * MOST_TREES]
+            told = Presences(self._presence(effects, place, outcome) for outcome in some)
+            known = told if self._known is None else told.cleared(Presences(map(self._known, some)))
+            self._accepted[place] = _Accepted(told, known)
         return self._accepted[place]
-
-    def _some(self, place: int) -> Sequence[int]:
-        return self._windows[place].accepted[: 2 * MOST_TREES]
 
     def _presence(self, effects: Effects, place: int, outcome: int) -> Presence:
         return presence(effects, self._tree(place, outcome))

@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+import numpy as np
 
 from bob.protocol.presence import Persisted
 
@@ -61,16 +64,51 @@ class Explanation:
                 return "the calls that are traced do not tell why"
 
 
-def explain(refused: Presence, accepted: Iterable[Presence]) -> Explanation:
+class Presences:
+    """Those of several states, as a table: a row for each of them, a column for each call. All tell of the same
+    calls."""
+
+    def __init__(self, states: Iterable[Presence]) -> None:
+        self._calls: tuple[int, ...] = ()
+        rows = []
+        for state in states:
+            self._calls = self._calls or tuple(sorted(state))
+            rows.append(bytes(state[call].value for call in self._calls))
+        self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
+
+    def cleared(self, known: Presences) -> Presences:
+        """With what is ``known`` otherwise, row by row, where these do not tell."""
+        made = Presences(())
+        made._calls = self._calls
+        made._table = self._table.copy()
+        at = {call: place for place, call in enumerate(known._calls)}
+        places = [place for place, call in enumerate(self._calls) if call in at]
+        columns = [at[self._calls[place]] for place in places]
+        if len(self._table) and places:
+            told = self._table[:, places]
+            made._table[:, places] = np.where(told == Persisted.UNCLEAR.value, known._table[:, columns], told)
+        return made
+
+    def nearest(self, state: Presence) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+        """What a ``state`` has less than the nearest of these that has all of it; and what it has more than the nearest
+        of these that has nothing else. Each the fewest calls, the first ones of as many; None where there is no such
+        row."""
+        own = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
+        clear = (self._table != Persisted.UNCLEAR.value) & (own != Persisted.UNCLEAR.value)
+        more, less = clear & (self._table > own), clear & (self._table < own)
+        return self._fewest(more[~less.any(axis=1)]), self._fewest(less[~more.any(axis=1)])
+
+    def _fewest(self, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[int, ...] | None:
+        if not len(rows):
+            return None
+        counts = rows.sum(axis=1)
+        nearest = {row.tobytes(): row for row in rows[counts == counts.min()]}.values()
+        return min(tuple(self._calls[place] for place in np.flatnonzero(row)) for row in nearest)
+
+
+def explain(refused: Presence, accepted: Presences) -> Explanation:
     """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``."""
-    missing: tuple[int, ...] | None = None
-    there: tuple[int, ...] | None = None
-    for other in accepted:
-        more, less = _more(other, refused), _more(refused, other)
-        if not less and (missing is None or (len(more), more) < (len(missing), missing)):
-            missing = more
-        if not more and (there is None or (len(less), less) < (len(there), there)):
-            there = less
+    missing, there = accepted.nearest(refused)
     if missing == () or there == ():  # an accepted state has as much of each call: what matters is which part of one
         parts = tuple(call for call, effect in refused.items() if effect is Persisted.PARTLY)
         return Explanation(Reliance.WHOLE, parts, parts) if parts else Explanation(Reliance.UNCLEAR)
@@ -95,15 +133,6 @@ def _reliance(missing: Sequence[int], there: Sequence[int]) -> Reliance:
     if set(missing) & set(there):
         return Reliance.WHOLE
     return Reliance.ORDER if max(there) > min(missing) else Reliance.TOGETHER
-
-
-def _more(one: Presence, other: Presence) -> tuple[int, ...]:
-    """The calls of which more is there in ``one`` than in ``other``, of those that are clear in both."""
-    return tuple(
-        call
-        for call, effect in one.items()
-        if Persisted.UNCLEAR not in (effect, other[call]) and effect.value > other[call].value
-    )
 
 
 def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
@@ -151,18 +180,19 @@ def folded(explanation: Explanation, refused: Presence, found: Iterable[Group]) 
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}
+    cut = _cut(refused)
     for group in found:
         is_inside = explanation.reliance in _OF_CALLS and said <= set(group)
-        if is_inside or _is_cut(refused, group):
+        if is_inside or (cut is not None and group[0] <= cut < group[-1]):
             return Explanation(Reliance.TOGETHER, group[1:], group[:1])
     return explanation
 
 
-def _is_cut(refused: Presence, group: Group) -> bool:
-    """Whether all calls up to some member of a group are there, and none after it; its last one is not."""
+def _cut(refused: Presence) -> int | None:
+    """The last call that is there, where all up to it are and none after it is; else None."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Persisted.UNCLEAR]
     there = [call for call, effect in clear if effect is Persisted.THERE]
     cut = len(there)
     is_prefix = all((effect is Persisted.THERE) is (place < cut) for place, (_call, effect) in enumerate(clear))
     is_whole = all(effect is not Persisted.PARTLY for _call, effect in clear)
-    return is_prefix and is_whole and bool(there) and group[0] <= there[-1] < group[-1]
+    return there[-1] if is_prefix and is_whole and there else None

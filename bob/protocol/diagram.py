@@ -265,7 +265,7 @@ def _step(number: int, deed: Deed, effects: Effects) -> Step:
     """A call without what it covers."""
     match deed.operation:
         case ops.Write(path, int(offset), length, how):
-            is_append = any(size.call == number for size in effects.files[deed.file].sizes)
+            is_append = number in effects.growing(deed.file)
             sync = {ops.How.SYNC: ", O_SYNC", ops.How.DSYNC: ", O_DSYNC"}.get(how, "")
             verb = "append" if is_append else "overwrite"
             return Step(number, Kind.CHANGE, verb, path, f"{length:,} bytes at {offset:,}{sync}")

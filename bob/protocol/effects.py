@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from bob.observe.observation import Node
 from bob.workload.operations import Operation
@@ -94,7 +94,8 @@ class Effects:
     that changes something, or makes it durable, what it does.
 
     ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
-    them; ``left_out`` those that change times or extended attributes only: phrases for people.
+    them; ``left_out`` those that change times or extended attributes only: phrases for people. ``memory`` is for what
+    is computed of all this when it is complete, and has to be computed once.
     """
 
     files: list[File]
@@ -103,6 +104,7 @@ class Effects:
     deeds: list[Deed] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Node]) -> Effects:
@@ -165,6 +167,14 @@ class Effects:
                 for history in (file.sizes, file.stored, file.modes):
                     calls.update(change.call for change in history)
         return tuple(sorted(calls - {AT_FIRST}))
+
+    def growing(self, file: int) -> frozenset[int]:
+        """The calls that give a file a size. Only to be asked when all of them are known."""
+        key = Effects.growing, file
+        if key not in self.memory:
+            self.memory[key] = frozenset(size.call for size in self.files[file].sizes)
+        found: frozenset[int] = self.memory[key]
+        return found
 
     def last(self, entry: DirectoryEntry) -> int | None:
         """Where an entry leads after the last call."""

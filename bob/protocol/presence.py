@@ -7,6 +7,8 @@ units do not agree is partly there.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
@@ -50,14 +52,20 @@ def cleared(told: Mapping[int, Persisted], known: Mapping[int, Persisted]) -> di
     return {call: known.get(call, effect) if effect is Persisted.UNCLEAR else effect for call, effect in told.items()}
 
 
-def known_presence(operations: Sequence[int], there: int, calls: Sequence[int]) -> dict[int, Persisted]:
-    """The same where it is known what is ``there``: a bit mask, in which bit i is a part of operation
-    ``operations[i]`` (from 1). ``calls[k - 1]`` is the call that operation k is; one without a part is not told of."""
-    parts: dict[int, list[bool]] = {}
+def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
+    """By call its parts, as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is the call
+    ``calls[k - 1]``. One without a part is not told of."""
+    parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
-        parts.setdefault(calls[operation - 1], []).append(bool(there >> bit & 1))
+        call = calls[operation - 1]
+        parts[call] = parts.get(call, 0) | 1 << bit
+    return parts
+
+
+def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Persisted]:
+    """The same where it is known which ``parts`` of calls are ``there`` (bit masks)."""
     return {
-        call: Persisted.THERE if all(of) else Persisted.PARTLY if any(of) else Persisted.MISSING
+        call: Persisted.MISSING if not there & of else Persisted.THERE if there & of == of else Persisted.PARTLY
         for call, of in parts.items()
     }
 
@@ -160,9 +168,8 @@ def _file_signs(signs: Signs, effects: Effects, number: int, file: File, node: N
     if len(file.modes) > 1 and node.mode is not None:
         calls = [change.call for change in file.modes]
         _signs(signs, calls, [change.value == node.mode for change in file.modes])
-    if file.stored:
-        for start, end in pieces(file.stored, BLOCK):
-            _content_signs(signs, file, node.content, start, end)
+    for start, end, over in _stored_in_pieces(effects, number, file):
+        _content_signs(signs, file, node.content, start, end, over)
 
 
 def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
@@ -182,18 +189,34 @@ def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
             signs[change.call].add(says)
 
 
-def _content_signs(signs: Signs, file: File, content: bytes, start: int, end: int) -> None:
+Piece = tuple[int, int, list[Version[Stored]]]
+
+
+def _stored_in_pieces(effects: Effects, number: int, file: File) -> list[Piece]:
+    """What was stored in a file, in pieces (from a byte up to another one), each with all that was stored over it."""
+    key = _stored_in_pieces, number, len(file.stored)
+    if key not in effects.memory:
+        found: list[Piece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
+        starts = [start for start, _end, _over in found]
+        for change in file.stored:
+            for place in range(bisect_left(starts, change.value.start), bisect_left(starts, change.value.end)):
+                found[place][2].append(change)
+        effects.memory[key] = found
+    made: list[Piece] = effects.memory[key]
+    return made
+
+
+def _content_signs(
+    signs: Signs, file: File, content: bytes, start: int, end: int, over: Sequence[Version[Stored]]
+) -> None:
+    """``over`` is what was stored over the piece, and nothing else."""
     history = [Version(AT_FIRST, _padded(file.content, start, end))]
-    history += [
-        Version(call, _cut(stored, start, end))
-        for call, stored in file.stored
-        if stored.start < end and start < stored.end
-    ]
+    history += [Version(call, _cut(stored, start, end)) for call, stored in over]
     there = _padded(content, start, end)
     matches = [value == there for _call, value in history]
     if not any(matches) and end - start > SECTOR:
         for first in range(start, end, SECTOR):
-            _content_signs(signs, file, content, first, min(first + SECTOR, end))
+            _content_signs(signs, file, content, first, min(first + SECTOR, end), over)
         return
     _signs(signs, [call for call, _value in history], matches)
 
@@ -201,12 +224,16 @@ def _content_signs(signs: Signs, file: File, content: bytes, start: int, end: in
 def pieces(stored: Iterable[Version[Stored]], grain: int) -> Iterator[tuple[int, int]]:
     """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
-    spans = [(change.value.start, change.value.end) for change in stored]
-    for start, end in spans:
+    begins = Counter[int]()  # how many stores begin there, less those that end
+    for change in stored:
+        start, end = change.value.start, change.value.end
         edges.update((start, end), range(start - start % grain + grain, end, grain))
-    ordered = sorted(edges)
-    for start, end in pairwise(ordered):
-        if any(first <= start and end <= last for first, last in spans):
+        begins.update({start: 1})
+        begins.subtract({end: 1})
+    inside = 0
+    for start, end in pairwise(sorted(edges)):
+        inside += begins[start]
+        if inside:
             yield start, end
 
 

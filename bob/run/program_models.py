@@ -35,7 +35,7 @@ from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.diagram import steps_of
-from bob.protocol.presence import known_presence
+from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.record.recorder import put_program
@@ -221,7 +221,8 @@ class _Work:
                 raise
         self.progress.finished(model.name, budget - queue.handed_out)
         told = [state for state in queue.states if state.digest in self._answers]
-        numbers, calls = [one.number for one in self._apart.operations], self._again.calls
+        calls = self._again.calls
+        parts = parts_of_calls([one.number for one in self._apart.operations], calls)
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
         looked = ModelLooked(
             model=model.name,
@@ -233,7 +234,7 @@ class _Work:
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
             checks=len(self._answers) - known + sum(thread.again for thread in threads),
-            presence=lambda place: known_presence(numbers, queue.states[place].crash.there, calls),
+            presence=lambda place: known_presence(parts, queue.states[place].crash.there),
             accepted=[_is_accepted(self._answers.get(digest)) for digest in tries.prefixes],
             calls=calls,
             lost=queue.lost,

@@ -296,7 +296,7 @@ def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(s
 
 
 @given(integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_tree_that_is_made_out_of_another_one_is_the_one_that_is_built_from_nothing(seed: int) -> None:
     """Any sets, near each other and far apart, in any order; more of them than are remembered."""
     rng = Random(seed)
@@ -315,7 +315,7 @@ def test_a_tree_that_is_made_out_of_another_one_is_the_one_that_is_built_from_no
 
 
 @given(integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_chains_tie_together_what_the_edges_of_all_pairs_do(seed: int) -> None:
     rng = Random(seed)
     asked = random_workload(rng, most=12, shifting=False)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -23,7 +24,7 @@ from bob.apm.micro import workings
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
-from bob.protocol.contrast import Explanation, Reliance, explain, folded, groups, nearer
+from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import Kind as Kinds
 from bob.protocol.diagram import Step as Shown
@@ -31,7 +32,7 @@ from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
-from bob.protocol.presence import Persisted, cleared, known_presence, presence
+from bob.protocol.presence import Persisted, cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.workload import operations as ops
@@ -330,7 +331,28 @@ M, P, T, U = Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.UNC
 def test_the_contrast(
     refused: tuple[Persisted, ...], accepted: list[tuple[Persisted, ...]], expected: Explanation
 ) -> None:
-    assert explain(dict(enumerate(refused)), [dict(enumerate(one)) for one in accepted]) == expected
+    assert explain(dict(enumerate(refused)), Presences(dict(enumerate(one)) for one in accepted)) == expected
+
+
+@given(st.integers(0, 2**32))
+def test_the_nearest_states_are_those_that_differ_in_the_fewest_calls(seed: int) -> None:
+    rng = Random(seed)
+    calls = rng.sample(range(20), rng.randint(0, 5))
+    refused, *others = ({call: rng.choice([M, P, T, T, U]) for call in calls} for _ in range(rng.randint(1, 9)))
+    known = [{call: rng.choice([M, P, T]) for call in (*calls, 99) if rng.random() < 0.8} for _ in others]
+    for accepted in (others, [cleared(one, also) for one, also in zip(others, known, strict=True)]):
+        less, more = [], []
+        for one in accepted:
+            clear = [call for call in sorted(calls) if U not in (one[call], refused[call])]
+            lacking = tuple(call for call in clear if refused[call].value < one[call].value)
+            beyond = tuple(call for call in clear if refused[call].value > one[call].value)
+            less += [lacking] if not beyond else []
+            more += [beyond] if not lacking else []
+        fewest = (min(each, key=lambda one: (len(one), one), default=None) for each in (less, more))
+        table = Presences(others)
+        if accepted is not others:
+            table = table.cleared(Presences([{**dict.fromkeys((*calls, 99), U), **one} for one in known]))
+        assert table.nearest(refused) == tuple(fewest)
 
 
 @given(st.lists(st.tuples(st.sampled_from([True, True, False, None]), st.booleans()), max_size=9))
@@ -383,7 +405,7 @@ def test_what_is_known_to_be_there_is_told_of_each_call(parts: list[tuple[int, b
     """Operations 2 and 3 are of one call."""
     calls = (5, 7, 7, 9)
     there = sum(1 << bit for bit, (_operation, is_there) in enumerate(parts) if is_there)
-    found = known_presence([operation for operation, _is_there in parts], there, calls)
+    found = known_presence(parts_of_calls([operation for operation, _is_there in parts], calls), there)
     of = {call: {is_there for operation, is_there in parts if calls[operation - 1] == call} for call in calls}
     says = {frozenset({True}): T, frozenset({False}): M, frozenset({True, False}): P}
     assert found == {call: says[frozenset(seen)] for call, seen in of.items() if seen}
@@ -392,10 +414,10 @@ def test_what_is_known_to_be_there_is_told_of_each_call(parts: list[tuple[int, b
 def test_what_a_tree_does_not_tell_may_be_known() -> None:
     """Calls 0 and 1 make and remove a file, and call 2 makes it again: then a tree without it does not tell which."""
     refused, accepted = {0: T, 1: M, 2: M}, {0: U, 1: U, 2: U}
-    assert explain(refused, [accepted]) == Explanation(Reliance.UNCLEAR)
+    assert explain(refused, Presences([accepted])) == Explanation(Reliance.UNCLEAR)
     known = cleared(accepted, {0: T, 1: T})
     assert known == {0: T, 1: T, 2: U}
-    assert explain(cleared(refused, {0: M}), [known]) == Explanation(Reliance.DURABLE, (1,))
+    assert explain(cleared(refused, {0: M}), Presences([known])) == Explanation(Reliance.DURABLE, (1,))
 
 
 def test_the_explanation_that_names_fewer_calls_is_taken() -> None:
