@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
@@ -81,47 +82,71 @@ class Lattice:
         return found
 
 
-def crashes(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
+def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) -> Iterator[Crash]:
     """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
+
+    Where there are more prefixes than a ``budget`` allows states, half of it is for prefixes that lie evenly, and what
+    comes next is taken from places all over the workload: else a large one would be tried at its beginning alone.
 
     Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
     """
     last = len(lattice.of) - 1
-    for returned in range(last + 1):
+    numbers = range(last + 1)
+    is_spread = budget is not None and len(numbers) > budget
+    first = (
+        sorted({last * one // max(budget // 2, 1) for one in range(budget // 2 + 1)})
+        if budget and is_spread
+        else numbers
+    )
+    for returned in first:
         yield Crash(lattice.upto[returned], returned, Stage.PREFIX)
-    yield from _in_turns(_split(lattice), _without(lattice))
+    if is_spread:
+        order = _spread(last)
+        split = _in_turns(*(_split(lattice, returned) for returned in order))
+        without = _in_turns(*(_without(lattice, returned) for returned in (last, *order)))
+    else:
+        split = chain.from_iterable(_split(lattice, returned) for returned in range(last))
+        without = chain.from_iterable(_without(lattice, returned) for returned in reversed(numbers))
+    yield from _in_turns(split, without)
+    if is_spread:
+        yield from (Crash(lattice.upto[returned], returned, Stage.PREFIX) for returned in numbers)
     yield from _further(lattice, told)
+
+
+def _spread(count: int) -> list[int]:
+    """The numbers below ``count`` in an order of which every beginning lies evenly: by their bits, the last first."""
+    width = count.bit_length()
+    return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
 
 def _in_turns(*works: Iterator[Crash]) -> Iterator[Crash]:
     """One of each, until all have ended: a budget is not spent on the first of them alone."""
     left = list(works)
     while left:
-        for work in list(left):
+        ended = set()
+        for place, work in enumerate(left):
             crash = next(work, None)
             if crash is None:
-                left.remove(work)
+                ended.add(place)
             else:
                 yield crash
+        left = [work for place, work in enumerate(left) if place not in ended]
 
 
-def _split(lattice: Lattice) -> Iterator[Crash]:
-    """Each prefix with the next operation split."""
-    for returned in range(len(lattice.of) - 1):
-        for there in _splits(lattice, returned):
-            yield Crash(there, returned, Stage.SPLIT)
+def _split(lattice: Lattice, returned: int) -> Iterator[Crash]:
+    """A prefix with the next operation split."""
+    return (Crash(there, returned, Stage.SPLIT) for there in _splits(lattice, returned))
 
 
-def _without(lattice: Lattice) -> Iterator[Crash]:
-    """Each prefix without one of its operations, the whole first: after that most was told."""
-    for returned in range(len(lattice.of) - 1, -1, -1):
-        free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
-        for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
-            lost = 0
-            for at in bits(lattice.of[earlier]):
-                lost |= lattice.needed_by[at]
-            if not lost & lattice.forced[returned]:
-                yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
+def _without(lattice: Lattice, returned: int) -> Iterator[Crash]:
+    """A prefix without one of its operations, without the last one first."""
+    free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
+    for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
+        lost = 0
+        for at in bits(lattice.of[earlier]):
+            lost |= lattice.needed_by[at]
+        if not lost & lattice.forced[returned]:
+            yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
 
 
 def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
@@ -137,32 +162,47 @@ def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
         yield before | lattice.needs[at]
 
 
-def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
-    """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Crashes after operation ``returned`` had returned, and before the next one had: of all that was done by then
+    (``base``) they may lose what is ``free``. The sets that have none of ``must`` (where that is not 0) are sets of an
+    earlier place, with the same output."""
+
+    returned: int
+    base: int
+    free: int
+    must: int
+
+
+def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Place]:
+    """Where crashes may come: every crash state is one of exactly one of these."""
     last = len(lattice.of) - 1
-    places: list[tuple[int, int, int]] = []
     for returned in range(last + 1):
         is_new = returned == 0 or told[returned] != told[returned - 1]
         base = lattice.upto[min(returned + 1, last)]
         if is_new or base != lattice.upto[returned]:
             # Any other set was a set of the operation before: that forces less, and the output is the same.
             must = 0 if is_new else lattice.of[returned + 1]
-            places.append((returned, must, base))
-    size = 0
-    while places:
+            yield Place(returned, base, base & ~lattice.forced[returned], must)
+
+
+def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
+    """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
+    waiting, size = list(places(lattice, told)), 0
+    while waiting:
         left = []
-        for returned, must, base in places:
+        for place in waiting:
             # The groups are found anew for each size: to keep those of all places would take a square of memory.
-            atoms = lattice.atoms(base & ~lattice.forced[returned]) if size else []
+            atoms = lattice.atoms(place.free) if size else []
             is_any = False
             for lost in _antichains(lattice, atoms, size):
                 is_any = True
-                there = base & ~lost
-                if not must or there & must:
-                    yield Crash(there, returned, Stage.FURTHER)
+                there = place.base & ~lost
+                if not place.must or there & place.must:
+                    yield Crash(there, place.returned, Stage.FURTHER)
             if is_any:
-                left.append((returned, must, base))
-        places, size = left, size + 1
+                left.append(place)
+        waiting, size = left, size + 1
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
@@ -195,27 +235,31 @@ class Tries:
     """The distinct states of a workload under a model, made one after the other.
 
     ``tried`` counts the crash states that were made (a closed set with an output each), ``is_all`` says that there is
-    no other one. At most ``most`` are made. Of each, only digests are kept in memory.
+    no other one. At most ``most`` are made. Of each, only digests are kept in memory. ``budget`` is as in
+    :func:`crashes`.
     """
 
-    def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int) -> None:
+    def __init__(
+        self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int, budget: int | None = None
+    ) -> None:
         self.tried, self.is_all = 0, False
-        self._graph, self._promised, self._told, self._most = graph, promised, told, most
+        self._told, self._most, self._budget = told, most, budget
         self._shapes = Shapes(graph.workings, promised)
+        self.lattice = Lattice(graph, promised)
         self._sets: set[bytes] = set()
         self._digests: set[bytes] = set()
         self.shapes: set[bytes] = set()
         """That of each tree, with what had been told (:func:`shape_of`)."""
-        self.prefixes: list[bytes] = []
-        """The digest of what the first 0, 1, 2 ... operations leave with nothing missing, of those that were made."""
+        self.prefixes: list[bytes | None] = [None] * len(self.lattice.of)
+        """The digest of what the first 0, 1, 2 ... operations leave with nothing missing; None: it was not made."""
 
     def __iter__(self) -> Iterator[ModelState]:
-        for crash in crashes(Lattice(self._graph, self._promised), self._told):
+        for crash in crashes(self.lattice, self._told, self._budget):
             told = self._told[crash.returned]
             key = digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
             if key in self._sets:
                 if crash.stage is Stage.PREFIX:  # the last operation changed nothing
-                    self.prefixes.append(self.prefixes[-1])
+                    self.prefixes[crash.returned] = self._shapes.of(told, crash.there)[0][0]
                 continue
             if self.tried >= self._most:
                 return
@@ -223,7 +267,7 @@ class Tries:
             self.tried += 1
             for variant, (of_tree, shape) in enumerate(self._shapes.of(told, crash.there)):
                 if crash.stage is Stage.PREFIX and not variant:
-                    self.prefixes.append(of_tree)
+                    self.prefixes[crash.returned] = of_tree
                 if of_tree not in self._digests:
                     self._digests.add(of_tree)
                     self.shapes.add(shape)

@@ -27,8 +27,9 @@ from bob.workload.kinds import ChangeKind
 
 DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * DIGEST_BYTES
-KEPT = 4
-"""Of each file so many contents are kept to begin with: the order of work goes on at several places in turns."""
+KEPT, KEPT_SUMS = 4, 64
+"""Of each file so many contents are kept to begin with, and so many sums: the order of work goes on at several places
+in turns."""
 KEPT_LISTINGS = 64
 FILLS = tuple(Fill)
 
@@ -237,7 +238,7 @@ class _File:
             (holes.add if has else holes.discard)(sector)
         held = _Held(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
         self._held[there] = held
-        if len(self._held) > KEPT:
+        if len(self._held) > KEPT_SUMS:
             self._held.popitem(last=False)
         return held
 

@@ -200,6 +200,7 @@ def _about(one: Programs) -> dict[str, Any]:
 
 
 def _print(sheet: Any, found: Sequence[Programs], failed: Mapping[str, str], left_out: Sequence[str]) -> None:
+    from bob.report.counts import of_model
     from bob.report.vulnerability_tables import print_sheets
 
     screen = console()
@@ -207,8 +208,7 @@ def _print(sheet: Any, found: Sequence[Programs], failed: Mapping[str, str], lef
     screen.print()
     for one in found:
         for model in one.models:
-            share = "all that it allows" if model.is_all else "not all that it allows"
-            said = f"? {model.reason}" if model.reason else f"{model.tried:,} crash states tried, {share}"
+            said = f"? {model.reason}" if model.reason else f"{model.tried:,} crash states tried, {of_model(model)}"
             style = "bob.unknown" if model.reason else "bob.dim"
             screen.print(Text(f"{one.program}, {model.model}: {said}", style), soft_wrap=True)
     for name, reason in failed.items():

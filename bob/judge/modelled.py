@@ -54,6 +54,8 @@ class ModelLooked:
     calls: Sequence[int] = ()
     lost: str | None = None
     disagreed: str | None = None
+    allowed: int | None = None
+    is_counted: bool = False
 
 
 class _Told:
@@ -117,6 +119,8 @@ def judge_model(
         vulnerabilities=tuple(sorted(found, key=lambda one: (-one.trees, one.evidence))),
         reason=reasons[0] if safety is Safety.UNKNOWN else None,
         notes=(*notes, *reasons) if safety is Safety.VULNERABLE else tuple(notes),
+        allowed=looked.allowed,
+        is_counted=looked.is_counted,
     )
 
 

@@ -132,10 +132,11 @@ class Missed:
 class ModelResult:
     """The answer of one model.
 
-    ``tried`` crash states (a closed set of micro-operations, with what had been told) were made, of
-    ``operations`` operations and ``micro_operations``; ``is_all`` says that the model allows no other one. They left so
-    many different ``trees``, and the checker was run so often for this model (``checks``): of what another model has
-    left, too, the answer was known. ``missed`` is what the real file systems have, and it does not allow.
+    ``tried`` crash states (a closed set of micro-operations, with what had been told) were made, of ``operations``
+    operations and ``micro_operations``; ``is_all`` says that the model allows no other one. It allows so many
+    (``allowed``; None: not counted), or, unless ``is_counted``, at least so many. Those that were made left as many
+    different ``trees``, and the checker was run so often for this model (``checks``): of what another model has left,
+    too, the answer was known. ``missed`` is what the real file systems have, and it does not allow.
     """
 
     model: str
@@ -151,6 +152,8 @@ class ModelResult:
     reason: str | None = None
     notes: tuple[str, ...] = ()
     missed: tuple[Missed, ...] = ()
+    allowed: int | None = None
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ def _model_to_json(model: ModelResult) -> dict[str, Any]:
         "micro_operations": model.micro_operations,
         "tried": model.tried,
         "all": model.is_all,
+        **({} if model.allowed is None else {"allowed": written(model.allowed), "counted": model.is_counted}),
         "trees": model.trees,
         "checks": model.checks,
         "vulnerabilities": [
@@ -351,4 +355,6 @@ def _model_from_json(document: Mapping[str, Any]) -> ModelResult:
         missed=tuple(
             Missed(one["configuration"], one["evidence"], bool(one["is_wrong"])) for one in document.get("missed", ())
         ),
+        allowed=read(document["allowed"]) if "allowed" in document else None,
+        is_counted=bool(document.get("counted")),
     )

@@ -53,8 +53,8 @@ def cleared(told: Mapping[int, Persisted], known: Mapping[int, Persisted]) -> di
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """By call its parts, as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is the call
-    ``calls[k - 1]``. One without a part is not told of."""
+    """By call its parts, as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is call
+    number ``calls[k - 1]``. A call without a part is not told of."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bob.crash.coverage import States, total
+from bob.judge.program_result import ModelResult
 from bob.result import ConfigurationResult, PropertyResult, Searched
 
 _LARGEST_IN_DIGITS = 10**6
@@ -53,6 +54,17 @@ def share(part: int, every: int) -> str:
         return "> 99 %"
     tenths = part * 1000 // every
     return f"{tenths // 10} %" if tenths >= 10 else f"0.{tenths} %"
+
+
+def of_model(found: ModelResult) -> str:
+    """Which share of the crash states that a model allows was tried: ``all that it allows``, ``12 % of 4,096 that it
+    allows``, ``< 0.1 % of at least 2^90 that it allows``. Results that are older than the count say at best that it was
+    all of them."""
+    if found.is_all or found.allowed is None:
+        return "all that it allows" if found.is_all else "not all that it allows"
+    least = "" if found.is_counted else "at least "
+    some = share(min(found.tried, found.allowed - 1), found.allowed)
+    return f"{some} of {least}{compact(found.allowed)} that it allows"
 
 
 def explored(states: States) -> str:

@@ -20,7 +20,7 @@ from bob.report.answers import held
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Said, answer_of
 from bob.report.comparison.words import BETTER, WORSE, command, evidence, says
-from bob.report.counts import explored, plural
+from bob.report.counts import explored, of_model, plural
 from bob.report.nearby import witness_command
 from bob.report.rows import cells
 from bob.result import ConfigurationResult, PropertyResult, Result, Run, Verdict
@@ -215,8 +215,7 @@ def _program(result: ProgramResult, folder: Path) -> Point:
 
 
 def _model(result: ModelResult) -> Point:
-    which = "all that it allows" if result.is_all else "not all that it allows"
-    details = [f"{plural(result.tried, 'state')}, {which}; {plural(result.trees, 'tree')}"]
+    details = [f"{plural(result.tried, 'state')}, {of_model(result)}; {plural(result.trees, 'tree')}"]
     details += [f"{one.evidence}, in {plural(one.trees, 'tree')}" for one in result.vulnerabilities]
     details += [missed.words for missed in result.missed]
     if wrong := [missed.words for missed in result.missed if missed.is_wrong]:

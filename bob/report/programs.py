@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bob.judge.modelled import Change
 from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.report.counts import explored, plural
+from bob.report.counts import explored, of_model, plural
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 
@@ -71,8 +71,7 @@ def _print_model(console: Console, model: ModelResult) -> None:
             said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in _by_answer(one.crossed).items())
             _print(console, Text(said, "bob.dim"), 6)
     if model.tried:
-        share = "all" if model.is_all else "not all"
-        tried = f"{plural(model.tried, 'crash state')} of the model tried ({share} that it allows)"
+        tried = f"{plural(model.tried, 'crash state')} of the model tried ({of_model(model)})"
         _print(console, Text(f"{tried}, {plural(model.trees, 'tree')}, {plural(model.checks, 'check')}", "bob.dim"), 2)
         of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
         _print(console, Text(f"the program's calls are {of}", "bob.dim"), 2)
@@ -91,7 +90,7 @@ def print_change(console: Console, found: Change) -> None:
         if model.reason:
             _print(console, Text(f"? {model.model}: {model.reason}", "bob.unknown"), 2)
         elif not model.is_all:
-            tried = f"{plural(model.tried, 'crash state')} tried, not all that it allows"
+            tried = f"{plural(model.tried, 'crash state')} tried, {of_model(model)}"
             _print(console, Text(f"{model.model}: {tried}", "bob.dim"), 2)
     for said, some, style in (("added", found.added, "bob.fails"), ("mended", found.mended, "bob.holds")):
         for one in some:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from bob import __version__
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.protocol.diagram import Protocol
+from bob.report.counts import of_model
 from bob.report.nearby import nearby, witness_command
 from bob.report.page import Story
 from bob.report.protocol_drawing import drawn, svg
@@ -71,6 +72,7 @@ class ShownModel(_Shown):
     """The answer of one model."""
 
     found: ModelResult
+    share: str
 
 
 def to_html(found: Programs, run: Path) -> str:
@@ -134,7 +136,11 @@ def _render(found: Programs, answers: list[ShownAnswer], home: str = "") -> str:
     first = found.protocols[0] if found.protocols else None
     models = [
         ShownModel(
-            f"model-{number}", *_said(one.safety), _picture(first, one.vulnerabilities, f"model {one.model}"), one
+            f"model-{number}",
+            *_said(one.safety),
+            _picture(first, one.vulnerabilities, f"model {one.model}"),
+            one,
+            of_model(one),
         )
         for number, one in enumerate(found.models, start=1)
     ]

@@ -13,6 +13,7 @@ from random import Random
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
+from bob.apm.counting import Count, count
 from bob.apm.crashes import ModelState, Tries
 from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
@@ -208,7 +209,7 @@ class _Work:
         self.progress.recorded(model.name)
         budget = self.taken.request.budget
         asked = graph_under(self._again.workload, self._apart, model.promised)
-        tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget)
+        tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
         known = len(self._answers)
         queue = Queue(tries, budget, self._answers)
         threads = [_Worker(self, queue, model.name) for _ in range(self._jobs)]
@@ -224,6 +225,7 @@ class _Work:
         calls = self._again.calls
         parts = parts_of_calls([one.number for one in self._apart.operations], calls)
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
+        allowed = Count(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.told)
         looked = ModelLooked(
             model=model.name,
             about=model.about,
@@ -235,10 +237,12 @@ class _Work:
             tree=lambda place: tries.nodes(queue.states[place]),
             checks=len(self._answers) - known + sum(thread.again for thread in threads),
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
-            accepted=[_is_accepted(self._answers.get(digest)) for digest in tries.prefixes],
+            accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
             lost=queue.lost,
             disagreed=queue.disagreed,
+            allowed=allowed.states,
+            is_counted=allowed.is_exact,
         )
         without = sorted({name for thread in threads for name in thread.without})
         left = [f"extended attributes are not in these states: {_named(without)}"] if without else []

@@ -14,6 +14,7 @@ from bob.apm.allowed import Implications, at_time
 from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
+from bob.apm.counting import Count, count
 from bob.apm.crashes import Lattice, Stage, Tries, crashes
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
@@ -269,6 +270,11 @@ def test_the_crash_states_of_a_model_are_all_closed_sets_at_each_time(seed: int)
     lattice = Lattice(asked, promised)
     made = list(crashes(lattice, told))
     assert {(told[one.returned], one.there) for one in made} == brute_force(asked, promised, told)
+    assert count(lattice, told) == Count(len(brute_force(asked, promised, told)), is_exact=True)
+    for most in (0, 3, 30):
+        least = count(lattice, told, most)
+        assert 1 <= least.states <= len({(told[one.returned], one.there) for one in made})
+        assert not least.is_exact or least == count(lattice, told)
     further = [(one.returned, one.there) for one in made if one.stage is Stage.FURTHER]
     assert len({(told[returned], there) for returned, there in further}) == len(further), "one came twice"
 
@@ -364,9 +370,24 @@ def test_a_budget_ends_the_work_and_is_said() -> None:
     assert not tries.is_all
 
 
+def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload() -> None:
+    """And all that is left comes behind it, as ever."""
+    asked = graph_of("; ".join(f"create /f{number}" for number in range(40)))
+    told, lattice = [b""] * 41, Lattice(asked, EVERYTHING)
+    made = list(crashes(lattice, told, 10))
+    assert [one.returned for one in made[:6]] == [0, 8, 16, 24, 32, 40]
+    assert {one.stage for one in made[:6]} == {Stage.PREFIX}
+    next_ones = list(islice(crashes(Lattice(asked, NOTHING), told, 10), 6, 16))
+    assert [one.stage for one in next_ones] == [Stage.SPLIT, Stage.WITHOUT] * 5
+    assert [one.returned for one in next_ones[::2]] == [0, 32, 16, 8, 24]
+    assert [one.returned for one in next_ones[1::2]] == [40, 32, 16, 8, 24]
+    assert {one.there for one in made} == {one.there for one in crashes(lattice, told)}
+
+
 def test_a_workload_with_countless_states_is_begun_at_once() -> None:
     """2**400 sets: what is tried is bounded by what is asked for."""
     asked = graph_of("write /a 0 204800", "write /a 0 204800")
+    assert count(Lattice(asked, NOTHING), [b""] * 2) == Count(2**400, is_exact=True)
     tries = Tries(asked, NOTHING, [b""] * 2, 500)
     assert len({state.digest for state in tries}) == 500
 
