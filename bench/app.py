@@ -1,30 +1,48 @@
-"""How fast a program's crash states become known, beside the naive way: ``python bench/app.py [PROGRAM] [FS]``.
+"""How fast a program's crash states become known: ``python bench/app.py [PROGRAM] [FS]`` and ``... --models``.
 
 By default sqlite-rollback on ext4. Bob explores it with one guest. The naive way mounts each state and runs the checker
 on it; it is tried on SAMPLE states, in one guest too, in turns with what bob does: before and after. Two ratios are
 told: one for all crash states that are known, torn ones too, and one that counts whole ones only, as if the naive way
 had no need of others.
+
+With ``--models`` the program is held against the built-in model that promises least, over two guests: how many states
+are made and told apart in a second, and how many the checker looks at. Beside that stands the floor: the same checker
+run by a shell in a loop, on one tree, in one guest. With ``--puts N`` the program is a LevelDB that puts N keys, each
+with sync, and tells each. Seconds and memory are those of this process; the guests are processes of QEMU beside it.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
+import os
+import resource
 import tempfile
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from bob.apm.builtin import builtin, names
+from bob.apm.crashes import ModelState, Tries
+from bob.apm.micro import workings
+from bob.apm.promised import graph_under
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import ensure, ensure_world
+from bob.image import Image, ensure, ensure_world
+from bob.observe.built import Builder, BuiltChecking
+from bob.observe.observation import Node
 from bob.observe.session import Checking, Session
 from bob.program.folder import load, shipped_programs
-from bob.program.program import Program
+from bob.program.program import CHECK, Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
-from bob.report.counts import compact
+from bob.report.counts import compact, of_model
 from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
+from bob.run.program_models import both_ends, hold_against, protocol_of
+from bob.run.program_recording import TakenProgram, take, trust
 from bob.run.programs import try_program
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
@@ -33,10 +51,33 @@ SAMPLE = 40
 """So many states are mounted and checked one by one, each time."""
 
 
+MADE = 20_000
+"""So many states of a model are made, at most, to see how fast that is."""
+LOOPS = 20
+"""So often the checker is run by hand."""
+
+
 def main() -> None:
     """Measure, and print."""
-    name, fs = [*sys.argv[1:], *("sqlite-rollback", "ext4")[len(sys.argv) - 1 :]]
-    program, request = load(shipped_programs()[name]), ProbeRequest(configuration(fs), host=Host(None, 1))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("program", nargs="?", default="sqlite-rollback")
+    parser.add_argument("fs", nargs="?", default="ext4")
+    parser.add_argument("--models", action="store_true")
+    parser.add_argument("--puts", type=int, default=0)
+    parser.add_argument("--budget", type=int, default=400)
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        program = load(_putting(Path(folder), asked.puts) if asked.puts else shipped_programs()[asked.program])
+        request = ProbeRequest(configuration(asked.fs), budget=asked.budget, host=Host(None, asked.jobs))
+        if asked.models:
+            _models(program, request)
+        else:
+            _explore(program, replace(request, host=Host(None, 1), budget=ProbeRequest(request.configuration).budget))
+
+
+def _explore(program: Program, request: ProbeRequest) -> None:
+    """Beside the naive way."""
     with tempfile.TemporaryDirectory() as folder:
         _answers, warm = try_program(program, [request], Path(folder) / "warm", Silent())  # images, saved guests
         naive = [_naive(program, request, warm)]
@@ -76,6 +117,133 @@ def _naive(program: Program, request: ProbeRequest, run: Path) -> float:
         for state in sample:
             session.check_program([Checking(plan.composer.delta(state), b"")], payload, program.seconds)
         return (time.monotonic() - began) / len(sample)
+
+
+def _models(program: Program, request: ProbeRequest) -> None:
+    """Against the built-in model that promises least."""
+    began, watch = time.monotonic(), _Watch()
+    model = min(map(builtin, names()), key=lambda one: len(one.promised))
+    image = ensure(request.image, print)
+    with Hypervisor.open() as hypervisor:
+        taken = take(hypervisor, image, program, request, watch, stores=True)
+        trust(hypervisor, image, taken, watch)
+        recorded = time.monotonic() - began
+        [found] = hold_against(hypervisor, image, taken, [model], request.host.jobs or 1, watch)
+        seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        before, after = both_ends(hypervisor, image, taken, watch)
+        by_hand = _by_hand(hypervisor, image, taken, after)
+    again, _notes = protocol_of(taken, before, after)
+    asked = graph_under(again.workload, workings(again.history), model.promised)
+    made, distinct, making = _made(Tries(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
+    _made_too, built, building = _made(Tries(asked, model.promised, again.told, MADE // 10), Tries.nodes)
+    result = found.result
+    print(
+        f"program            {program.name}, {result.operations:,} operations, {result.micro_operations:,} of a model"
+    )
+    print(f"model              {model.name}")
+    print(f"answer             {result.safety.value}{f', {result.reason}' if result.reason else ''}")
+    print(f"states tried       {result.tried:,}, {of_model(result)}")
+    print(f"checks             {result.checks:,}")
+    print(f"seconds            {seconds:.0f}, of which recording {recorded:.0f}")
+    print(f"peak memory        {peak:.0f} MB on the host, without QEMU")
+    print(f"states a second    {made / making:,.0f} made and told apart, {made:,} of them, {distinct:,} distinct")
+    print(f"  trees built too  {built / building:,.0f}")
+    print(f"checks a second    {watch.rate:.1f}, over {request.host.jobs} guests")
+    print(f"  by hand, in one  {1 / by_hand:.1f}, {by_hand * 1000:.0f} ms each")
+
+
+def _made(tries: Tries, look: Callable[[Tries, ModelState], object]) -> tuple[int, int, float]:
+    """How many states were made, how many of them are distinct, and in how many seconds."""
+    start, distinct = time.monotonic(), 0
+    for state in tries:
+        look(tries, state)
+        distinct += 1
+    return tries.tried, distinct, time.monotonic() - start
+
+
+def _by_hand(hypervisor: Hypervisor, image: Image, taken: TakenProgram, after: Mapping[str, Node]) -> float:
+    """How long the checker takes in a guest where a shell runs it in a loop (seconds), on what a clean end leaves."""
+    checker = next(file for file in taken.program.files if file.path == CHECK)
+    text = f"""#!/bin/sh
+n=0
+while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n + 1)); done
+"""
+    files = [file for file in taken.program.files if file is not checker]
+    files += [replace(checker, path="checker"), replace(checker, data=text.encode())]
+    tree = {path: node for path, node in after.items() if path != "/"}
+    with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
+        put_program(agent, replace(taken.program, files=tuple(files)))
+        builder = Builder(agent, after.get("/", Node("directory")))
+        asked = [BuiltChecking(tree, taken.told)]
+        builder.check(asked, taken.program.seconds)
+        start = time.monotonic()
+        builder.check(asked, taken.program.seconds)
+        return (time.monotonic() - start) / LOOPS
+
+
+class _Watch(Silent):
+    """Sees how fast the checker's answers come in: the first ones, before which guests start, are not counted."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def observed(self, workload: str, states: int) -> None:
+        """Some answers came in."""
+        self._seen.append((time.monotonic(), states))
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        if len(self._seen) < 2:
+            return 0
+        (first, _states), *_more, (last, _last) = self._seen
+        return sum(states for _at, states in self._seen[1:]) / (last - first)
+
+
+def _putting(folder: Path, puts: int) -> Path:
+    """A program in ``folder`` that is like the LevelDB that bob ships, but for ``puts`` puts."""
+    like = os.path.relpath(shipped_programs()["leveldb"], folder)
+    about = f'about = "LevelDB, {puts} puts, each with sync and told"'
+    declared = f'{about}\nlike = {json.dumps(like)}\npackages = ["python3-plyvel"]\nseconds = 1200\n'
+    (folder / "app.toml").write_text(declared)
+    for name, text in (("workload", _WORKLOAD), ("check", _CHECK)):
+        (folder / name).write_text(text.replace("PUTS", str(puts)))
+        (folder / name).chmod(0o755)
+    return folder
+
+
+_WORKLOAD = """#!/usr/bin/env python3
+import plyvel
+
+db = plyvel.DB("db")
+for n in range(1, PUTS + 1):
+    db.put(b"%04d" % n, b"%04d" % n * 375, sync=True)
+    print(f"committed {n}", flush=True)
+db.close()
+"""
+_CHECK = """#!/usr/bin/env python3
+import sys
+
+import plyvel
+
+folder, told = sys.argv[1], open(sys.argv[2]).read()
+try:
+    db = plyvel.DB(f"{folder}/db", create_if_missing=False)
+    found = dict(db.iterator(verify_checksums=True))
+except plyvel.Error as error:
+    print(f"cannot open: {error}")
+    sys.exit(12)
+there = [n for n in range(1, PUTS + 1) if b"%04d" % n in found]
+if not {b"a0", b"b0"} <= set(found) or any(found[b"%04d" % n] != b"%04d" % n * 375 for n in there):
+    print("what is there is damaged")
+    sys.exit(11)
+if there != list(range(1, len(there) + 1)):
+    print("a put is there without one before it")
+    sys.exit(11)
+if len(there) < told.count("committed"):
+    print("a put that was told is lost")
+    sys.exit(10)
+"""
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def hold_against(
     """The answer of each of ``models`` for the program that was ``taken``; at most its budget of distinct trees is
     checked for each."""
     try:
-        before, after = _ends(hypervisor, image, taken, progress)
+        before, after = both_ends(hypervisor, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
         taken.steps = steps_of(taken.calls, again.effects, tellings(taken.calls, taken.pipe))
         apart = workings(again.history)
@@ -136,7 +136,7 @@ def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> frozenset[Key]:
     )
 
 
-def _ends(
+def both_ends(
     hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress
 ) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """The trees that the setup left, and a clean end."""
