@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bob.apm.allowed import Conflict, Implications, forbidding, refuted
+from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Model
 from bob.apm.tightness import Counted, count
-from bob.apm.words import what_shows
 
 SCHEMA = "bob.apm-check/1"
 DEFAULT_LIMIT = 2000

@@ -11,8 +11,7 @@ from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model
-from bob.apm.states import allowed_trees
-from bob.apm.trees import Tree, trees
+from bob.apm.trees import Tree, allowed_trees, trees
 from bob.errors import UsageError
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Workload

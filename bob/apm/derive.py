@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
-from bob.apm.allowed import Conflict, Implications, forbidding, refuted
+from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
 from bob.apm.clauses import (
     DATA_KINDS,
     Clause,
@@ -34,7 +34,6 @@ from bob.apm.clauses import (
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.tried import OFTEN, Tried, how_tried, needed
-from bob.apm.words import what_shows
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_from_json, configuration_to_json, request_from_json

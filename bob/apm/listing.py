@@ -11,15 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from bob.apm.allowed import said
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
 from bob.apm.model import Model
-from bob.apm.states import Allowed, dependencies
-from bob.apm.trees import Entry, Tree
+from bob.apm.trees import Allowed, Entry, Tree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
-from bob.apm.words import said
 from bob.report.counts import plural
 from bob.workload.language import write_one
 from bob.workload.pattern import describe

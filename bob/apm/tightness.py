@@ -16,8 +16,7 @@ from bob.apm.clauses import Clause, Intact, Part
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.evidence import Witnessed
 from bob.apm.micro import DataCell
-from bob.apm.states import allowed_trees
-from bob.apm.trees import Entry, Tree, observed_tree
+from bob.apm.trees import Entry, Tree, allowed_trees, observed_tree
 from bob.workload.history import Kind
 from bob.workload.language import write_one
 

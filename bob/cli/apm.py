@@ -139,7 +139,7 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
     from bob.apm.dependencies import graph
     from bob.apm.listing import document, print_states
     from bob.apm.micro import workings
-    from bob.apm.states import allowed_trees
+    from bob.apm.trees import allowed_trees
     from bob.workload.language import parse
     from bob.workload.operations import Workload
     from bob.workload.simulation import simulate

@@ -27,8 +27,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.dependencies import Graph
 from bob.apm.readings import Constraint, Reader, Reading
-from bob.apm.states import allowed_trees
-from bob.apm.trees import Tree, observed_tree
+from bob.apm.trees import Tree, allowed_trees, observed_tree
 from bob.apm.tried import Tried, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.observe.observation import Node, Observation

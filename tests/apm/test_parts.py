@@ -36,9 +36,8 @@ from bob.apm.dependencies import Graph
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.micro import DataCell, MicroOperation, SizeCell
 from bob.apm.readings import Reader, Reading
-from bob.apm.states import allowed_trees
 from bob.apm.tightness import count, in_blocks
-from bob.apm.trees import Entry, Tree
+from bob.apm.trees import Entry, Tree, allowed_trees
 from bob.claim.property.vocabulary import Unit
 from bob.crash.state import CrashState
 from bob.errors import UsageError

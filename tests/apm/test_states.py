@@ -21,8 +21,7 @@ from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.promised import graph_under
 from bob.apm.readings import Reading
 from bob.apm.shapes import Shapes, bits, digest_of, shape_of
-from bob.apm.states import allowed_trees, closed_sets, dependencies
-from bob.apm.trees import Tree, nodes, trees
+from bob.apm.trees import Tree, allowed_trees, closed_sets, dependencies, nodes, trees
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
