@@ -8,19 +8,26 @@ import mmap
 import os
 import stat
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from bob.agent.inside.mounts import ROOT as MOUNTED
 from bob.agent.inside.stores import Watcher
+from bob.apm.builtin import builtin
+from bob.apm.counting import count
+from bob.apm.crashes import Stage, Tries
 from bob.apm.micro import workings
+from bob.apm.promised import graph_under
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
@@ -35,6 +42,7 @@ from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import Persisted, cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol
 from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.run.program_models import protocol_of
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
 
@@ -951,3 +959,51 @@ def test_an_msync_makes_durable_what_it_covers(
                 ops.Write("/a", 5000, 2, ops.How.MMAP),
                 *said,
             ]
+
+
+def putting(puts: int) -> tuple[tuple[SystemCall, ...], dict[str, Node], dict[str, Node]]:
+    """The calls of a program that appends 1,500 bytes to a file, syncs it, and tells that, so often; and the trees
+    before and after it."""
+
+    def call(name: str, *arguments: str, result: int = 0, opened: str = "") -> SystemCall:
+        return SystemCall(1, 0.0, name, arguments, result, opened)
+
+    def escaped(data: bytes) -> str:
+        return data.hex("|", 1).replace("|", "\\x").join(("\\x", ""))
+
+    path = f"{MOUNTED}/log"
+    fd, pipe = f"3<{escaped(path.encode())}>", f"1<{escaped(b'pipe:[7]')}>"
+    calls = [call("creat", f'"{escaped(path.encode())}"', "0644", result=3, opened=path)]
+    for put in range(puts):
+        calls.append(call("write", fd, f'"{escaped(b"%015d" % put * 100)}"', "1500", result=1500))
+        calls.append(call("fdatasync", fd))
+        calls.append(call("write", pipe, '"\\x2e"', "1", result=1))
+    root = Node("directory", 1, 2, mode=0o755)
+    log = Node("file", 2, 1, 1500 * puts, b"".join(b"%015d" % put * 100 for put in range(puts)), mode=0o644)
+    return tuple(calls), {"/": root}, {"/": root, "/log": log}
+
+
+def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_square() -> None:
+    """Fifty puts, and two hundred: what is kept for the one is at most some six times that for the other, and each
+    tree is what a crash leaves of so many puts."""
+    peaks, edges = [], []
+    promised = builtin("btrfs").promised
+    for puts in (50, 200):
+        calls, before, after = putting(puts)
+        taken = SimpleNamespace(calls=calls, pipe=7, told=b"." * puts, program=SimpleNamespace(name="putting"))
+        tracemalloc.start()
+        again, _notes = protocol_of(taken, before, after)  # type: ignore[arg-type]
+        asked = graph_under(again.workload, workings(again.history), promised)
+        tries = Tries(asked, promised, again.told, 10**6, 100)
+        states = list(islice(tries, 100))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        edges.append(len(asked.edges))
+        assert count(tries.lattice, again.told).is_exact
+        for state in states[:: len(states) // 10]:
+            found = tries.nodes(state)
+            content = found["/log"].content if found else b""
+            assert state.crash.stage is not Stage.PREFIX or len(content) >= 1500 * len(state.told)
+            assert after["/log"].content.startswith(content) or state.crash.stage is not Stage.PREFIX
+    assert edges[1] < 5 * edges[0]
+    assert peaks[1] < 6 * peaks[0] and peaks[1] < 20_000_000
