@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 from bob.observe.observation import Node
 from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, Stored, handle
@@ -34,7 +34,26 @@ class Replayed:
     history: History
     effects: Effects
     calls: tuple[int, ...]
-    told: tuple[bytes, ...]
+    told: Sequence[bytes]
+
+
+class Told(Sequence[bytes]):
+    """The beginnings of what was told, each so long as ``lengths`` says (bytes): it is in memory once."""
+
+    def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
+        self._whole, self._lengths = whole, lengths
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(place, slice):
+            return Told(self._whole, self._lengths[place])
+        return self._whole[: self._lengths[place]]
 
 
 class LongInode(Inode):
@@ -108,23 +127,23 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
     tree = _Tree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
-    told, so_far = [b""], b""
+    told, lengths = bytearray(), [0]
     deeds: list[tuple[int, Deed | bytes]] = [(deed.call, deed) for deed in effects.deeds]
     deeds += tellings.items()
     for call, deed in sorted(deeds, key=lambda one: one[0]):
         number = len(operations) + 1
         calls.append(call)
         if isinstance(deed, bytes):
-            so_far += deed
+            told += deed
             operations.append(ops.Acknowledge(deed.decode(errors="replace")))
         else:
             operations.append(deed.operation)
             if (wrote := tree.perform(number, deed)) is not None:
                 data[number] = wrote
-        told.append(so_far)
+        lengths.append(len(told))
         steps.append(tree.step())
     history = History(tuple(operations), tuple(steps), tuple(tree.things), data)
-    return Replayed(Workload(name, (), history.operations), history, effects, tuple(calls), tuple(told))
+    return Replayed(Workload(name, (), history.operations), history, effects, tuple(calls), Told(bytes(told), lengths))
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
