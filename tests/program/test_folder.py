@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import subprocess
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -227,3 +228,30 @@ def test_the_page_has_what_is_shipped() -> None:
 
 def test_the_template_has_all_that_a_program_needs() -> None:
     assert {path.name for path in TEMPLATE.iterdir()} == {"app.toml", "setup", "workload", "check"}
+
+
+def test_what_a_child_leaves_behind_is_seen_and_nothing_else_is() -> None:
+    """In a process of its own, since this one may have children: none, one that has ended, and a grandchild whose
+    parent has ended, which comes to the subreaper."""
+    text = """
+import ctypes, os, time
+from bob.agent.inside.programs import PR_SET_CHILD_SUBREAPER, descendants, has_children, libc
+libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+assert not has_children()
+child = os.fork()
+if not child:
+    if not os.fork():
+        os.setsid()
+        time.sleep(60)
+    os._exit(0)
+assert has_children()
+os.waitpid(child, 0)
+[left] = descendants(os.getpid())
+assert has_children()
+os.kill(left, 9)
+os.waitid(os.P_PID, left, os.WEXITED | os.WNOWAIT)
+assert has_children(), "a dead one that nobody has waited for"
+os.waitpid(left, 0)
+assert not has_children()
+"""
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)

@@ -203,7 +203,7 @@ class Script:
     def __init__(self, tracer: list[str], words: list[str], folder: str) -> None:
         clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
-        self._others = set(descendants(os.getpid()))
+        self._others = set(descendants(os.getpid())) if has_children() else set()
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
@@ -244,7 +244,7 @@ class Script:
     def _kill_all(self) -> None:
         """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
         deadline = time.monotonic() + GONE_SECONDS
-        while left := [pid for pid in descendants(os.getpid()) if pid not in self._others]:
+        while has_children() and (left := [pid for pid in descendants(os.getpid()) if pid not in self._others]):
             for pid in left:
                 with suppress(OSError):
                     if name_of(pid) != "strace":  # it ends by itself, with all in its file
@@ -291,6 +291,17 @@ def state_of(pid: int) -> str:
     with suppress(OSError):
         return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
     return ""
+
+
+def has_children() -> bool:
+    """Whether this process has any child, dead or alive. What a child has left behind is a child of ours (we are its
+    subreaper), so without one there is no descendant. To look through all of /proc for them takes an emulated guest
+    longer than a shell takes to start."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def descendants(pid: int) -> list[int]:
