@@ -13,7 +13,7 @@ from hypothesis.strategies import integers, lists, sampled_from
 from bob.apm.allowed import Implications, at_time
 from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
-from bob.apm.clauses import Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
+from bob.apm.clauses import WHATS, Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
 from bob.apm.counting import Count, count
 from bob.apm.crashes import Lattice, Stage, Tries, crashes
 from bob.apm.dependencies import Graph, graph
@@ -28,7 +28,7 @@ from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
-from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, without_order
+from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, without_order, workload
 from tests.workload.generators import random_workload
 
 
@@ -335,6 +335,28 @@ def test_chains_tie_together_what_the_edges_of_all_pairs_do(seed: int) -> None:
     for one in (promised, rng.choice([FAST, *(builtin(name).promised for name in builtin_names())])):
         pairs, chains = Lattice(graph(asked, taken), one), Lattice(graph_under(asked, taken, one), NOTHING)
         assert (chains.needs, chains.needed_by, chains.forced) == (pairs.needs, pairs.needed_by, pairs.forced)
+
+
+@pytest.mark.parametrize("count", range(len(Relation) + 1))
+def test_each_way_to_chain_orders_and_syncs_is_the_one_that_the_edges_say(count: int) -> None:
+    """Orders with these relations and no others; a sync that makes one thing durable and nothing else."""
+    asked = workload(
+        "mkdir /d; create /d/a; create /d/b; append /d/b 600; create /c; rename /d/a /a; fsync /d/b; fsync /d"
+    )
+    taken = workings(simulate(asked)[0], asked.finish.operations)
+    pairs = graph(asked, taken)
+    orders = [
+        frozenset(clause for clause in every_clause() if isinstance(clause, Ordered) and clause.relation in related)
+        for related in combinations(Relation, count)
+    ]
+    syncs = [
+        frozenset(clause for clause in every_clause() if isinstance(clause, Durable) and clause.what is what)
+        for what in (WHATS if not count else ())
+    ]
+    for promised in (*orders, *syncs):
+        made = Lattice(graph_under(asked, taken, promised), NOTHING)
+        expected = Lattice(pairs, promised)
+        assert (made.needs, made.forced) == (expected.needs, expected.forced)
 
 
 def test_the_work_begins_as_alice_does() -> None:
