@@ -112,6 +112,13 @@ class Shades:
             self._short.append(made)
         return shade
 
+    def copied(self) -> Shades:
+        """Others that were chosen as these were."""
+        copied = Shades()
+        copied._shifted, copied._short = set(self._shifted), list(self._short)
+        copied._written = {thing: list(written) for thing, written in self._written.items()}
+        return copied
+
     def shift(self, thing: Hashable) -> None:
         """What is in ``thing`` gets another place: what is written there later is to differ from all of it. Raises
         ValueError where that cannot be."""

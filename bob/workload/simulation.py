@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from bob.errors import UsageError
 from bob.workload import operations as ops
@@ -56,6 +57,15 @@ class _FileSystem:
         self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
         self.handles: dict[str, int] = {}
         self._shifted: set[int] = set()
+
+    def copy(self) -> _FileSystem:
+        """Another one that is as this is now."""
+        copied = _FileSystem.__new__(_FileSystem)
+        copied._shades = None if self._shades is None else self._shades.copied()
+        copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
+        copied.things = [replace(thing, names=set(thing.names)) for thing in self.things]
+        copied._shifted = set(self._shifted)
+        return copied
 
     def shift(self, identity: int) -> None:
         """Take note that what is in a file gets another place."""
@@ -211,8 +221,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
 
     Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
     """
-    system = _FileSystem(workload.pattern)
-    setup, _ = _run(system, workload.setup, FIRST_SETUP_NUMBER, -1, workload.name)
+    system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     steps = [system.snapshot()]
     performed: list[Performed] = []
@@ -225,7 +234,24 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
         steps.append(system.snapshot())
     _run(system, workload.finish.operations, 0, 0, workload.name)
     history = History(workload.operations, tuple(steps), tuple(system.things), data, workload.at)
-    return history, tuple(setup), tuple(performed)
+    return history, setup, tuple(performed)
+
+
+def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[_FileSystem, tuple[Performed, ...]]:
+    """What the ``setup`` of a workload makes, and how the agent performs it. Raises as :func:`simulate` does."""
+    try:
+        system, performed = _made(setup, pattern)
+    except UsageError:
+        _run(_FileSystem(pattern), setup, FIRST_SETUP_NUMBER, -1, name)  # the same refusal, with the name
+        raise
+    return system.copy(), performed
+
+
+@lru_cache(maxsize=4)  # thousands of workloads of a search have one setup, which may have large files
+def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[_FileSystem, tuple[Performed, ...]]:
+    system = _FileSystem(pattern)
+    performed, _ = _run(system, setup, FIRST_SETUP_NUMBER, -1, "")
+    return system, tuple(performed)
 
 
 class Performing:
@@ -268,8 +294,7 @@ class Performing:
         return self._system.things
 
     def _again(self) -> _FileSystem:
-        system = _FileSystem()
-        _run(system, self.setup, FIRST_SETUP_NUMBER, -1, self._name)
+        system, _performed = _set_up(self.setup, PATTERN, self._name)
         for number, operation in enumerate(self.done, start=1):
             _run(system, (operation,), number, number, self._name)
         return system

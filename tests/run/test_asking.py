@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,22 @@ from bob.run.prober import asked_workloads, distinct, recorded_as
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
 from bob.subject.file_system import file_systems
 from bob.trace.completion import Completion
+from bob.workload.history import History
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
 
 
+@cache
+def history_of(workload: Workload) -> History:
+    """Each property asks it of the same workloads."""
+    return simulate(workload)[0]
+
+
 def judged_on(prop: Property, workloads: list[Workload]) -> list[Workload]:
     """The workloads on which a property is judged where these are recorded, whatever they are called."""
-    return [replace(workload, name="") for workload in workloads if questions(prop, simulate(workload)[0])]
+    nameless = (replace(workload, name="") for workload in workloads)
+    return [workload for workload in nameless if questions(prop, history_of(workload))]
 
 
 @pytest.mark.parametrize("fs", sorted({"ext4", *(name for name, fs in file_systems().items() if fs.lacks)}))
@@ -52,8 +61,9 @@ def test_a_property_is_judged_alone_on_what_it_is_judged_on_in_the_table(fs: str
     every = asked_workloads(ProbeRequest(made, rows=rows))
     for probe in probes_of(rows):
         alone = asked_workloads(ProbeRequest(made, (probe.property.name,), rows=rows))
-        assert set(judged_on(probe.property, alone)) == set(judged_on(probe.property, every))
-        assert len(alone) == len(judged_on(probe.property, alone)), "and nothing is recorded that nobody asks for"
+        judged = judged_on(probe.property, alone)
+        assert set(judged) == set(judged_on(probe.property, every))
+        assert len(alone) == len(judged), "and nothing is recorded that nobody asks for"
 
 
 def test_directory_operations_are_asked_for_by_other_probes_too() -> None:

@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 
@@ -22,7 +23,7 @@ from bob.workload.lacking import LACKABLE, without
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
-from bob.workload.simulation import simulate
+from bob.workload.simulation import RefusedError, simulate
 
 from .generators import SMALL_TREE, any_operation
 
@@ -335,3 +336,26 @@ def test_every_property_is_still_asked() -> None:
         assert kept, probe.property.name
         done = [one for workload in kept for one in (*workload.setup, *workload.operations)]
         assert not any(LACKABLE[name](one) for name in NO_LINKS for one in done)
+
+
+TWICE = "mkdir /d; write /d/f 0 8192; setxattr /d/f user.a 10"
+OTHERS = (
+    "write /d/f 0 4096; rename /d/f /e",
+    "write /d/f 0 100; link /d/f /g; fallocate /d/f 0 4096 insert; unlink /d/f",
+)
+
+
+def test_workloads_of_one_setup_know_nothing_of_each_other() -> None:
+    """The setup is performed once for all of them."""
+    first = Workload("first", parse(TWICE), parse("append /d/f 16; write /d/f 10 16; setxattr /d/f user.a 10"))
+
+    def told() -> tuple[object, ...]:
+        history, setup, performed = simulate(first)
+        return deepcopy((history.steps, history.things, setup, performed))
+
+    alone = told()
+    for other in OTHERS:
+        simulate(Workload("other", parse(TWICE), parse(other)))
+        assert told() == alone
+    with pytest.raises(RefusedError, match="workload mine: 'create /a': /a exists already"):
+        simulate(Workload("mine", parse("create /a; create /a"), ()))
