@@ -36,7 +36,7 @@ from planted_in_c import PLANTED_IN_C
 from planted_programs import LIBRARY, PLANTED, fault, model_of
 from tests.apm.cases import LETTER_OF_POSIX, model
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 MADE = "touch f; mknod n c 1 3"
 SHELL = "#!/bin/sh\n"
 BY_NAME = {planted.name: planted for planted in PLANTED}

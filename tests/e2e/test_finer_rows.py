@@ -28,7 +28,7 @@ from bob.subject import configuration
 from bob.witness.document import read
 from claims import own
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 
 
 def ask(out: Path, rows: Rows, *properties: str) -> list[PropertyResult]:

@@ -36,7 +36,7 @@ from bob.witness.xfstests import Loss, loss, to_case
 from bob.workload.language import write_one
 from bob.workload.operations import Fsync, Operation, Workload, Write
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 NOBODY = Silent()
 BOUNDS = """
 about = "an append, and two calls"

@@ -27,7 +27,7 @@ from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 
 
 def ask(
