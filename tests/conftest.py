@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from bob.errors import BobError, UsageError
 
+TESTS = Path(__file__).parent
+
 # How long an example takes says nothing where guests run beside it.
 settings.register_profile("bob", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("bob")
@@ -29,6 +31,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+WITH_GUESTS = frozenset({"agent", "e2e", "guest"})
+"""The folders with tests that boot guests: `./run test` looks for them nowhere else."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test with guests that `./run test` would not find."""
+    for item in items:
+        if item.get_closest_marker("vm") and item.path.relative_to(TESTS).parts[0] not in WITH_GUESTS:
+            raise pytest.UsageError(
+                f"{item.nodeid} boots a guest: `./run test` looks for that in {sorted(WITH_GUESTS)}"
+            )
 
 
 class WarmGuests:
