@@ -147,7 +147,8 @@ kernel_tree_option = click.option(
 guest_option = click.option(
     "--guest",
     metavar="ADDRESS",
-    help="A machine of your own, ssh://[USER@]HOST[:PORT], in place of guests that bob boots (docs/machines.md).",
+    help="A machine of your own, ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the libvirt at --connect, in"
+    " place of guests that bob boots (docs/machines.md).",
 )
 jobs_option = click.option(
     "--jobs",

@@ -123,6 +123,9 @@ def _machine(asked: Mapping[str, Any]) -> str:
 
     others = {"kernel": "--kernel", "modules": "--modules", "kernel_tree": "--kernel-tree", "connect": "--connect"}
     others["scheduler"] = "--scheduler"
+    where = place(asked["guest"])
+    if where.is_domain:
+        del others["connect"]  # it says which libvirt has it
     for name, option in others.items():
         if asked.get(name) is not None:
             raise UsageError(f"{option} is for guests that bob boots", hint="the machine of --guest runs a kernel")
@@ -132,7 +135,7 @@ def _machine(asked: Mapping[str, Any]) -> str:
         raise UsageError("the machine of --guest is one guest", hint="leave out --jobs")
     if asked.get("recovery_crashes"):
         raise UsageError("recoveries are crashed in guests that bob boots", hint="leave out --recovery-crashes")
-    return place(asked["guest"]).name
+    return where.name
 
 
 def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:

@@ -24,6 +24,13 @@ _QEMU = ("qemu-system-x86_64", "qemu-kvm", "kvm")
 
 LibvirtError = libvirt.libvirtError
 RESTORE_RUNNING: int = libvirt.VIR_DOMAIN_SAVE_RUNNING
+RUNNING: int = libvirt.VIR_DOMAIN_RUNNING
+ADDRESS_SOURCES: tuple[int, ...] = (
+    libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE,
+    libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT,
+    libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_ARP,
+)
+"""Where libvirt has addresses of domains from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,17 @@ def connect(uri: str) -> tuple[Any, Versions]:
             return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
         except LibvirtError as error:
             raise _explain(uri, str(error)) from error
+
+
+def open_any(uri: str | None) -> Any:
+    """A ``virConnect`` to the libvirt at ``uri``, on whichever machine; None is the one that ``virsh`` takes: what
+    LIBVIRT_DEFAULT_URI says, or that of the system for root and of the session for others. Raises GuestError."""
+    _start_event_loop()
+    try:
+        return _inside(uri) if uri is not None and _is_inside(uri) else libvirt.open(uri)
+    except LibvirtError as error:
+        hint = "--connect URI names another one, such as qemu:///system"
+        raise GuestError(f"cannot connect to {uri or 'libvirt'}: {error}", hint=hint) from error
 
 
 def disconnect(connection: Any, uri: str) -> None:

@@ -1,5 +1,7 @@
 """A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock.
 
+It is named by its address, or as a domain of a libvirt, which knows the address (:mod:`bob.guest.domain`).
+
 One agent serves there, whatever it is asked: recordings and crash states take turns. It takes everything away when it
 ends (bob/agent/inside/visit.py). What it is to be fit for that is checked before anything is done.
 """
@@ -25,15 +27,18 @@ from bob.agent.client import Agent, agent_file
 from bob.agent.inside.visit import BOOT
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.errors import GuestError, UsageError
-from bob.guest.shell import Shell
+from bob.guest.domain import Domain
+from bob.guest.shell import LOG, Shell
 from bob.guest.stream import Stream
 from bob.image import Image
 from bob.subject import FileSystem, file_systems
 
 SCHEME = "ssh"
+DOMAIN = "libvirt"
 NO_ACCELERATOR = "ssh"
 """What stands for the accelerator in a result: how bob got there. It is not known what runs the machine."""
 MACHINE = "ssh://[USER@]HOST[:PORT]"
+OF_LIBVIRT = "libvirt:[USER@]DOMAIN"
 NEEDED = ("loop", "dm_mod", "dm_log_writes")
 """The kernel modules that nothing can be recorded without."""
 LATE = "nbd"
@@ -47,21 +52,28 @@ _LEAVE_SECONDS = 120.0
 _ASK_SECONDS = 60.0
 _ALIVE_SECONDS, _SILENT_SECONDS = 15, 60
 """So often the machine is sent something, and so long it may leave that without an answer (of TCP's)."""
+_ATTEMPT_SECONDS = 20.0
+"""So long one address of a domain is tried: it may get another one, and is brought back when it does not answer."""
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+_DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\s@]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a machine is, as it was said; ``port`` is None where SSH's own configuration may say it."""
+    """Where a machine is, as it was said; ``port`` is None where SSH's own configuration may say it. With ``is_domain``
+    the host is the name of a domain of libvirt's."""
 
     host: str
     user: str | None
     port: int | None
+    is_domain: bool = False
 
     @property
     def name(self) -> str:
         """The address, as results name it."""
         user = f"{self.user}@" if self.user else ""
+        if self.is_domain:
+            return f"{DOMAIN}:{user}{self.host}"
         return f"{SCHEME}://{user}{self.host}" + (f":{self.port}" if self.port else "")
 
     @property
@@ -96,11 +108,13 @@ class GivenImage(Image):
 
 def is_machine(name: str) -> bool:
     """Whether ``name``, of an image, is the address of a machine."""
-    return name.startswith(f"{SCHEME}://")
+    return name.startswith((f"{SCHEME}://", f"{DOMAIN}:"))
 
 
 def place(address: str) -> Place:
     """The machine at ``address``. Raises UsageError for what is no such address."""
+    if named := _DOMAIN.fullmatch(address):
+        return Place(named[2], named[1], None, is_domain=True)
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -113,13 +127,13 @@ def place(address: str) -> Place:
     return Place(parts.hostname, parts.username, port)
 
 
-def machine_image(address: str, progress: Callable[[str], None]) -> GivenImage:
-    """What the machine at ``address`` is. Raises UsageError in one line for one that bob cannot work on, GuestError for
-    one that cannot be reached."""
+def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
+    """What the machine at ``address`` is, a domain of the libvirt at ``connect``. Raises UsageError in one line for one
+    that bob cannot work on, GuestError for one that cannot be reached."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
-    with GivenMachine.open(where) as machine, machine.agent() as agent:
+    with GivenMachine.open(where, connect) as machine, machine.agent() as agent:
         about, _ = agent.ask(
             "machine",
             timeout=_ASK_SECONDS,
@@ -187,8 +201,9 @@ class _Lent:
 class GivenMachine:
     """A machine, for as long as it is open. All that want an agent get the same one; where that was lost, a new one."""
 
-    def __init__(self, where: Place) -> None:
+    def __init__(self, where: Place, connect: str | None = None) -> None:
         self.where = where
+        self._domain = Domain(where.host, connect) if where.is_domain else None
         self._shell: Shell | None = None
         self._connection: object = None
         self._lent: _Lent | None = None
@@ -197,13 +212,16 @@ class GivenMachine:
 
     @classmethod
     @contextmanager
-    def open(cls, where: Place) -> Iterator[GivenMachine]:
-        """Log in when an agent is first wanted, and out in the end."""
-        machine = cls(where)
+    def open(cls, where: Place, connect: str | None = None) -> Iterator[GivenMachine]:
+        """Log in when an agent is first wanted, and out in the end. Of a domain, ``connect`` says whose (None: of the
+        libvirt that ``virsh`` takes)."""
+        machine = cls(where, connect)
         try:
             yield machine
         finally:
             machine._log_out()
+            if machine._domain is not None:
+                machine._domain.close()
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
@@ -227,7 +245,8 @@ class GivenMachine:
     def _started(self) -> _Lent:
         shell = self._logged_in()
         packed = agent_file()
-        stream = shell.open_channel(f"{self._as_root(shell)}python3 -S -c {shlex.quote(BOOT)} {len(packed)}")
+        command = f"{self._as_root(shell)}python3 -S -c {shlex.quote(BOOT)} {len(packed)}"
+        stream = shell.open_channel(command, called="bob's agent")
         try:
             stream.write(packed)
             return _Lent(Agent(stream, real_time=True), stream)
@@ -255,11 +274,26 @@ class GivenMachine:
             deadline = _COME_BACK_SECONDS if self._was_lost else _CONNECT_SECONDS
             self._connection = mine = object()
             self._shell = Shell(
-                lambda end: _log_in(self.where, end),
+                self._attempt,
                 deadline=deadline,
                 on_loss=lambda disconnected, message: self._lost(mine, disconnected, message),
             )
         return self._shell
+
+    def _attempt(self, end: float) -> paramiko.Transport:
+        """One attempt to log in; raises as :func:`_log_in` does."""
+        if self._domain is None:
+            return _log_in(self.where, end)
+        failure: Exception = OSError()
+        for host, port in self._domain.addresses():
+            try:
+                transport = _log_in(Place(host, self.where.user, port), min(end, time.monotonic() + _ATTEMPT_SECONDS))
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                failure = error
+            else:
+                self._domain.found_again()
+                return transport
+        raise failure
 
     def _log_out(self) -> None:
         if self._shell is not None:
@@ -270,9 +304,12 @@ class GivenMachine:
         """The error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
         with self._lock:
             if not self._was_lost and self._shell is None:
-                return GuestError(f"{self.where.name} cannot be reached: {message}", hint=f"try: {self.where.command}")
+                command = self.where.command if self._domain is None else self._domain.by_hand
+                return GuestError(f"{self.where.name} cannot be reached: {message}", hint=f"try: {command}")
             if self._connection is connection:
                 self._was_lost = True
+                if self._domain is not None:
+                    self._domain.lost(hangs=not disconnected)
                 self._lent = None
                 self._log_out()
         cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
@@ -304,6 +341,7 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
             raise GuestError(f"~/.ssh/config goes to {where.host} by another machine, and bob does not", hint=hint)
     left = max(0.1, end - time.monotonic())
     client = paramiko.SSHClient()
+    client.set_log_channel(LOG)
     client.load_system_host_keys()
     with suppress(OSError):
         client.load_system_host_keys("/etc/ssh/ssh_known_hosts")
@@ -338,4 +376,4 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
 
 
 def _no_address(address: str) -> UsageError:
-    return UsageError(f"{address!r} is no address of a machine", hint=f"--guest {MACHINE}")
+    return UsageError(f"{address!r} is no address of a machine", hint=f"--guest {MACHINE}, or {OF_LIBVIRT}")

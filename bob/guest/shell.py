@@ -31,7 +31,8 @@ _PACKET = 2**17
 _KEY_EXCHANGE = "curve25519-sha256@libssh.org"
 _CIPHER = "aes128-gcm@openssh.com"
 
-_log = logging.getLogger("bob.guest.ssh")
+LOG = "bob.guest.ssh"
+_log = logging.getLogger(LOG)
 _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it raises as well
 
 
@@ -122,12 +123,13 @@ class Shell:
             self._sftp.sock.settimeout(timeout)
             self._sftp.putfo(file, remote)
 
-    def open_channel(self, command: str, timeout: float = 60.0) -> Stream:
-        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output."""
+    def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> Stream:
+        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output. What is told
+        of it tells of what it is ``called``, if that is said."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
-        return Stream(channel, command, self._on_loss)
+        return Stream(channel, called or command, self._on_loss)
 
     def close(self) -> None:
         """Log out."""
@@ -178,7 +180,7 @@ def _log_in(address: Address, end: float) -> paramiko.Transport:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = paramiko.Transport(connection, default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
-        transport.set_log_channel(_log.name)
+        transport.set_log_channel(LOG)
         transport.daemon = True
         options = transport.get_security_options()
         options.kex = _first(_KEY_EXCHANGE, options.kex)

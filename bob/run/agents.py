@@ -21,9 +21,10 @@ _REMOTE_FILE = "/tmp/bob-agent.pyz"
 _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
-def image_called(name: str, progress: Callable[[str], None]) -> Image:
-    """The image ``name``, built first if need be; or, where that is the address of a machine, what is there."""
-    return machine_image(name, progress) if is_machine(name) else ensure(name, progress)
+def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
+    """The image ``name``, built first if need be; or, where that is the address of a machine, what is there. Of a
+    domain ``connect`` says which libvirt has it."""
+    return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
 def check_image(name: str) -> None:
@@ -38,7 +39,7 @@ def check_image(name: str) -> None:
 def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[Guests]:
     """Where guests of ``image`` come from: the libvirt that ``connect`` says (None: bob's own), or the machine."""
     if isinstance(image, GivenImage):
-        with GivenMachine.open(place(image.name)) as machine:
+        with GivenMachine.open(place(image.name), connect) as machine:
             yield machine
     else:
         with Hypervisor.open(connect, progress) as hypervisor:

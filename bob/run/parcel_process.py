@@ -135,7 +135,7 @@ def _request(parcel: Parcel, folder: Path) -> ProbeRequest:
 
 
 def _environment(parcel: Parcel, request: ProbeRequest, progress: Telling) -> Environment:
-    image = image_called(request.image, progress.step)
+    image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     with guests_of(image, parcel.connect, progress.step) as hypervisor:
         return prober.environment_of(hypervisor, image, request)
@@ -149,7 +149,7 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: Telling) -> None:
     """See what a crash leaves of some workloads of ``run``, which keeps it."""
-    image = image_called(request.image, progress.step)
+    image = image_called(request.image, progress.step, request.host.connect)
     fs = request.configuration.fs
     check_file_system(image, fs.module, fs.package)
     workloads = tuple(map(workload_from_json, run.about()["workloads"]))

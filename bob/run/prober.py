@@ -54,7 +54,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     """
     request.check()
     check_jobs(request.host.jobs)
-    image = image_called(request.image, progress.step)
+    image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     if refusal := _refusal(image, request):
         raise refusal
@@ -65,7 +65,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
     with writing([path]):
         try:
-            return _probe_one(run, request, progress)
+            return _probe_one(run, request, progress, image)
         except UsageError:  # a typing error in a mount option, say: the corrected command has the same --out
             if not run.workloads():
                 run.discard()
@@ -89,8 +89,10 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
         return _probe_one(run, request_of(run, host), progress)
 
 
-def _probe_one(run: RunDirectory, request: ProbeRequest, progress: Progress) -> tuple[Result, Path]:
-    with prober([(run, request)], progress) as machine:
+def _probe_one(
+    run: RunDirectory, request: ProbeRequest, progress: Progress, image: Image | None = None
+) -> tuple[Result, Path]:
+    with prober([(run, request)], progress, image) as machine:
         return machine.result(0), run.path
 
 
@@ -290,13 +292,16 @@ class Prober:
 
 
 @contextmanager
-def prober(columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress) -> Iterator[Prober]:
-    """Probes what is left to do of ``columns``, all with the image and on the host of the first, while it is open.
+def prober(
+    columns: Sequence[tuple[RunDirectory, ProbeRequest]], progress: Progress, image: Image | None = None
+) -> Iterator[Prober]:
+    """Probes what is left to do of ``columns``, all with the image and on the host of the first, while it is open; the
+    ``image`` where it was looked at already.
 
     Raises StoreError where a run was begun on another machine or image, UsageError for a kernel that cannot do it.
     """
     first = columns[0][1]
-    image = image_called(first.image, progress.step)
+    image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)
     with guests_of(image, first.host.connect, progress.step) as hypervisor:
         asked = [

@@ -59,7 +59,7 @@ def replay(
     witnesses = [(path, read(path)) for path in files_in(paths)]
     groups = [
         (built, list(alike))
-        for built, group in by_image(witnesses, image, progress, any_kernel=any_kernel)
+        for built, group in by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
         for _same, alike in groupby(sorted(group, key=_packages), _packages)
     ]
     return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)

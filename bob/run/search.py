@@ -14,6 +14,7 @@ import bob
 from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
+from bob.guest.given import is_machine
 from bob.guest.spec import Clock
 from bob.judge.again import told
 from bob.progress import Progress
@@ -116,7 +117,7 @@ def _filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
         said = dict(configuration.fs.refusals)["keep"]
         hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
         raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
-    image = image_called(request.image, progress.step)
+    image = image_called(request.image, progress.step, request.host.connect)
     setup = parsed(asked.name, asked.text).setup
     with (
         guests_of(image, request.host.connect, progress.step) as hypervisor,
@@ -189,7 +190,9 @@ class _Searching:
         done = self._one_after_the_other() if scheduler is None else self._side_by_side(scheduler)
         self._directory.note(finished=now(), skipped=self._skipped())
         result = told(self._directory, done)
-        if self._asked.is_drawn and scheduler is None:
+        if self._asked.is_drawn and is_machine(self._request.image):
+            self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
+        elif self._asked.is_drawn and scheduler is None:
             result = self._shrunk(result)
         elif self._asked.is_drawn:
             told_how = f"`bob witness shrink --in-place {self._directory.path}` makes the witnesses smaller"

@@ -49,7 +49,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
     """
     request, identity, started = trial.request, new_identity(), now()
     check_image(request.image)
-    image = image_called(request.image, progress.step)
+    image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
     about = {

@@ -17,10 +17,15 @@ Found = tuple[Path, Witness]
 
 
 def by_image(
-    witnesses: Sequence[Found], name: str | None, progress: Progress, *, any_kernel: bool | None = None
+    witnesses: Sequence[Found],
+    name: str | None,
+    progress: Progress,
+    *,
+    connect: str | None = None,
+    any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[Found]]]:
     """The image ``name`` with all of ``witnesses``; without a name, the images that they were found with, each with its
-    own. Images are built if they have to be.
+    own. Images are built if they have to be. Where the name is that of a domain, the libvirt at ``connect`` has it.
 
     Raises UsageError where the kernel of an image is not that of a witness, unless ``any_kernel`` will do; None says
     that there is no such option.
@@ -28,7 +33,7 @@ def by_image(
     groups: dict[str, list[Found]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
-    images = [(image_called(each, progress.step), group) for each, group in groups.items()]
+    images = [(image_called(each, progress.step, connect), group) for each, group in groups.items()]
     for image, group in images:
         for path, witness in group:
             if image.kernel_release != witness.kernel and not any_kernel:

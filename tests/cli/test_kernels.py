@@ -102,6 +102,7 @@ def test_the_same_image_twice_is_one(bob: Bob, work: Work) -> None:
         (("--guest", "testbox"), "'testbox' is no address of a machine"),
         (("--guest", "ssh://testbox", "--kernel-tree", "."), "--kernel-tree is for guests that bob boots"),
         (("--guest", "ssh://testbox", "--connect", "qemu:///system"), "--connect is for guests that bob boots"),
+        (("--guest", "libvirt:testbox", "--kernel-tree", "."), "--kernel-tree is for guests that bob boots"),
         (("--guest", "ssh://testbox", "--image", "debian-trixie"), "--image is for guests that bob boots"),
         (("--guest", "ssh://testbox", "--jobs", "2"), "the machine of --guest is one guest"),
         (("--guest", "ssh://testbox", "--recovery-crashes", "2"), "recoveries are crashed in guests that bob boots"),
@@ -119,6 +120,10 @@ def test_what_is_no_kernel(bob: Bob, work: Work, options: tuple[str, ...], said:
 def test_a_machine_stands_where_an_image_would(bob: Bob, work: Work) -> None:
     bob("probe", "--fs", "ext4", "--guest", "ssh://me@testbox:2222/", "--out", "here", "--quiet")
     assert [(request.image, out) for request, out in work.asked] == [("ssh://me@testbox:2222", Path("here"))]
+    whose = ("--guest", "libvirt:testbox", "--connect", "qemu:///system")
+    bob("probe", "--fs", "ext4", *whose, "--out", "there", "--quiet")
+    request, _out = work.asked[1]
+    assert (request.image, request.host.connect) == ("libvirt:testbox", "qemu:///system")
 
 
 def test_each_kernel_is_held_against_what_is_expected(bob: Bob) -> None:

@@ -9,15 +9,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from bob.agent.inside.port import PORT_NAME
 from bob.errors import UsageError
+from bob.guest import given, shell
 from bob.guest import network as networks
+from bob.guest.domain import Domain
 from bob.guest.domain_xml import Identity, domain_xml
+from bob.guest.given import Place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.network import choose_network, network
+from bob.guest.root import Root
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 from bob.image import Image
 
@@ -190,13 +195,25 @@ def test_nothing_leads_out(guest: Guest) -> None:
 
 
 @pytest.mark.vm
-def test_the_user_network_leads_nowhere_either(spec: GuestSpec) -> None:
+def test_the_user_network_leads_nowhere_either(spec: GuestSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And as a domain of some libvirt, it is found by the port that leads to it."""
     with (
         Hypervisor.open(progress=print, network=NetworkKind.USER) as hypervisor,
         hypervisor.guest(spec, restore=False) as guest,
     ):
         assert guest.address.host == "127.0.0.1"
         assert not reaches_this_machine(guest)
+        at, name = guest.address, guest.identity.name
+        found = Domain(name, Root.shared().uri)
+        assert found.addresses() == [(at.host, at.port)]
+
+        def log_in(where: Place, end: float) -> paramiko.Transport:
+            assert where.port is not None
+            return shell._log_in(replace(at, host=where.host, port=where.port, user=where.user or ""), end)
+
+        monkeypatch.setattr(given, "_log_in", log_in)
+        image = given.machine_image(f"libvirt:root@{name}", print, Root.shared().uri)
+        assert (image.name, image.kernel_release) == (f"libvirt:root@{name}", spec.image.kernel_release)
 
 
 def reaches_this_machine(guest: Guest) -> bool:

@@ -185,7 +185,7 @@ class FakeShell:
     def run(self, command: str, timeout: float) -> Any:
         return type("Done", (), {"stdout": self.words})
 
-    def open_channel(self, command: str) -> FakeStream:
+    def open_channel(self, command: str, called: str) -> FakeStream:
         self.commands.append(command)
         self.stream = FakeStream(FakeShell.ended, f"agent {len(FakeShell.made)}", self.on_loss)
         return self.stream

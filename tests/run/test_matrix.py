@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         needed=GUEST_MODULES,
         instead=("another image", "another image"),
     )
-    monkeypatch.setattr(prober, "image_called", lambda _name, _step: image)
+    monkeypatch.setattr(prober, "image_called", lambda *_: image)
     monkeypatch.setattr(prober, "guests_of", lambda _image, connect, step: Hypervisor.open(connect, step))
     monkeypatch.setattr(prober, "Pipeline", made.pipeline)
     monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
@@ -255,6 +256,19 @@ def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.Monke
     with pytest.raises(StoreError, match="was never run") as caught:
         judge_again(tmp_path / "run")
     assert "--resume" in (caught.value.hint or "")
+
+
+def test_a_probe_looks_at_its_image_once(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine of the user's own is asked over the network what it is, and that is told."""
+    looked, found = [], prober.image_called
+
+    def image_called(name: str, progress: Any, connect: str | None) -> Any:
+        looked.append((name, connect))
+        return found(name, progress, connect)
+
+    monkeypatch.setattr(prober, "image_called", image_called)
+    prober.probe(replace(REQUEST, host=Host("qemu:///session")), tmp_path / "run", Silent())
+    assert looked == [("debian-bookworm", "qemu:///session")]
 
 
 def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> None:

@@ -1,0 +1,139 @@
+"""A domain of some libvirt as a machine that bob did not boot: where its SSH server is, and how it comes back.
+
+libvirt knows addresses of a domain in three ways: what its DHCP server has leased, what the QEMU guest agent in the
+domain says, and which neighbours the host has (``virsh domifaddr --source lease|agent|arp``). A domain in QEMU's user
+network has no address; there a port of the host leads to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any
+from xml.etree import ElementTree
+
+from bob.errors import GuestError
+from bob.guest.driver import ADDRESS_SOURCES, RUNNING, LibvirtError, disconnect, monitor, open_any
+from bob.guest.network import UserNetwork
+
+ALONE_SECONDS = 60.0
+"""So long a domain that was lost may take to come back by itself, before it is reset."""
+_SSH = 22
+_NONE_YET_SECONDS = 1.0
+_QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://libvirt.org/schemas/domain/qemu/1.0}arg"
+
+
+class Domain:
+    """The domain ``name`` (or with this UUID) of the libvirt at ``uri``; None is the one that ``virsh`` takes.
+
+    A domain that stops answering is brought back as by ``virsh reset``, or ``virsh start`` where it is off: crash
+    states make kernels panic and hang, and no other program would.
+    """
+
+    def __init__(self, name: str, uri: str | None) -> None:
+        self.name, self._uri = name, uri
+        self._connection: Any = None
+        self._lost_at: float | None = None
+        self._reset_at = 0.0
+
+    def addresses(self) -> list[tuple[str, int | None]]:
+        """Where its SSH server may be: host, and port where it is another than SSH's own; at least one.
+
+        Raises GuestError where libvirt does not have the domain, or it is off; OSError where libvirt knows no address,
+        as of one that boots.
+        """
+        try:
+            domain = self._found()
+            if self._lost_at is not None:
+                self._bring_back(domain)
+            elif not domain.isActive():
+                hint = f"virsh {self._connect}start {self.name}"
+                raise GuestError(f"the domain {self.name} is not running", hint=hint)
+            found = list(dict.fromkeys((*_forwarded(domain), *_known(domain))))
+        except LibvirtError as error:
+            raise GuestError(f"libvirt says of the domain {self.name}: {error}") from error
+        if not found:
+            time.sleep(_NONE_YET_SECONDS)
+            raise OSError("libvirt knows no address of the domain, by lease, agent or arp")
+        return found
+
+    def lost(self, *, hangs: bool) -> None:
+        """Take note that it was lost. One that ``hangs`` does not come back by itself."""
+        self._lost_at = time.monotonic()
+        self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
+
+    def found_again(self) -> None:
+        """Take note that it answers."""
+        self._lost_at = None
+
+    def close(self) -> None:
+        """Leave libvirt; the domain stays as it is."""
+        if self._connection is not None:
+            disconnect(self._connection, self._connection.getURI())
+            self._connection = None
+
+    @property
+    def by_hand(self) -> str:
+        """The command that says where it is."""
+        return f"virsh {self._connect}domifaddr {self.name}"
+
+    @property
+    def _connect(self) -> str:
+        return "" if self._uri is None else f"-c {self._uri} "
+
+    def _found(self) -> Any:
+        if self._connection is None:
+            self._connection = open_any(self._uri)
+        connection = self._connection
+        for look_up in (connection.lookupByName, connection.lookupByUUIDString):
+            with suppress(LibvirtError):
+                return look_up(self.name)
+        names = ", ".join(sorted(domain.name() for domain in connection.listAllDomains())) or "none"
+        raise GuestError(
+            f"the libvirt at {connection.getURI()} has no domain {self.name}",
+            hint=f"it has {names}; --connect URI names another libvirt",
+        )
+
+    def _bring_back(self, domain: Any) -> None:
+        """Start it where it is off. Reset it where its time has come, once."""
+        if not domain.isActive():
+            domain.create()
+        elif time.monotonic() >= self._reset_at:
+            domain.reset(0)
+            if domain.state()[0] != RUNNING:  # paused, by the panic that a pvpanic device told
+                domain.resume()
+        else:
+            return
+        self._reset_at = float("inf")
+
+
+def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
+    """The addresses that libvirt knows, those of IPv4 first. What an agent says of networks within the domain, such as
+    those of containers, is left out."""
+    root = ElementTree.fromstring(domain.XMLDesc(0))
+    cards = {card.attrib["address"].lower() for card in root.iterfind("devices/interface/mac")}
+    found = []
+    for source in ADDRESS_SOURCES:
+        with suppress(LibvirtError):  # it has no agent, say
+            for interface in domain.interfaceAddresses(source).values():
+                if (interface.get("hwaddr") or "").lower() in cards:
+                    found += [ip_address(each["addr"]) for each in interface.get("addrs") or ()]
+    usable = [one for one in found if not (one.is_loopback or one.is_link_local or one.is_unspecified)]
+    for address in sorted(usable, key=lambda one: one.version):
+        yield str(address), None
+
+
+def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
+    """The ports of the host that lead to its SSH server, where it is in QEMU's user network."""
+    root = ElementTree.fromstring(domain.XMLDesc(0))
+    for forward in root.iterfind("devices/interface/portForward[@proto='tcp']"):
+        for each in forward.iterfind("range"):
+            first = int(each.attrib["start"])
+            last, to = int(each.get("end", first)), int(each.get("to", first))
+            if each.get("exclude") != "yes" and to <= _SSH <= to + last - first:
+                yield forward.get("address", "127.0.0.1"), first + _SSH - to
+    if any("hostfwd=" in arg.get("value", "") for arg in root.iterfind(_QEMU_ARG)):
+        with suppress(GuestError):  # it forwards other ports
+            yield UserNetwork().address(lambda command: monitor(domain, command))
