@@ -74,8 +74,8 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
 
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
     or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
-    shown alone, the answers are printed again; those of `bob app` can be pages, too, and its update protocol a
-    picture: SVG, or DOT for Graphviz. Of several runs of `bob app` it prints how many vulnerabilities the programs
+    shown alone, the answers are printed again, or become pages; and the update protocol of the latter a picture: SVG,
+    or DOT for Graphviz. Of several runs of `bob app` it prints how many vulnerabilities the programs
     have, by type, by consequence, and by file system and model, beside what OSDI'14 published.
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
@@ -93,6 +93,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
       bob show bob-runs/* --format latex --output table1.tex
       bob show bob-runs/20261121T230021-1f2e3d --output report.xml
       bob show bob-runs/20261121T230021-1f2e3d --output protocol.dot
+      bob show bob-runs/20261121T231530-9a8b7c --output answers.html
       bob show --json - bob-runs/20261121T230021-1f2e3d | jq .environment
 
     \b
@@ -111,7 +112,7 @@ def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None,
         return _show_programs(found, runs[0], wanted, output, json_file)
     if (found_of := _of_programs(runs)) is not None:
         return _show_tables(found_of, wanted, output, json_file)
-    asked, wanted = wanted, wanted or _format_of(output)
+    asked, wanted = wanted, wanted or format_of(output)
     if wanted in PICTURES:
         raise UsageError(f"{runs[0]} has no update protocol to be drawn as {wanted}", hint="a run of bob app has one")
     shown = output.path if output else STDOUT
@@ -161,31 +162,56 @@ def _show_answers(
     answers: Tried, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
 ) -> Exit:
     """Print the answers to a quick question again."""
-    wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
-    if wanted != "junit" and (output is not None or wanted != "table"):
-        raise UsageError(
-            f"{run} is the run of a quick question, whose answers are no table",
-            hint="bob show prints them, or --json; --output FILE.xml is for a CI",
-        )
+    wanted, folder = wanted or format_of(output), run if run.is_dir() else run.parent
+    check_answers(wanted, output, str(run))
     shown = output.path if output else STDOUT
-    _check(wanted, output)
-    if wanted == "junit" and is_stdout(json_file) and is_stdout(shown):
+    if wanted != "table" and is_stdout(json_file) and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     if json_file is not None:
         write_json(json_file, tried_to_json(answers))
-    if wanted == "junit":
-        write_text(shown, to_junit(suites_of_tried(answers, folder)), "--output")
-    elif not is_stdout(json_file):
-        print_answers(console(), answers, folder)
+    if not (is_stdout(json_file) and is_stdout(shown)):
+        write_answers(wanted, shown, answers, folder)
     is_unknown = any(answer.verdict is Verdict.UNKNOWN for answer in answers.answers)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
+
+
+def check_answers(wanted: str, output: Destination | None, run: str = "it") -> None:
+    """Raise UsageError where the answers to a quick question, of ``run``, are not made what is ``wanted``, or cannot go
+    there."""
+    if wanted not in ("table", "html", "junit", SITE):
+        raise UsageError(
+            f"{run} is the run of a quick question, whose answers are no table",
+            hint="bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI",
+        )
+    _check(wanted, output)
+
+
+def write_answers(wanted: str, shown: Path, answers: Tried, folder: Path) -> None:
+    """Write the answers to a quick question, whose witnesses are in ``folder``, in the format that is ``wanted``."""
+    match wanted:
+        case "table" if is_stdout(shown):
+            print_answers(console(), answers, folder)
+        case "table":
+            text = io.StringIO()
+            print_answers(paper(text), answers, folder)
+            write_text(shown, text.getvalue(), "--output")
+        case "junit":
+            write_text(shown, to_junit(suites_of_tried(answers, folder)), "--output")
+        case "html":
+            from bob.report.answers_page import to_html
+
+            write_text(shown, to_html(answers, folder), "--output")
+        case _:
+            from bob.report.answers_page import pages
+
+            write_pages(shown, pages(answers, folder), "--output")
 
 
 def _show_programs(
     found: Programs, run: Path, wanted: str | None, output: Destination | None, json_file: Path | None
 ) -> Exit:
     """Print the answers for a program again; as a table where a document of tables is wanted."""
-    wanted, folder = wanted or _format_of(output), run if run.is_dir() else run.parent
+    wanted, folder = wanted or format_of(output), run if run.is_dir() else run.parent
     if wanted in ("markdown", "latex", "csv"):
         return _show_tables([found], wanted, output, json_file)
     if wanted not in ("table", "html", "junit", SITE, *PICTURES):
@@ -229,7 +255,7 @@ def _show_tables(found: list[Programs], wanted: str | None, output: Destination 
     """Print the vulnerabilities of several programs: by type and consequence, and by file system."""
     from bob.report import vulnerability_tables as tables
 
-    wanted = wanted or _format_of(output)
+    wanted = wanted or format_of(output)
     writers: dict[str, Callable[[], str]] = {
         "markdown": lambda: tables.to_markdown(sheets),
         "latex": lambda: tables.to_latex(sheets),
@@ -274,7 +300,7 @@ def _check(wanted: str, output: Destination | None) -> None:
         raise UsageError(f"--output: {output.path} is the directory of a run", hint=hint)
 
 
-def _format_of(output: Destination | None) -> str:
+def format_of(output: Destination | None) -> str:
     """The format that the name of the file speaks of; raises UsageError for one that bob does not have."""
     if output and output.is_folder:
         return SITE

@@ -13,8 +13,9 @@ from bob.cli.asking import check_out, configuration_options, request, trying_opt
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import FileSystemName
+from bob.cli.options import Destination, FileSystemName, NewFileOrFolder
 from bob.cli.output import console, is_stdout, write_json
+from bob.cli.show import check_answers, format_of, write_answers
 from bob.errors import Exit, UsageError
 from bob.judge.tried import to_json
 from bob.report.answers import print_answers
@@ -73,6 +74,12 @@ _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
     show_default=True,
     help="Show and keep at most so many ways to break each expectation.",
 )
+@click.option(
+    "--output",
+    type=NewFileOrFolder(),
+    metavar="FILE|DIR/",
+    help="Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
+)
 @trying_options
 def try_(
     operations: tuple[str, ...],
@@ -85,6 +92,7 @@ def try_(
     at: str,
     finishes: tuple[str, ...],
     witnesses: int,
+    output: Destination | None,
     out: Path | None,
     json_file: Path | None,
     junit_file: Path | None,
@@ -119,6 +127,7 @@ def try_(
       bob try --fs btrfs --setup 'create /a' --expect 'exists /d' \\
         'mkdir /d; write /a 0 4096; fsync /a; link /a /d/b; fsync /'
       bob try --fs ext4 --at any - --expect 'exists /b implies absent /a' < operations.txt
+      bob try --fs f2fs 'create /a; rename /a /b' --expect 'exists /b' --output answers.html
 
     \b
     Exit codes:
@@ -129,6 +138,10 @@ def try_(
       4+  something is missing or went wrong, see `bob --help`
     """
     made = configuration(fs, mkfs_opts, mount_opts, device)
+    wanted = format_of(output)
+    check_answers(wanted, output)
+    if output is not None and is_stdout(output.path):
+        raise UsageError("the answers are printed anyway", hint="name a file: --output answers.html")
     question = Question(
         _text(operations), expected, "\n".join(setups), finishes, At(at), most_witnesses=witnesses, parts=_PARTS
     )
@@ -145,6 +158,8 @@ def try_(
         write_json(json_file, to_json(tried))
     if not is_stdout(json_file):
         print_answers(console(), tried, run)
+    if output is not None:
+        write_answers(wanted, output.path, tried, run)
     tell(suites_of_tried(tried, run), junit_file, is_wrong=True)
     verdicts = {answer.verdict for answer in tried.answers}
     if Verdict.FAILS in verdicts:

@@ -95,7 +95,7 @@ def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tup
             ways = f"can break in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else "breaks"
             _print(console, Text(f"× {ways}, in {plural(answer.states, 'crash state')}", style(answer.verdict)), 0)
             if answer.each:
-                _print(console, Text(_by_finish(tried, answer), "bob.dim"), 2)
+                _print(console, Text(by_finish(tried, answer), "bob.dim"), 2)
             if answer.needs_no_crash:
                 _print(console, Text(NEEDS_NO_CRASH, "bob.unknown"), 2)
         case Verdict.HOLDS:
@@ -104,7 +104,7 @@ def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tup
         case _:
             _print(console, Text(f"? {answer.reason}", style(answer.verdict)), 0)
     for way, path in zip(answer.ways, witnesses, strict=False):
-        where = f"   in {plural(way.states, 'crash state')}" + _shown_by(tried, answer, way)
+        where = f"   in {plural(way.states, 'crash state')}" + shown_by(tried, answer, way)
         _print(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
         _print_command(console, run, path)
     if left := answer.ways[len(witnesses) :]:
@@ -115,7 +115,7 @@ def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tup
         _print(console, Text(words, "bob.dim"), 4)
 
 
-def _by_finish(tried: Tried, answer: Answer) -> str:
+def by_finish(tried: Tried, answer: Answer) -> str:
     """What each recording says of an expectation that breaks in one of them."""
     said = []
     for part, one in zip(tried.finishes, answer.each, strict=True):
@@ -130,7 +130,7 @@ def _by_finish(tried: Tried, answer: Answer) -> str:
     return "; ".join(said)
 
 
-def _shown_by(tried: Tried, answer: Answer, way: Way) -> str:
+def shown_by(tried: Tried, answer: Answer, way: Way) -> str:
     """The finishes whose recordings show ``way``, that of its witness first; nothing where there is one recording."""
     if not answer.each:
         return ""

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 from bob.report.counts import plural
 from bob.report.escape import clean
 from bob.report.story import at, called, words
+from bob.story.decisive import sealing
 from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
@@ -54,9 +55,14 @@ def nothing(_number: int) -> str:
     return ""
 
 
-def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, found: str = "") -> str:
+def svg(
+    line: Timeline, operations: Sequence[Operation], role: Role = nothing, found: str = "", *, legend: bool = True
+) -> str:
     """The picture as an ``<svg>`` element. Operations are framed of which ``role`` says something, by their numbers;
-    ``found`` is what was found after the crash."""
+    ``found`` is what was found after the crash. A page of several pictures has one ``legend`` for them all.
+
+    In bold is what was lost or torn, what decides, the data of operations, and what made durable what is there.
+    """
     root = Xml.Element(
         "svg",
         {
@@ -72,11 +78,11 @@ def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, f
     if line.left_out:
         put_text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
     y += ROW // 2 if line.left_out else 0
-    before = 0.0
-    for event in line.events:
+    before, seals = 0.0, sealing(line)
+    for place, event in enumerate(line.events):
         y += _gap(root, event.seconds - before, y)
         before = event.seconds
-        y += _row(root, event, operations, role, y)
+        y += _row(root, event, operations, role, y, seals=place in seals)
     y += _gap(root, line.crash - before, y)
     put_rule(root, DISK - 18, 26, DISK - 18, y)
     put_rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
@@ -85,11 +91,13 @@ def svg(line: Timeline, operations: Sequence[Operation], role: Role = nothing, f
     said = wrap(f"found after it: {found}", int((WIDTH - PROGRAM - 8) / LETTER)) if found else []
     for number, part in enumerate(said):
         put_text(root, PROGRAM, y + 38 + 18 * number, part)
-    y += 44 + 18 * len(said)
-    for number, fate in enumerate(Fate):
-        x = PROGRAM + number * 255
-        _mark(root, fate, x, y)
-        put_text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
+    y += 26 + 18 * len(said)
+    if legend:
+        y += 18
+        for number, fate in enumerate(Fate):
+            x = PROGRAM + number * 255
+            _mark(root, fate, x, y)
+            put_text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
     root.set("viewBox", f"0 0 {WIDTH} {y + 20}")
     return Xml.tostring(root, encoding="unicode")
 
@@ -105,8 +113,8 @@ def mark(fate: Fate) -> str:
     return Xml.tostring(root, encoding="unicode")
 
 
-def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role: Role, y: int) -> int:
-    """Draw ``event`` at ``y``; the height of its row."""
+def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role: Role, y: int, *, seals: bool) -> int:
+    """Draw ``event`` at ``y``, which ``seals`` what is there, or does not; the height of its row."""
     put_text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
         case Called():
@@ -116,14 +124,15 @@ def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role:
             said = f"{event.words}{called(event)}"
             return ROW + LINE * (put_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
         case Flushed():
-            put_rule(root, DISK - 18, y, WIDTH - 8, y, colour="#777777", width=5)
+            put_rule(root, DISK - 18, y, WIDTH - 8, y, colour=COLOURS[Fate.DURABLE] if seals else "#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
-            put_text(root, DISK - 26, y + 4, until, "quiet", anchor="end")
+            put_text(root, DISK - 26, y + 4, until, "strong" if seals else "quiet", anchor="end")
             return ROW
         case Written():
             put_rule(root, DISK - 18, y, DISK - 6, y)
             _mark(root, event.fate, DISK, y)
-            strong = "strong" if event.decides or event.fate in (Fate.TORN, Fate.LOST) or event.operations else ""
+            is_strong = seals or event.decides or event.fate in (Fate.TORN, Fate.LOST) or event.operations
+            strong = "strong" if is_strong else ""
             put_text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
             return ROW + LINE * (put_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
 

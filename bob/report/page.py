@@ -50,9 +50,10 @@ class Story:
 
     @property
     def picture(self) -> Markup:
-        """The time line, drawn."""
+        """The time line, drawn, without a legend: the page has one for all of them."""
         found = self.witness
-        return Markup(svg(found.timeline, found.workload.operations, found.claim.role, found.evidence))
+        role = found.claim.role
+        return Markup(svg(found.timeline, found.workload.operations, role, found.evidence, legend=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +223,7 @@ def render(
         home=home,
         columns=shown,
         apart=any(cell.story and cell.story.page for cell in every),
+        has_pictures=any(cell.story and not cell.story.page and not cell.is_in_grid for cell in every),
         groups=groups,
         families=by_family(listed(column.configuration) for column in columns),
         results=results,

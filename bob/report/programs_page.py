@@ -66,6 +66,11 @@ class ShownAnswer(_Shown):
     result: ProgramResult
     vulnerabilities: tuple[ShownVulnerability, ...]
 
+    @property
+    def has_pictures(self) -> bool:
+        """Whether time lines are drawn on this page."""
+        return any(one.story is not None and not one.story.page for one in self.vulnerabilities)
+
 
 @dataclass(frozen=True, slots=True)
 class ShownModel(_Shown):

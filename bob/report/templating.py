@@ -8,11 +8,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from bob.report import drawing
 from bob.report.counts import compact, explored, plural, torn_states, whole_states
 from bob.report.escape import clean
 from bob.report.rows import MARKS, title
 from bob.report.table import foot
 from bob.result import Verdict
+from bob.story.timeline import Fate
 
 MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
 """In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
@@ -43,6 +45,7 @@ def html() -> Environment:
         says=SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
         whole_states=whole_states, torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
     )  # fmt: skip
+    made.globals["fates"] = [(Markup(drawing.mark(fate)), fate.value, drawing.LEGEND[fate]) for fate in Fate]
     return made
 
 

@@ -15,10 +15,9 @@ from markupsafe import Markup
 
 from bob import __version__, documents
 from bob.report.counts import size
-from bob.report.drawing import mark, svg
+from bob.report.drawing import svg
 from bob.report.story import LACKS
 from bob.report.templating import html
-from bob.story.timeline import Fate
 from bob.witness import bundle
 from bob.witness.document import Witness
 from bob.workload.language import GRAMMAR, write_one
@@ -63,9 +62,7 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
             setup=[write_one(one) for one in workload.setup],
             finish=[write_one(one) for one in workload.finish.operations],
             forms=_forms([*workload.operations, *workload.finish.operations]),
-            fates=list(Fate),
-            shapes={fate: Markup(mark(fate)) for fate in Fate},
-            picture=Markup(svg(witness.timeline, workload.operations, claim.role, witness.evidence)),
+            picture=Markup(svg(witness.timeline, workload.operations, claim.role, witness.evidence, legend=False)),
             replay=f"bob replay {file}",
             keep=f"bob replay --keep {keep} {file}",
             story=f"bob witness show {file}",

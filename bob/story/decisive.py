@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bob.story.timeline import Fate, Timeline, Written
+from bob.story.timeline import Asked, Called, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
 
 UNKNOWN = "unknown"
@@ -43,6 +43,27 @@ def in_words(line: Timeline) -> str:
         [one] = [one for one in line.writes if one.fate in _WORDS]
         return f"of the writes that were not flushed {_and(told)}, the {_what(one)}"
     return f"of the writes that were not flushed {_and(told)} (bob cannot say which of them makes the difference)"
+
+
+def sealing(line: Timeline) -> frozenset[int]:
+    """What made durable what is durable of the operations: the places, among the events, of the flushes and of the FUA
+    writes that were done before the crash, where something was sent after the first operation (or system call) began
+    and is durable by them. By the rules of the device (docs/how-it-works.md#the-rules)."""
+    calls = (event.seconds for event in line.events if isinstance(event, Called | Asked))
+    began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
+    found: set[int] = set()
+    done: list[float] = []
+    """When writes were done that no flush has made durable so far."""
+    for place, event in enumerate(line.events):
+        match event:
+            case Written(fate=Fate.DURABLE, fua=True) if event.seconds >= began:
+                found.add(place)
+            case Written(fate=Fate.DURABLE, end=float() as end) if event.seconds >= began:
+                done.append(end)
+            case Flushed(end=float()) if any(end <= event.seconds for end in done):
+                found.add(place)
+                done = [end for end in done if end > event.seconds]
+    return frozenset(found)
 
 
 def _what(one: Written) -> str:

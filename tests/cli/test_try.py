@@ -193,6 +193,43 @@ def test_answers_are_read_again(bob: Bob, work: Work, breaks: int, finishes: tup
     )
 
 
+def test_answers_become_a_page(bob: Bob, work: Work) -> None:
+    """While they are printed, and of the run again; or several pages."""
+    work.breaks = 3
+    asked = (*TRY, "--expect", "exists /a", "--quiet")
+    printed = bob(*asked)
+    ended = bob(*asked, "--output", "answers.html")
+    assert (ended.code, ended.out) == (printed.code, printed.out)
+    page = Path("answers.html").read_text()
+    assert "/a is wrong in way 2" in page and page.startswith("<!DOCTYPE html>")
+    run = Path("bob-runs/made-up")
+    run.mkdir(parents=True)
+    (run / "result.json").write_text(bob(*asked, "--json", "-").out)
+    assert bob("show", run, "--output", "again.html").code == 0
+    assert Path("again.html").read_text() == page
+    assert bob("show", run, "--output", "pages/").code == 0
+    assert Path("pages/index.html").read_text() == page, "its witnesses are not there"
+    assert bob("show", run, "--output", "answers.txt").code == 0
+    assert Path("answers.txt").read_text() == printed.out
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("answers.csv", "it is the run of a quick question, whose answers are no table"),
+        ("answers.pdf", "--output: bob writes no .pdf"),
+        ("-", "the answers are printed anyway"),
+        ("nowhere/answers.html", "--output: there is no directory nowhere"),
+    ],
+)
+def test_what_the_answers_do_not_become_is_said_before_anything_is_asked(
+    bob: Bob, work: Work, output: str, said: str
+) -> None:
+    ended = bob(*TRY, "--output", output)
+    assert ended.code == 2 and ended.err.startswith(f"bob: {said}"), ended.err
+    assert work.asked == []
+
+
 def test_answers_of_an_earlier_bob_are_shown(bob: Bob, work: Work) -> None:
     """They have no finishes: there was one."""
     work.breaks = 3

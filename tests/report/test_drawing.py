@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
 from rich.console import Console
@@ -54,6 +56,50 @@ def test_a_time_in_which_nothing_comes_is_seen() -> None:
     assert [text for text, _style in said if text.startswith("nothing for")] == ["nothing for 30.5 s"]
     bold = [text.split(",")[0] for text, style in said if style == "strong" and text.startswith("at ")]
     assert bold == ["at 31.5"], "what decides is bold, whatever became of it"
+
+
+def bold(line: Timeline) -> list[str]:
+    """What of the disk is in bold: the places of writes, by their sectors, and the flushes."""
+    texts = [(text.text or "", text.get("class")) for text in Xml.fromstring(svg(line, OPERATIONS)).iter(f"{SVG}text")]
+    strong = [text for text, style in texts if style == "strong" and ("sector" in text or "flush," in text)]
+    return [re.sub(r".* at sector (\d+).*", r"\1", one) for one in strong]
+
+
+def test_what_made_durable_what_is_there_is_as_bold_as_what_was_lost() -> None:
+    """The rules of the device: done before the flush was sent, or FUA. What came before the operations is of no
+    account, nor is a flush that made nothing durable."""
+
+    def write(
+        seconds: float, sector: int, end: float | None, fate: Fate = Fate.DURABLE, *, fua: bool = False
+    ) -> Written:
+        return Written(seconds, end, 0, 1, sector, 8, "", fua, fate, "x", "x", ())
+
+    line = Timeline(
+        (
+            write(0.1, 1, 0.15, fua=True),
+            Flushed(0.2, 0.21, ""),
+            Called(1.0, 1.1, 1),
+            Flushed(1.2, 1.21, ""),
+            write(1.3, 2, 1.4),
+            Flushed(1.35, 1.36, ""),
+            Flushed(1.4, 1.5, ""),
+            write(1.6, 3, 1.7, fua=True),
+            write(1.8, 4, None, Fate.LOST),
+            write(1.9, 5, 1.91, Fate.KEPT),
+            Flushed(1.95, None, ""),
+        ),
+        2.0,
+    )
+    called = replace(line, events=tuple(one for one in line.events if not isinstance(one, Called)))
+    assert bold(line) == ["flush, done at 1.500 s", "3", "4"]
+    assert bold(called)[:1] == ["1"], "without an operation, all of the recording counts"
+
+
+def test_without_a_legend_there_is_none() -> None:
+    parts = [Xml.fromstring(svg(LINE, OPERATIONS, legend=legend)) for legend in (True, False)]
+    said = [[text.text or "" for text in part.iter(f"{SVG}text")] for part in parts]
+    assert said[0][:-4] == said[1] and all(one.split(":")[0] in list(Fate) for one in said[0][-4:])
+    assert height(parts[0]) > height(parts[1])
 
 
 def test_marks_differ_in_shape() -> None:

@@ -1,0 +1,139 @@
+"""The page of a quick question, parsed: what was asked, the answers, their witnesses, one legend, text of others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bob.claim.expectation.language import parse as expectation
+from bob.crash.coverage import States
+from bob.judge.answers import Answer, Way
+from bob.judge.tried import Finished, Tried
+from bob.report.answers_page import pages, to_html
+from bob.result import Unmountable, Verdict
+from bob.story.timeline import Fate
+from bob.workload.language import parse as operations
+from bob.workload.operations import At, Finish, Workload
+from samples_of_runs import CONFIGURATION, ENVIRONMENT
+
+from .html_pages import NASTY, Page, parse
+from .samples import result
+from .test_site import html, leads
+from .witnesses import documents, witness
+
+STATES = States(812, 4096, 2**88, None, 17)
+WAYS = tuple(Way(f"/a is wrong in way {number}", 2**number, None) for number in (5, 6, 7))
+FAILS = Answer(expectation("content /a = new"), Verdict.FAILS, WAYS, needs_no_crash=True)
+HOLDS = Answer(expectation("exists /a"), Verdict.HOLDS)
+UNKNOWN = Answer(expectation("size /a > 0"), Verdict.UNKNOWN, reason="the guest was lost: it hung")
+KEPT = ("witnesses/one.json", "witnesses/two.json")
+
+
+def tried(folder: Path) -> Tried:
+    """Answers of each kind. In ``folder`` are witnesses: of two of three ways, and of what does not mount."""
+    (folder / "witnesses").mkdir()
+    for path, name in zip(
+        (*KEPT, "witnesses/unmountable.json"), ("overwrite-any",) * 2 + ("unmountable",), strict=True
+    ):
+        (folder / path).write_text(json.dumps(documents()[name]))
+    unmountable = Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning")
+    finishes = (Finished(Finish("natural", natural=True), STATES, unmountable),)
+    finishes += (Finished(Finish("sync"), States(), Unmountable(), "the recording is not believed"),)
+    return Tried(
+        run=result().run,
+        environment=ENVIRONMENT,
+        model=witness("overwrite-any", folder).model,
+        configuration=CONFIGURATION,
+        mount="rw,relatime",
+        workload=Workload(
+            "try", operations("write /b 0 9"), operations("write /a 0 4096; fsync /a"), finishes[0].finish
+        ),
+        at=At.END,
+        states=STATES,
+        unmountable=unmountable,
+        answers=(FAILS, HOLDS, UNKNOWN),
+        witnesses=(KEPT, (), ()),
+        finishes=finishes,
+        notes=("a note",),
+    )
+
+
+def text_of(page: Page) -> str:
+    return " ".join(page.by_id("top").text.split())
+
+
+def test_what_was_asked_and_each_answer_is_on_one_page(tmp_path: Path) -> None:
+    page = parse(to_html(tried(tmp_path), tmp_path))
+    text = text_of(page)
+    for said in (
+        "write /b 0 9",
+        "write /a 0 4096",
+        "fsync /a",
+        "The crash comes after the last operation has returned.",
+        "Can break in 3 ways, in 224 crash states.",
+        "The state with every write there breaks it, too",
+        "Holds in all explored legal crash states that can be mounted: ",
+        "The guest was lost: it hung.",
+        *(way.evidence for way in WAYS),
+        f"bob replay {tmp_path / KEPT[0]}",
+        "3 crash states could not be mounted Above it counts for nothing. Structure needs cleaning",
+        "not recorded: the recording is not believed",
+        "A note.",
+    ):
+        assert said in text, said
+    words = [one.text.strip() for one in page.all("a") if one.parent and one.parent.tag == "td"]
+    assert words == ["× fails", "· holds", "? unknown"]
+    assert leads({"index.html": page}) == {"index.html": {"index.html"}}
+
+
+def test_each_witness_has_its_picture_and_all_have_one_legend(tmp_path: Path) -> None:
+    page = parse(to_html(tried(tmp_path), tmp_path))
+    assert len(page.with_class("svg", "bob-timeline")) == 3, "of the way without a witness there is none"
+    folded = [
+        one for one in page.all("details") if one.parent and one.parent.parent and one.parent.parent.tag == "article"
+    ]
+    assert ["open" in one.attributes for one in folded] == [True, False], "that of the easiest is in sight"
+    assert len(page.with_class("svg", "bob-mark")) == len(Fate)
+    drawn = [one for one in page.all("text") if "surely on the disk" in one.text]
+    assert drawn == []
+
+
+def test_as_several_pages_each_witness_has_its_own(tmp_path: Path) -> None:
+    made = html(pages(tried(tmp_path), tmp_path))
+    names = {"answer-1-1", "answer-1-2", "unmountable"}
+    assert made.keys() == {"index.html", *(f"witnesses/{name}.html" for name in names)}
+    for place, targets in leads(made).items():
+        assert targets == (set(made) if place == "index.html" else {place, "index.html"})
+    assert not made["index.html"].with_class("svg", "bob-timeline")
+    assert not made["index.html"].with_class("svg", "bob-mark"), "where there is no picture there is no legend"
+
+
+def test_a_witness_that_is_not_there_is_left_out(tmp_path: Path) -> None:
+    page = parse(to_html(tried(tmp_path), tmp_path / "elsewhere"))
+    assert not page.with_class("svg", "bob-timeline") and WAYS[0].evidence in text_of(page)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_what_does_not_mount_counts_where_it_is_asked(tmp_path: Path, is_asked: bool) -> None:
+    found = tried(tmp_path)
+    mounts = replace(HOLDS, expectation=expectation("mounts"))
+    page = parse(to_html(replace(found, answers=(FAILS, mounts if is_asked else HOLDS, UNKNOWN)), tmp_path))
+    text = text_of(page)
+    assert ("Above it counts only where mounts is asked." in text) == is_asked
+    assert ("crash states that can be mounted" in text) != is_asked
+
+
+def test_text_of_others_is_text(tmp_path: Path) -> None:
+    found = tried(tmp_path)
+    ways = (replace(WAYS[0], evidence=NASTY),)
+    unmountable = replace(found.unmountable, error=NASTY)
+    answers = (replace(FAILS, ways=ways), replace(UNKNOWN, reason=NASTY))
+    nasty = replace(
+        found, mount=NASTY, notes=(NASTY,), unmountable=unmountable, answers=answers, witnesses=((KEPT[0],), ())
+    )
+    page = parse(to_html(nasty, tmp_path))
+    assert text_of(page).count('alert("1")') > 4
+    assert not page.all("script") and not page.all("img")
