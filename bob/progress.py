@@ -24,7 +24,7 @@ class Progress(Protocol):
         """One line on what is being set up (an image is built, a guest restored, ...)."""
 
     def planned(self, workloads: int, states: int) -> None:
-        """How many workloads there are, and how many crash states there will be at the most."""
+        """How many workloads there are, and how many crash states will be tried one by one at the most."""
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
         """So many guests work side by side on what is planned; and what that took earlier, where anything is known."""
@@ -33,7 +33,7 @@ class Progress(Protocol):
         """A workload was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """So many more crash states of a workload have a known outcome (or never will)."""
+        """So many more crash states of a workload were tried one by one (or never will be)."""
 
     def finished(self, workload: str, unused: int) -> None:
         """A workload is done; ``unused`` is by how many states it stayed below its budget."""

@@ -57,7 +57,8 @@ class Watcher(ABC):
         """How much there is to do."""
         with self._lock:
             self._tally.plan(workloads, states)
-            self._write(Text(f"{plural(workloads, 'workload')}, at most {plural(states, 'crash state')}", "bob.dim"))
+            tries = "1 try" if states == 1 else f"{states:,} tries"
+            self._write(Text(f"{plural(workloads, 'workload')}, at most {tries}", "bob.dim"))
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
         """How many guests work on it, and how long it took before."""
@@ -71,7 +72,7 @@ class Watcher(ABC):
             self._changed()
 
     def observed(self, workload: str, states: int) -> None:
-        """More crash states are done."""
+        """More tries are done."""
         with self._lock:
             self._tally.observe(workload, states)
             self._changed()

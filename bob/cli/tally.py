@@ -30,8 +30,9 @@ class Tally:
     """What a Progress is told, added up. Not thread-safe: its owner is.
 
     What is left is counted in workloads. They are recorded first, by half of the guests, while the others observe what
-    is recorded; when all are recorded, all observe. A crash state is no good measure: most workloads need fewer mounts
-    than they may have.
+    is recorded; when all are recorded, all observe. A *try* is a crash state that is looked at by itself; what is seen
+    then tells of many others, so there are fewer tries than crash states. It is no good measure: most workloads need
+    fewer than they may have.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,7 +54,7 @@ class Tally:
         self._guests, self._earlier = guests, earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """So many more (or fewer) workloads, and crash states at the most, are to come."""
+        """So many more (or fewer) workloads, and tries at the most, are to come."""
         if self._began is None:
             self._began = self._clock()
         if workloads > 0 and self.recorded:
@@ -71,7 +72,7 @@ class Tally:
             self._all_recorded = _Moment(self._last, self._observed)
 
     def observe(self, workload: str, states: int) -> None:
-        """So many more crash states of a workload are done."""
+        """So many more tries of a workload are done."""
         self.observed += states
         self._under_way[workload] = self._under_way.get(workload, 0) + states
         now = self._clock()
@@ -87,7 +88,7 @@ class Tally:
 
     @property
     def speed(self) -> float:
-        """Crash states per second, of late; the guests' start is not part of it."""
+        """Tries per second, of late; the guests' start is not part of it."""
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
@@ -153,7 +154,7 @@ class Tally:
 
     def line(self) -> str:
         """All of it in one line."""
-        parts = [f"{self.observed:,}/{self.states:,} crash states"]
+        parts = [f"{self.observed:,}/{self.states:,} tries"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")
         parts.append(f"{self.done}/{self.workloads} workloads done ({self.recorded} recorded)")

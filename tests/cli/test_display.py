@@ -47,20 +47,20 @@ def test_tally() -> None:
     clock = Clock()
     tally = Tally(clock)
     tally.plan(3, 600)
-    assert tally.line() == "0/600 crash states, 0/3 workloads done (0 recorded)"
+    assert tally.line() == "0/600 tries, 0/3 workloads done (0 recorded)"
     clock.now += 60  # the guests start
     tally.record()
     tally.observe("a", 50)
     clock.now += 10
     tally.observe("a", 150)
-    assert tally.line() == "200/600 crash states, 15/s, 0/3 workloads done (1 recorded)"
+    assert tally.line() == "200/600 tries, 15/s, 0/3 workloads done (1 recorded)"
     tally.finish("a", unused=0)
     tally.record()
     tally.finish("b", unused=200)
     tally.record()
     tally.observe("c", 200)
     tally.finish("c", unused=0)
-    assert tally.line() == "400/400 crash states, 35/s, 3/3 workloads done (3 recorded)"
+    assert tally.line() == "400/400 tries, 35/s, 3/3 workloads done (3 recorded)"
 
 
 def test_the_speed_is_that_of_the_last_minute() -> None:
@@ -280,10 +280,10 @@ def test_lines_come_seldom() -> None:
     lines.judged(cell(Verdict.FAILS))
 
     written = file.getvalue().splitlines()
-    assert written[:2] == ["booting a guest", "2 workloads, at most 400 crash states"]
-    assert written[2].startswith("100/400 crash states, 20/s, ")
+    assert written[:2] == ["booting a guest", "2 workloads, at most 400 tries"]
+    assert written[2].startswith("100/400 tries, 20/s, ")
     assert written[-2:] == [
-        "400/400 crash states, 20/s, 2/2 workloads done (2 recorded)",
+        "400/400 tries, 20/s, 2/2 workloads done (2 recorded)",
         "×     append-any  some of 4,096 whole states",
     ]
     assert len(written) == 4 + 20 // 5
@@ -309,7 +309,7 @@ def test_many_threads() -> None:
 
     written = file.getvalue().splitlines()
     assert written.count("x" * 60) == 800
-    assert written[-1] == "800/800 crash states, 8/8 workloads done (8 recorded)"
+    assert written[-1] == "800/800 tries, 8/8 workloads done (8 recorded)"
 
 
 def test_a_reader_that_leaves_stops_nothing() -> None:
@@ -331,7 +331,7 @@ def test_the_bar() -> None:
     bar.recorded("a")
     bar.observed("a", 100)
     console.print(bar.renderable())
-    assert "100/400 crash states, 0/2 workloads done (1 recorded)" in file.getvalue()
+    assert "100/400 tries, 0/2 workloads done (1 recorded)" in file.getvalue()
     assert "━" in file.getvalue()
 
 

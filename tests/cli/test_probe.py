@@ -88,7 +88,7 @@ def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
 
     assert ended.out.startswith("ext4-ordered ")
     assert "bob replay bob-runs/made-up/witnesses/append-any.json" in ended.out
-    assert ended.err.startswith("booting a guest\n1 workload, at most 200 crash states\n")
+    assert ended.err.startswith("booting a guest\n1 workload, at most 200 tries\n")
 
 
 def test_an_unknown_cell_is_exit_code_3(bob: Bob, work: Work) -> None:
