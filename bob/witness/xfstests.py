@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from textwrap import wrap
 
 from bob.claim.mounting import Mountable
@@ -20,6 +21,7 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
 from bob.story.timeline import Called, Fate, Flushed, Timeline, Written
+from bob.subject import FileSystem
 from bob.witness.document import Witness
 from bob.witness.shell import Check, function, looks, needs, translated
 from bob.workload import operations as ops
@@ -107,6 +109,8 @@ def _remarks(witness: Witness, lost: Loss) -> Iterator[str]:
     gone = _lost(witness.timeline)
     if any(one.seconds <= flush and (one.end is None or flush < one.end) for one in gone for flush in flushes):
         yield _LATE
+    if witness.configuration.fs.check:
+        yield f"{_CHECKED} `{shlex.join(witness.configuration.fs.check)}`."
 
 
 _SAID = {
@@ -127,6 +131,7 @@ _LATE = (
     "A flush was sent while a write that is lost was under way. On a disk that has done each write before the flush"
     " comes, the case passes."
 )
+_CHECKED = "The case mounts at once after the crash. What bob found, it found after what a boot runs before it mounts:"
 
 
 # What is to be there
@@ -298,12 +303,21 @@ def _header(witness: Witness, workload: Workload, remarks: Sequence[str]) -> Ite
 
 def _options(witness: Witness) -> Iterator[str]:
     made = witness.configuration
-    if made.mkfs_options or made.mount_options:
-        yield f'[ "$FSTYP" = {made.fs.name} ] || _notrun "its options are those of {made.fs.name}"'
-    if made.mkfs_options:
-        yield f'export MKFS_OPTIONS="$MKFS_OPTIONS "{shlex.quote(made.mkfs_options)}'
+    mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # whose words xfstests do not unquote
+    if mkfs or made.mount_options:
+        yield f'[ "$FSTYP" = {made.fs.driver} ] || _notrun "its options are those of {made.fs.driver}"'
+    if mkfs:
+        yield f'export MKFS_OPTIONS="$MKFS_OPTIONS "{shlex.quote(mkfs)}'
     if made.mount_options:
         yield f'export MOUNT_OPTIONS="$MOUNT_OPTIONS "{shlex.quote("-o " + made.mount_options)}'
+
+
+def _features(fs: FileSystem) -> Iterator[str]:
+    """The options of bob's own mkfs command without which it would be another file system: xfstests know it by its
+    driver alone."""
+    for option, value in pairwise(fs.mkfs):
+        if option == "-O":
+            yield from (option, value)
 
 
 _REQUIRED = {

@@ -20,6 +20,7 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, questions
 from bob.errors import StoreError, UsageError
 from bob.story.timeline import Called, Fate
+from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Witness
@@ -398,3 +399,16 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
     script = case_of(tmp_path, "append /d/f 9; fsync /d/f", "fsync-file.size", 1)
     assert """export MOUNT_OPTIONS="$MOUNT_OPTIONS "'-o data=ordered'""" in script
     assert "# bob found it on ext4-ordered" in script
+
+
+@pytest.mark.parametrize("fstyp", ["ext4", "xfs"])
+def test_xfstests_know_a_file_system_by_its_driver(tmp_path: Path, bench: Bench, fstyp: str) -> None:
+    """bob's ext4-nojournal is for them an ext4, which mkfs makes otherwise."""
+    made = configuration("ext4-nojournal", mkfs_options="-I 256")
+    script = case_of(tmp_path, "append /d/f 9; fsync /d/f", "fsync-file.size", 1, configuration=made)
+    assert "a boot runs before it mounts: `e2fsck.static -fy DEVICE`" in " ".join(script.replace("# ", "").split())
+    guard = [line for line in script.splitlines() if "FSTYP" in line or "MKFS_OPTIONS=" in line]
+    said = bench.shell(
+        ['_notrun() { echo "not run: $1"; exit; }', f"FSTYP={fstyp}", *guard, "printf '<%s>' $MKFS_OPTIONS"]
+    )
+    assert said == ("<-O><^has_journal><-I><256>" if fstyp == "ext4" else "not run: its options are those of ext4\n")
