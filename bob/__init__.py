@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "load", "probe", "resume", "try_"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def probe(

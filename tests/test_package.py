@@ -224,7 +224,12 @@ def test_one_version_is_named_everywhere() -> None:
         == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     )
     assert cited["cff-version"] == "1.2.0" and cited["message"] and cited["title"] and cited["authors"]
-    assert re.search(rf"^## {re.escape(__version__)} - ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    assert headings[:2] == ["Unreleased", f"{__version__} - {cited['date-released']}"], (
+        "the last release, and what is new"
+    )
+    [image] = re.findall(r"/bob:([0-9.]+)\"", (ROOT / "docs/cluster.md").read_text())
+    assert image == __version__
 
 
 @pytest.mark.parametrize(
