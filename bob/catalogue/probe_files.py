@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,13 @@ def probe_names() -> tuple[str, ...]:
 
 def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
     """The shipped probes of these names (all of them if there are none), in the order of Table 1."""
-    files = sorted(path for path in shipped("probes").glob("*.toml") if path.name != TREES)
-    probes = sorted(map(load, files), key=lambda probe: probe.row)
-    return named(probes, names)
+    return named(_probes_in(shipped("probes")), names)
+
+
+@cache  # each witness that is read asks for them
+def _probes_in(folder: Path) -> tuple[Probe, ...]:
+    files = sorted(path for path in folder.glob("*.toml") if path.name != TREES)
+    return tuple(sorted(map(load, files), key=lambda probe: probe.row))
 
 
 def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
