@@ -7,14 +7,16 @@ by going along the edges; what is left are the cells with more than one reading,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
-from bob.apm.readings import Constraint, Reading
+from bob.apm.readings import Constraint, Reader, Reading
 from bob.claim.property.rules import quoted
+from bob.observe.observation import Node, Observation
+from bob.workload.history import Kind
 
 Known = dict[int, bool]
 """Node -> whether it is there."""
@@ -46,9 +48,9 @@ class Implications:
             for other in needs:
                 self._needed_by[other].append(node)
 
-    def is_allowed(self, constraints: Iterable[Constraint], returned: int) -> bool:
+    def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
         """Whether a crash after the return of operation ``returned`` (0: of none), and before that of the next, may
-        leave this."""
+        leave this. Raises Undecided where that takes more than ``most`` steps (None: any number)."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -56,7 +58,7 @@ class Implications:
         return (
             all(usable)
             and self.force(known, at_time(self.graph, returned))
-            and self._search(known, sorted(usable, key=len))
+            and self._search(known, sorted(usable, key=len), most)
         )
 
     def force(self, known: Known, reading: Reading) -> bool:
@@ -73,10 +75,14 @@ class Implications:
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
 
-    def _search(self, known: Known, choices: Sequence[Sequence[Reading]]) -> bool:
+    def _search(self, known: Known, choices: Sequence[Sequence[Reading]], most: int | None) -> bool:
         # By hand, not by recursion: a file full of what nobody knows has a cell with several readings every 16 bytes.
         under_way: list[Iterator[tuple[Known, int]]] = [iter([(known, 0)])]
+        steps = 0
         while under_way:
+            steps += 1
+            if most is not None and steps > most:
+                raise Undecided
             if (step := next(under_way[-1], None)) is None:
                 under_way.pop()
                 continue
@@ -95,6 +101,45 @@ class Implications:
             tried = dict(known)
             if self.force(tried, reading):
                 yield tried, then
+
+
+class Undecided(Exception):
+    """It would take too long to say whether an observation is allowed."""
+
+
+class Foreseen:
+    """Whether a model that promises ``promised`` allows what was found of a program, of which ``told[k]`` is what it
+    had told when operation k had returned. At most ``most`` steps are taken for a tree."""
+
+    def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int = 2_000) -> None:
+        self._implications, self._told, self._most = Implications(graph, promised), told, most
+        self._graph = graph
+        # Inode numbers are used again for what the program makes and removes: so names and contents tell files apart.
+        self._reader = Reader(graph.workings, {})
+
+    def allows(self, told: bytes, tree: Mapping[str, Node]) -> bool | None:
+        """Whether a crash after ``told`` had been told may leave ``tree``; None where that is not known."""
+        constraints = self._seen(tree)
+        try:
+            return any(
+                self._implications.is_allowed(constraints, returned, self._most)
+                for returned in range(len(self._graph.returns))
+                if self._told[returned] == told
+            )
+        except Undecided:
+            return None
+
+    def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
+        """What a tree says, but of attributes, of which the states of models have not all, and of names in a directory
+        that the program makes and that is not there: a model may have them, and they cannot be seen."""
+        things = self._graph.workings.history.things
+        lost = tuple(
+            f" in {min(thing.names)}"
+            for thing in things
+            if thing.kind is Kind.DIRECTORY and thing.born >= 0 and not any(name in tree for name in thing.names)
+        )
+        found = self._reader.read(Observation(True, None, dict(tree)))
+        return [one for one in found if not one.about.startswith("the attribute ") and not one.about.endswith(lost)]
 
 
 def at_time(graph: Graph, returned: int) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
@@ -13,8 +13,10 @@ from random import Random
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
+from bob.apm.allowed import Foreseen
 from bob.apm.counting import Count, count
 from bob.apm.crashes import ModelState, Tries
+from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
 from bob.apm.promised import graph_under
@@ -55,15 +57,21 @@ MOST_MICRO_OPERATIONS, MOST_CHANGES = 20_000, 20_000
 SAMPLED = 3
 """So many trees of each guest are checked once more at the end: a checker may contradict itself."""
 MOST_NAMED = 4
+MOST_IN_PAIRS = 500
+"""Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
+
+
+Allows = Callable[[bytes, Mapping[str, Node]], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """The answer of a ``model``; ``shapes`` of all trees that it allows (None: not all are known)."""
+    """The answer of a ``model``; ``allows`` says whether it allows a tree after so much had been told (None: that is
+    not known)."""
 
     model: Model
     result: ModelResult
-    shapes: frozenset[bytes] | None
+    allows: Allows
 
 
 class CannotBeModelled(Exception):
@@ -96,7 +104,7 @@ def hold_against(
         reason = str(found)
     except (GuestLost, AgentBroken) as loss:
         reason = what_happened(loss, " before anything was built")
-    return [Modelled(model, unknown(model.name, model.about, reason), None) for model in models]
+    return [Modelled(model, unknown(model.name, model.about, reason), lambda *_tree: None) for model in models]
 
 
 def protocol_of(
@@ -125,15 +133,9 @@ def protocol_of(
 
 
 def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> frozenset[Key]:
-    """The vulnerabilities of a real file system with a tree that the model does not allow; none where not all that it
-    allows is known."""
-    if modelled.shapes is None:
-        return frozenset()
-    return frozenset(
-        key
-        for key, told, tree in refused_trees(looked)
-        if shape_of(told, observed_tree(Observation(True, None, tree))) not in modelled.shapes
-    )
+    """The vulnerabilities of a real file system with a tree that the model does not allow; none of which that is not
+    known."""
+    return frozenset(key for key, told, tree in refused_trees(looked) if modelled.allows(told, tree) is False)
 
 
 def both_ends(
@@ -202,6 +204,7 @@ class _Work:
         self.hypervisor, self.image, self.taken, self.root, self.progress = hypervisor, image, taken, root, progress
         self._again, self._apart, self._jobs = again, apart, jobs
         self._answers: dict[bytes, CheckerAnswer] = {}
+        self._pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str]) -> Modelled:
         """Try what ``model`` allows, and judge it."""
@@ -248,8 +251,19 @@ class _Work:
         left = [f"extended attributes are not in these states: {_named(without)}"] if without else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
-        is_known = tries.is_all and len(told) == len(states)
-        return Modelled(model, result, frozenset(tries.shapes) if is_known else None)
+        return Modelled(model, result, self._allows(model, tries, is_all=tries.is_all and len(told) == len(states)))
+
+    def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
+        """By the list of all that the model allows, where there is one; else what a tree shows is held against the
+        clauses, unless the program is too large for the orders of all pairs."""
+        if is_all:
+            shapes = frozenset(tries.shapes)
+            return lambda told, tree: shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
+        if len(self._again.history.operations) > MOST_IN_PAIRS:
+            return lambda _told, _tree: None
+        if self._pairs is None:
+            self._pairs = graph(self._again.workload, self._apart)
+        return Foreseen(self._pairs, model.promised, self._again.told).allows
 
 
 class Queue:

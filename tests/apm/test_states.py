@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import integers, lists, sampled_from
 
-from bob.apm.allowed import Implications, at_time
+from bob.apm.allowed import Foreseen, Implications, at_time
 from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
-from bob.apm.clauses import WHATS, Clause, Durable, Fill, Never, Ordered, Whole, clause_of, every_clause
+from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, clause_of, closed, every_clause
 from bob.apm.counting import Count, count
 from bob.apm.crashes import Lattice, Stage, Tries, crashes
 from bob.apm.dependencies import Graph, graph
@@ -298,6 +298,44 @@ def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(s
         contents = {path: step.inodes[thing].content for path, thing in step.names.items() if path != "/"}
         assert {path: entry.content for path, entry in by_digest[prefix]} == contents
     assert len(tries.prefixes) == len(asked.returns)
+
+
+@given(integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None:
+    """Each tree that it allows after so much had been told, with inode numbers that tell nothing."""
+    rng = Random(seed)
+    asked = graph_of_workload(random_workload(rng, most=5, shifting=False))
+    promised = closed({clause for clause in every_clause() if isinstance(clause, Intact) or rng.random() < 0.5})
+    told = told_at_random(asked, rng)
+    foreseen = Foreseen(asked, promised, told)
+    tries = Tries(asked, promised, told, 500)
+    for state in islice(tries, 100):
+        tree = tries.nodes(state)
+        assert foreseen.allows(state.told, tree) is not False, (state, tree)
+
+
+def test_a_tree_that_a_model_forbids_is_missed() -> None:
+    operations = "create /f; append /f 4096; rename /f /g"
+    asked, told = graph_of(operations), [b"", b"", b"", b"told"]
+    every = Foreseen(asked, frozenset(every_clause()), told)
+    tries = Tries(asked, frozenset(every_clause()), told, 100)
+    whole = next(tries.nodes(state) for state in tries if state.told == b"told")
+    assert every.allows(b"told", whole) is True
+    assert every.allows(b"", whole) is True  # the rename is there, and has not returned
+    empty = {path: replace(node, size=0, content=b"") for path, node in whole.items()}
+    assert every.allows(b"", empty) is every.allows(b"told", empty) is False
+    assert Foreseen(asked, frozenset(), told).allows(b"told", empty) is True
+    assert every.allows(b"", {}) is True
+
+
+def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> None:
+    operations = "; ".join(f"write /f {4096 * number} 4096" for number in range(6))
+    asked = graph_of(operations)
+    told = [b""] * 7
+    tries = Tries(asked, frozenset(), told, 100)
+    [*_more, last] = tries
+    assert Foreseen(asked, frozenset(), told, most=0).allows(b"", tries.nodes(last)) is None
 
 
 @given(integers(0, 2**32))
