@@ -27,6 +27,7 @@ from bob.claim.property.rules import Property, questions
 from bob.crash.caches import CACHES
 from bob.errors import BobError, MalformedError, PointedError, StoreError, UsageError
 from bob.program.folder import named
+from bob.program.pace import Pace
 from bob.progress import Silent
 from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.run import interrupts, prober
@@ -188,7 +189,7 @@ def test_one_may_stand_where_several_may() -> None:
     assert [(workload.finish.name, workload.at) for workload in trial.workloads] == [("sync", At.ANY)]
     program, requests, *_ = asked(lambda: bob.app("replace-rename", fs="ext4"))
     assert program.name == "replace-rename"
-    assert [request.configuration.fs.name for request in requests] == ["ext4"]
+    assert [(request.configuration.fs.name, request.pace) for request in requests] == [("ext4", pace) for pace in Pace]
 
 
 def test_what_bob_toml_says_is_read_by_each_call_and_the_call_wins() -> None:
