@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import statistics
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from bob.catalogue.probe_files import probe_names
 from bob.cli.main import run
-from bob.report.saved import read_result
+from bob.program.pace import Pace
+from bob.report.saved import read_result, several_programs
+from bob.report.vulnerability_tables import by_cross_check
 from bob.result import Verdict
 from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
@@ -38,6 +41,26 @@ def test_it_is_whole(folder: Path) -> None:
         for cell in column.properties:
             assert (cell.witness is not None) == (cell.verdict is Verdict.FAILS)
             assert cell.verdict in (Verdict.FAILS, Verdict.HOLDS) or (name != "osdi14" and cell.reason)
+
+
+MODELS_OF_APPS = ROOT / "reports" / "reference" / "models-of-apps-linux-6.1"
+
+
+def test_predictions_of_derived_models_are_confirmed_at_least_half_and_miss_nothing() -> None:
+    """A file system's own model allows all that it leaves, and most of what the model predicts is there."""
+    runs = several_programs(MODELS_OF_APPS / "results.json.xz")
+    assert runs is not None
+    asked = Counter((model.model, run.results[0].configuration) for run in runs for model in run.models)
+    assert {"ext4-ordered", "xfs", "btrfs (derived)"} <= {model for model, _fs in asked}
+    for answers in runs:
+        assert len(answers.results) == len(Pace)
+        assert not answers.is_contradicted
+    shares = dict(by_cross_check(runs).rows)
+    for name in ("ext4-ordered", "xfs", "btrfs (derived)"):
+        assert shares[name][5] == "·" and int(shares[name][6].rstrip("%")) >= 50, name
+    readme = (MODELS_OF_APPS / "README.md").read_text()
+    for row in by_cross_check(runs).rows:
+        assert f"| {row[0]} | {' | '.join(row[1])} |" in readme
 
 
 def set_of(folder: Path) -> str:

@@ -44,9 +44,9 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"# Programs after a crash, on Linux {', '.join(kernels)}",
         "",
-        "Each cell is the answer of `bob app run PROGRAM`. *safe*: the program's checker accepts every crash state",
-        "that was explored; it is no proof. ×: it refuses some, and the cell has the consequence. Below the table",
-        "stands what the program relies on in each × ([how](../../../docs/apps.md#what-the-program-relies-on)).",
+        "Each cell is the answer of `bob app run PROGRAM --pace undisturbed`. *safe*: the checker accepts every",
+        "crash state that was explored; it is no proof. ×: it refuses some, with the loss in the cell. Below the",
+        "table stands what the program relies on in each × ([how](../../../docs/apps.md#what-the-program-relies-on)).",
         "",
     ]
 
