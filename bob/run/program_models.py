@@ -132,10 +132,11 @@ def protocol_of(
     return again, tuple(left)
 
 
-def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> frozenset[Key]:
-    """The vulnerabilities of a real file system with a tree that the model does not allow; none of which that is not
-    known."""
-    return frozenset(key for key, told, tree in refused_trees(looked) if modelled.allows(told, tree) is False)
+def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> tuple[frozenset[Key], int]:
+    """The vulnerabilities of a real file system with a tree that the model does not allow; and of how many trees it is
+    not known whether it does."""
+    found = [(key, modelled.allows(told, tree)) for key, told, tree in refused_trees(looked)]
+    return frozenset(key for key, is_allowed in found if is_allowed is False), sum(said is None for _key, said in found)
 
 
 def both_ends(

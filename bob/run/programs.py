@@ -26,7 +26,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.program_result import Easiest, ProgramResult, Programs, Safety, to_json
+from bob.judge.program_result import Easiest, ModelResult, ProgramResult, Programs, Safety, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.pace import Pace
@@ -40,7 +40,7 @@ from bob.result import Environment
 from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
-from bob.run.program_models import hold_against, unforeseen
+from bob.run.program_models import Modelled, hold_against, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -123,12 +123,7 @@ def try_program(
                 result = judge(taken.name, mount, looked, _notes(taken), reliances)
                 results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 answers = [
-                    crossed(
-                        answer,
-                        result,
-                        unforeseen(one, looked) if is_first else frozenset(),
-                        is_its_own=was_derived_of(one.model, taken.request.configuration, environment.kernel),
-                    )
+                    _held(answer, one, result, looked if is_first else (), taken, environment.kernel)
                     for answer, one in zip(answers, modelled, strict=True)
                 ]
                 save()
@@ -137,6 +132,23 @@ def try_program(
             save()
     protocols = _protocols(every.values())
     return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols), run.path
+
+
+def _held(
+    answer: ModelResult,
+    modelled: Modelled,
+    result: ProgramResult,
+    looked: Sequence[Looked],
+    taken: TakenProgram,
+    kernel: str,
+) -> ModelResult:
+    """The answer of a model beside the ``result`` of a real file system, of which ``looked`` was seen."""
+    missing, undecided = unforeseen(modelled, looked)
+    if undecided:
+        words = f"refused trees of {taken.name} of which it is not known whether the model allows them: {undecided}"
+        answer = replace(answer, notes=(*answer.notes, words))
+    is_its_own = was_derived_of(modelled.model, taken.request.configuration, kernel)
+    return crossed(answer, result, missing, is_its_own=is_its_own)
 
 
 def _in_order(results: Mapping[int, ProgramResult]) -> tuple[ProgramResult, ...]:

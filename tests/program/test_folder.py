@@ -197,6 +197,14 @@ def test_a_neighbour_that_cannot_sync_is_told(tmp_path: Path, monkeypatch: pytes
             other.wait()
 
 
+def test_a_neighbour_that_had_nothing_to_wait_for_is_told(tmp_path: Path) -> None:
+    with neighbour_of(tmp_path) as other:
+        other.begin()
+        (tmp_path / "pipe").write_bytes(b"1 0.1 open(3) = 4\n")
+        with pytest.raises(Refused, match="had no call to wait for"):
+            other.wait()
+
+
 def test_a_setup_may_be_left_out(tmp_path: Path) -> None:
     assert set(load(folder(tmp_path / "mine", leave_out="setup")).scripts) == {"workload", "check"}
 

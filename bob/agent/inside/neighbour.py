@@ -17,6 +17,10 @@ MARK = b"(DELAYED)"
 """In the line of each call after which strace makes a process wait. It writes the line before the waiting begins."""
 
 
+NO_CALL = 255
+"""How the process ends where there was no such line; no error of the kernel has this number."""
+
+
 class Neighbour:
     """While it lasts there is a file in the file system at ``root`` without a name. Between :meth:`begin` and
     :meth:`wait` a process copies what strace writes into ``pipe`` (a path; it is made) into the file ``out``, and
@@ -42,8 +46,7 @@ class Neighbour:
         if self._pid == 0:
             code = 1
             try:
-                self._copy()
-                code = 0
+                code = 0 if self._copy() else NO_CALL
             except OSError as error:
                 code = error.errno or 1
             finally:
@@ -54,7 +57,9 @@ class Neighbour:
         machine was not busy."""
         pid, self._pid = self._pid, 0
         _pid, status = os.waitpid(pid, 0)
-        if code := os.waitstatus_to_exitcode(status):
+        if (code := os.waitstatus_to_exitcode(status)) == NO_CALL:
+            raise Refused("the process that syncs beside the workload had no call to wait for")
+        if code:
             why = os.strerror(code) if code > 0 else f"signal {-code}"
             raise Refused(f"the process that syncs beside the workload failed: {why}")
 
@@ -64,7 +69,8 @@ class Neighbour:
             os.waitpid(self._pid, 0)
         os.close(self._fd)
 
-    def _copy(self) -> None:
+    def _copy(self) -> int:
+        """Copy all, and say how often it has synced."""
         syncs, rest = 0, b""
         with open(self._pipe, "rb", buffering=0) as lines, open(self._out, "wb") as copied:
             while piece := lines.read(1 << 16):
@@ -73,6 +79,7 @@ class Neighbour:
                 for _line in filter(lambda line: line.endswith(MARK), whole):
                     syncs += 1
                     self._sync(syncs)
+        return syncs
 
     def _sync(self, number: int) -> None:
         os.pwrite(self._fd, b"%08d" % number, 0)

@@ -124,7 +124,8 @@ def run_workload(
     elif neighbour is not None:
         neighbour.begin()
         ended, pipe_inode = _run_traced(seconds, PIPE, TRACED, delay)
-        neighbour.wait()
+        if ended.code == 0:
+            neighbour.wait()
     else:
         ended, pipe_inode = _run_traced(seconds, CALLS, TRACED, delay)
     if ended.code != 0:
