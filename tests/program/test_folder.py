@@ -17,6 +17,7 @@ from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import Script
+from bob.agent.inside.warm_python import WarmPython
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
@@ -135,11 +136,14 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
     waited = []
 
     class Process:
-        def wait(self, seconds: float) -> int:
-            waited.append(seconds)
-            if code is None or len(waited) < waits:
-                raise subprocess.TimeoutExpired("it", seconds)
+        pid = 1
+
+        def wait(self) -> int | None:
             return code
+
+    def ends_within(_pid: int, seconds: float) -> bool:
+        waited.append(seconds)
+        return code is not None and len(waited) == waits
 
     class Nothing:
         def all(self) -> bytes:
@@ -151,6 +155,7 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
         _process=Process(), _others=set(), _output=Nothing(), _said=Nothing(), _kill_all=lambda: None
     )
     monkeypatch.setattr(programs, "descendants", lambda _pid: [1])
+    monkeypatch.setattr(programs, "ends_within", ends_within)
     monkeypatch.setattr(programs, "state_of", lambda _pid: left.pop(0))
     assert script.wait(5.0).code == code
     assert waited == [5.0] * waits
@@ -263,3 +268,80 @@ os.waitpid(left, 0)
 assert not has_children()
 """
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+LIKE_ANY_OTHER = {
+    "well": "pass",
+    "told": "import sys\nprint(sys.argv[1:], open(sys.argv[2]).read(), __name__, __file__ == sys.argv[0])",
+    "both": "import os, sys\nprint('a', flush=True)\nprint('b', file=sys.stderr)\nos.write(1, b'c')",
+    "code": "import sys\nprint('bad')\nsys.exit(11)",
+    "words": "import sys\nsys.exit('bad')",
+    "error": "def f():\n    raise KeyError('b')\nf()",
+    "at once": "import os\nprint('lost')\nos._exit(3)",
+    "signal": "import os\nos.kill(os.getpid(), 9)",
+    "at exit": "import atexit, sys\natexit.register(print, 'bye')\nsys.exit(4)",
+    "own module": "import beside\nprint(beside.seen)",
+    "path first": "import sys\nsys.path.insert(0, sys.path[0] + '/lib')\nimport colorsys\nprint(colorsys.mine)",
+    "missing": "import no_such_module",
+    "thread": "import threading\nt = threading.Thread(target=print, args=['in it'])\nt.start()",
+    "left behind": "import subprocess\nsubprocess.Popen(['sleep', '60'])\nprint('on')",
+    "too long": "import time\nprint('on', flush=True)\ntime.sleep(60)",
+    "afresh": "import json\nprint(hasattr(json, 'mark'))\njson.mark = 1\n",
+    "input": "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())",
+    "files": "import os\nprint(sorted(os.listdir('/proc/self/fd')), os.getcwd(), os.getsid(0) == os.getpid())",
+    "docs": "'Words.'\nimport sys\nprint(__doc__)",
+    "syntax": "print(",
+}
+"""Checkers in Python that may see how they are run."""
+
+
+def test_a_checker_in_python_does_not_see_that_it_is_forked(tmp_path: Path) -> None:
+    """In a process of its own, which becomes a subreaper. Each is run twice by a Python that forks, and once anew."""
+    text = """
+import os, sys
+from bob.agent.inside import programs
+from bob.agent.inside.warm_python import WarmPython
+home, told = sys.argv[1], sys.argv[1] + "/told"
+programs.SCRATCH = ()
+open(told, "w").write("1")
+words = [home + "/check", home, told]
+forks = WarmPython(words[0], list, programs._environment(), 30.0)
+print(forks.pid is not None)
+seconds = float(sys.argv[2])
+ended = [programs.run_script(words, seconds, "/", by) for by in (forks, forks, None)]
+print(programs.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
+forks.end()
+print(programs.has_children())
+for one in ended:
+    print(one)
+"""
+    for number, (name, checker) in enumerate(LIKE_ANY_OTHER.items()):
+        home = tmp_path / str(number)
+        (home / "lib").mkdir(parents=True)
+        (home / "beside.py").write_text("import sys\nseen = len(sys.argv)\n")
+        (home / "lib" / "colorsys.py").write_text("mine = True\n")
+        (home / "check").write_text(f"#!/usr/bin/env python3\n{checker}\n")
+        (home / "check").chmod(0o755)
+        words = [sys.executable, "-c", text, str(home), "1" if name == "too long" else "30"]
+        done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100)
+        warm, alone, children, first, second, anew = done.stdout.splitlines()
+        assert (warm, alone, children) == (str(name != "syntax"), "True", "False"), name
+        assert first == second == anew, name
+
+
+@pytest.mark.parametrize("line", ["#!/bin/sh", "#!/usr/bin/env -S python3 -I", "#!/usr/bin/python3 -I", "#!/x/perl"])
+def test_a_checker_that_is_not_plain_python_is_started_each_time(line: str, tmp_path: Path) -> None:
+    script = tmp_path / "check"
+    script.write_text(f"{line}\n")
+    assert WarmPython(str(script), list, {}, 1.0).pid is None
+
+
+def test_a_library_with_a_thread_is_imported_each_time(tmp_path: Path) -> None:
+    (tmp_path / "early").mkdir()
+    (tmp_path / "early" / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=[9], daemon=True).start()\n"
+    )
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "check").write_text("#!/usr/bin/env python3\nimport threaded\n")
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "early")}
+    assert WarmPython(str(tmp_path / "home" / "check"), list, environment, 30.0).pid is None

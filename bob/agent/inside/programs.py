@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import io
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tarfile
 import threading
 import time
+from collections.abc import Set
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -24,6 +26,7 @@ from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.stores import Watching
+from bob.agent.inside.warm_python import Forked, WarmPython
 from bob.agent.inside.world import WORLD, enter_world, within
 
 HOME = f"{WORK}/program"
@@ -60,6 +63,8 @@ and what was opened to be written is seldom left empty."""
 LONGEST = 16 * 1024 * 1024
 """How much of what one call writes strace may write down (bytes)."""
 GONE_SECONDS = 30.0
+WAKING = 50
+"""After so many milliseconds, what waits for a script wakes up."""
 MOST_PATIENCE = 100
 """So many times the limit a script may wait for a disk."""
 
@@ -75,12 +80,17 @@ class Ended(NamedTuple):
 
 uses_world = False
 """Whether the scripts of the program run in a world of their own."""
+warm: WarmPython | None = None
+"""What forks for the program's checker, once it was run."""
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
     """Take the files of a program, a tar archive, in place of those of another one. Its scripts are run in the
     ``world`` that is on a disk of the guest's, where they need one."""
-    global uses_world
+    global uses_world, warm
+    if warm is not None:
+        warm.end()
+    warm = None
     if world:
         enter_world()
     uses_world = world
@@ -149,7 +159,10 @@ def run_check(told: bytes, seconds: float) -> Ended:
     """Run the program's checker on what is mounted, after a crash before which ``told`` was told."""
     with open(TOLD, "wb") as file:
         file.write(told)
-    return run_script([f"{HOME}/check", ROOT, TOLD], seconds, "/")
+    global warm
+    if warm is None:
+        warm = WarmPython(f"{HOME}/check", lambda words: _placed(words, "/"), _environment(), seconds)
+    return run_script([f"{HOME}/check", ROOT, TOLD], seconds, "/", warm)
 
 
 def run_spoiler(name: str, seconds: float) -> None:
@@ -175,9 +188,19 @@ def clear_scratch() -> None:
                     os.unlink(path)
 
 
-def run_script(words: list[str], seconds: float, folder: str) -> Ended:
-    """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind."""
-    return Script([], words, folder).wait(seconds)
+def run_script(words: list[str], seconds: float, folder: str, forks: WarmPython | None = None) -> Ended:
+    """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind. A Python that ``forks`` for it
+    may do so, in place of a new one."""
+    return Script([], words, folder, forks).wait(seconds)
+
+
+def _placed(words: list[str], folder: str) -> list[str]:
+    """The words that run ``words`` in ``folder``, and in the program's world where it has one."""
+    return within(words, folder) if uses_world else words
+
+
+def _environment() -> dict[str, str]:
+    return {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def how_it_ended(ended: Ended, seconds: float) -> str:
@@ -199,26 +222,31 @@ def _is_full(path: str) -> bool:
 
 
 class Script:
-    """A script, ``words`` with its arguments, that was started in ``folder`` under a ``tracer`` (empty: none)."""
+    """A script, ``words`` with its arguments, that was started in ``folder`` under a ``tracer`` (empty: none), or that
+    a Python ``forks`` for."""
 
-    def __init__(self, tracer: list[str], words: list[str], folder: str) -> None:
+    def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
-        self._others = set(descendants(os.getpid())) if has_children() else set()
+        self._alone = {forks.pid} if forks is not None and forks.pid is not None else set[int]()
+        self._others = set(descendants(os.getpid())) if has_children(self._alone) else self._alone
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
-        environment = {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+        self._process: subprocess.Popen[bytes] | Forked
         try:
-            self._process = subprocess.Popen(
-                [*tracer, *(within(words, folder) if uses_world else words)],
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=subprocess.PIPE if is_told else subprocess.STDOUT,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+            if forks is not None and forks.pid is not None:
+                self._process = forks.fork(words[1:], write_end)
+            else:
+                self._process = subprocess.Popen(
+                    [*tracer, *_placed(words, folder)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=subprocess.PIPE if is_told else subprocess.STDOUT,
+                    cwd=folder,
+                    env=_environment(),
+                    start_new_session=True,
+                )
         except OSError as error:
             os.close(read_end)
             raise Refused(f"{os.path.basename(words[0])} cannot be started: {error.strerror}") from None
@@ -234,8 +262,8 @@ class Script:
         is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
-            with suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(seconds)
+            if ends_within(self._process.pid, seconds):
+                code = self._process.wait()
                 break
             if not any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others):
                 break
@@ -245,7 +273,9 @@ class Script:
     def _kill_all(self) -> None:
         """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
         deadline = time.monotonic() + GONE_SECONDS
-        while has_children() and (left := [pid for pid in descendants(os.getpid()) if pid not in self._others]):
+        while has_children(self._alone) and (
+            left := [pid for pid in descendants(os.getpid()) if pid not in self._others]
+        ):
             for pid in left:
                 with suppress(OSError):
                     if name_of(pid) != "strace":  # it ends by itself, with all in its file
@@ -294,10 +324,31 @@ def state_of(pid: int) -> str:
     return ""
 
 
-def has_children() -> bool:
-    """Whether this process has any child, dead or alive. What a child has left behind is a child of ours (we are its
-    subreaper), so without one there is no descendant. To look through all of /proc for them takes an emulated guest
-    longer than a shell takes to start."""
+def ends_within(pid: int, seconds: float) -> bool:
+    """Wait for the end of a child, for so many seconds at most; whether it has ended. It is not reaped.
+
+    We wake up now and then: where all of a guest sleeps, its virtual time jumps to the next thing that is due, however
+    long its disk takes.
+    """
+    fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
+    try:
+        waiting = select.poll()
+        waiting.register(fd, select.POLLIN)
+        while not (ended := bool(waiting.poll(WAKING))) and time.monotonic() < deadline:
+            pass
+        return ended
+    finally:
+        os.close(fd)
+
+
+def has_children(but: Set[int] = frozenset()) -> bool:
+    """Whether this process has any child, dead or alive, ``but`` these. What a child has left behind is a child of ours
+    (we are its subreaper), so without one there is no descendant. To look through all of /proc for them takes an
+    emulated guest longer than a shell takes to start."""
+    if but:
+        with suppress(OSError):  # CONFIG_PROC_CHILDREN
+            tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
+            return not {int(pid) for pids in tasks for pid in pids} <= but
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

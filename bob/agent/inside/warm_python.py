@@ -1,0 +1,194 @@
+"""A Python that has imported what a checker imports, and forks for each tree that the checker is to look at.
+
+An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
+one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
+parent is the agent. Only the imports at the head of its file are made early: what stands before an import may change
+what it finds.
+
+This file has two ends. The agent imports it. The Python that the checker would have, perhaps in another world without
+bob, runs it as a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from contextlib import suppress
+
+NAMED = re.compile(rb"#!\s*(?:/usr/bin/env\s+)?((?:/\S*/)?python3[0-9.]*)\s*\n")
+"""The first line of a script that a plain Python runs: one with options is started as it says."""
+READY = b"ready"
+LONGEST = 64 * 1024
+"""A message has at most so many bytes."""
+
+
+class Forked:
+    """A checker in a process that this one did not start, but is the parent of."""
+
+    stderr = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def wait(self) -> int:
+        """Its exit code; negative: the signal."""
+        _pid, status = os.waitpid(self.pid, 0)
+        self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+class WarmPython:
+    """The agent's end. ``within`` makes of words those that run them where the checker is to run.
+
+    ``pid`` is the process that forks; None where the script is not Python's, or Python cannot be had so: such a script
+    is started each time. It gets ``seconds`` for its imports.
+    """
+
+    def __init__(
+        self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
+    ) -> None:
+        self.pid: int | None = None
+        python = _python_of(script)
+        if python is None:
+            return
+        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        place = f"{os.path.dirname(script)}.warm.py"
+        with open(place, "wb") as file:
+            file.write(_source())
+        with theirs:
+            self._process = subprocess.Popen(
+                within([python, place, script, str(theirs.fileno())]),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+        self._end.settimeout(seconds)
+        with suppress(OSError):
+            if self._end.recv(LONGEST) == READY:
+                self.pid = self._process.pid
+        self._end.settimeout(None)
+        if self.pid is None:
+            self.end()
+
+    def fork(self, arguments: list[str], output: int) -> Forked:
+        """Have the checker run with ``arguments``, and write to the file ``output``."""
+        socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
+        pid = self._end.recv(LONGEST)
+        if not pid:
+            raise RuntimeError("the Python that forks for the checker is gone")
+        return Forked(int(pid))
+
+    def end(self) -> None:
+        """End it, if it is there."""
+        if hasattr(self, "_process"):
+            self._end.close()
+            self._process.kill()
+            self._process.wait()
+            self.pid = None
+
+
+def _python_of(script: str) -> str | None:
+    with suppress(OSError), open(script, "rb") as file:
+        if named := NAMED.match(file.readline()):
+            return named[1].decode()
+    return None
+
+
+def _source() -> bytes:
+    spec = importlib.util.find_spec(__name__)
+    assert spec is not None and spec.origin is not None
+    return spec.loader.get_data(spec.origin)  # type: ignore[union-attr, no-any-return]
+
+
+def serve(script: str, end: socket.socket) -> None:
+    """The other end: fork for each message. It returns when the agent is gone, or where a fork would not be exact; in a
+    process that was forked it returns when the checker has ended."""
+    folder = sys.path[0] = os.path.dirname(script)
+    with open(script, "rb") as file:
+        text = file.read()
+    code = compile(text, script, "exec", dont_inherit=True)
+    for name in _imports(ast.parse(text)):
+        with suppress(Exception):
+            if not _is_in(folder, name.partition(".")[0]):
+                importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) > 1:
+        return  # a thread of a library's would not be in the fork
+    gc.collect()
+    gc.freeze()
+    end.send(READY)
+    while True:
+        message, files, _flags, _address = socket.recv_fds(end, LONGEST, 1)
+        if not message:
+            return
+        read_end, write_end = os.pipe()
+        between = os.fork()
+        if not between:
+            # Twice: a process whose parent has ended is the agent's, which waits for it as for any that it started.
+            if pid := os.fork():
+                os.write(write_end, str(pid).encode())
+                os._exit(0)
+            os.setsid()
+            os.dup2(files[0], 1)
+            os.dup2(files[0], 2)
+            for fd in (read_end, write_end, files[0]):
+                os.close(fd)
+            end.close()
+            _run(code, [script, *json.loads(message)])
+            return
+        os.waitpid(between, 0)
+        end.send(os.read(read_end, LONGEST))
+        for fd in (read_end, write_end, files[0]):
+            os.close(fd)
+
+
+def _imports(tree: ast.Module) -> list[str]:
+    """The modules that a script imports at its head."""
+    found: list[str] = []
+    for number, node in enumerate(tree.body):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append(node.module)
+        elif number or not isinstance(node, ast.Expr):  # the first may be its docstring
+            break
+    return found
+
+
+def _is_in(folder: str, name: str) -> bool:
+    """Whether a module is one of the program's own: it may look at what it finds when it is imported."""
+    spec = importlib.util.find_spec(name)
+    return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
+
+
+def _run(code: types.CodeType, words: list[str]) -> None:
+    sys.argv = words
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=words[0], __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    try:
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        own = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error.with_traceback(own), own)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
