@@ -41,7 +41,8 @@ from bob.record.recorder import put_program
 from bob.report.counts import compact, of_model
 from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
-from bob.run.program_models import both_ends, hold_against, protocol_of
+from bob.run.program_models import hold_against
+from bob.run.program_protocol import both_ends, protocol_of
 from bob.run.program_recording import TakenProgram, take, trust
 from bob.run.programs import try_program
 from bob.store.run_directory import RunDirectory

@@ -107,6 +107,8 @@ def _declared(table: Table) -> tuple[str, Program]:
         must_fail=table.names("must_fail", (EMPTIED,)),
         seconds=_positive(table.number("seconds", 60.0)),
         packages=table.names("packages", ()),
+        logs=table.names("logs", ()),
+        frames=table.names("frames", ()),
     )
     return table.text("like", ""), program
 

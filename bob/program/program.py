@@ -9,6 +9,7 @@ import json
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from bob.program.pace import Pace
@@ -36,6 +37,10 @@ class Program:
     ``must_fail`` names what spoils the tree after a clean end so that the checker must refuse it: scripts of the
     program, or :data:`EMPTIED`; where there is none, the checker was never seen to refuse anything. A script may take
     so many ``seconds`` (in the guest's clock). It needs these Debian ``packages``. It is recorded at this ``pace``.
+
+    ``logs`` and ``frames`` are patterns as of a shell. Files with paths that match ``logs`` (relative to the directory
+    under test) are not in the states of models. Of a call, the innermost function that matches ``frames``, by its name
+    or that of the file that has it, is named as the one that made it.
     """
 
     name: str
@@ -46,6 +51,12 @@ class Program:
     seconds: float = 60.0
     packages: tuple[str, ...] = ()
     pace: Pace = Pace.UNDISTURBED
+    logs: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+
+    def is_log(self, path: str) -> bool:
+        """Whether a ``path``, from the directory under test as the root, is one of its logs."""
+        return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     @property
     def scripts(self) -> tuple[str, ...]:
@@ -78,6 +89,8 @@ class Program:
             "seconds": self.seconds,
             "packages": list(self.packages),
             **({} if self.pace is Pace.UNDISTURBED else {"pace": self.pace.value}),
+            **({"logs": list(self.logs)} if self.logs else {}),
+            **({"frames": list(self.frames)} if self.frames else {}),
             "files": [[file.path, file.executable, base64.b64encode(file.data).decode()] for file in self.files],
         }
 
@@ -97,4 +110,6 @@ class Program:
             document["seconds"],
             tuple(document["packages"]),
             Pace(document.get("pace", Pace.UNDISTURBED)),
+            tuple(document.get("logs", ())),
+            tuple(document.get("frames", ())),
         )

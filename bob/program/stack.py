@@ -5,12 +5,24 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 _FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
 """Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
 """Programs whose own functions say nothing of the script that they run."""
+
+
+def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """The frames from the innermost one on of which the function, or the file that has it, matches one of ``patterns``
+    (as of a shell); all, where none does."""
+    for place, frame in enumerate(stack):
+        found = _FRAME.fullmatch(frame)
+        names = (found["symbol"], posixpath.basename(found["file"])) if found else ()
+        if any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
+            return tuple(stack[place:])
+    return tuple(stack)
 
 
 def caller(stack: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
@@ -21,6 +22,38 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
     for number in unexplained(effects, after):
         effects.files[number].followed = False
     return effects
+
+
+def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
+    """The effects without what calls do to files of which all paths are ``is_left_out``; and how many calls that are.
+
+    Raises ValueError for a file that has such a path and another one: what is one file's name may become the other's.
+    """
+    names = [_paths(effects, number) for number in range(len(effects.files))]
+    left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
+    for number in left:
+        if other := [path for path in sorted(names[number]) if not is_left_out(path)]:
+            raise ValueError(f"a file that is to be left out is {other[0]}, too")
+    deeds = [deed for deed in effects.deeds if deed.file not in left]
+    calls = {deed.call for deed in effects.deeds} - {deed.call for deed in deeds}
+    return replace(effects, deeds=deeds), len(calls)
+
+
+def _paths(effects: Effects, file: int) -> set[str]:
+    """All paths that a file, not a directory, ever had."""
+    if effects.files[file].kind == "directory":
+        return set()
+    folders = {entry for entry, history in effects.entries.items() if file in {version.value for version in history}}
+    return {f"{folder}/{entry.name}" for entry in folders for folder in _folders(effects, entry.folder)}
+
+
+def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
+    """All paths that a directory ever had; not through those ``below`` it, in which it may have been, too."""
+    if folder == ROOT_FILE:
+        return {""}
+    found = {entry for entry, history in effects.entries.items() if folder in {version.value for version in history}}
+    through = [entry for entry in found if entry.folder not in below]
+    return {f"{above}/{one.name}" for one in through for above in _folders(effects, one.folder, below | {folder})}
 
 
 def _learn_inodes(effects: Effects, after: Mapping[str, Node]) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
-from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import GuestLost
 from bob.apm.allowed import Foreseen
 from bob.apm.counting import Count, count
@@ -34,16 +33,14 @@ from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.program import EMPTIED
 from bob.program.told import tellings
-from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
-from bob.protocol.arguments import STORE
 from bob.protocol.diagram import steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
-from bob.protocol.protocol import protocol
-from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
 from bob.run.agents import agent_in
-from bob.run.program_recording import TakenProgram, session_of
+from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
+from bob.run.program_recording import TakenProgram
 from bob.run.second_chances import SecondChances, each_in_a_guest
 
 BATCH = 20
@@ -52,11 +49,10 @@ MOST_TRIED = 50
 """So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
 MOST_BYTES = 16 * 1024 * 1024
 """So many bytes of files are in one request, unless one state alone has more."""
-MOST_MICRO_OPERATIONS, MOST_CHANGES = 20_000, 20_000
+MOST_MICRO_OPERATIONS = 20_000
 """A larger workload is not held against models: what needs what is a bit for each pair of micro-operations."""
 SAMPLED = 3
 """So many trees of each guest are checked once more at the end: a checker may contradict itself."""
-MOST_NAMED = 4
 MOST_IN_PAIRS = 500
 """Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
 
@@ -72,10 +68,6 @@ class Modelled:
     model: Model
     result: ModelResult
     allows: Allows
-
-
-class CannotBeModelled(Exception):
-    """Why nothing can be said by any model; the words are for the user."""
 
 
 def hold_against(
@@ -95,8 +87,7 @@ def hold_against(
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        root = before.get("/", Node("directory"))
-        work = _Work(hypervisor, image, taken, again, apart, root, jobs, progress)
+        work = _Work(hypervisor, image, taken, again, apart, before, jobs, progress)
         _trust(hypervisor, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
         return [work.look(model, notes) for model in models]
@@ -107,55 +98,11 @@ def hold_against(
     return [Modelled(model, unknown(model.name, model.about, reason), lambda *_tree: None) for model in models]
 
 
-def protocol_of(
-    taken: TakenProgram, before: Mapping[str, Node], after: Mapping[str, Node]
-) -> tuple[Replayed, tuple[str, ...]]:
-    """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
-    something that changes the tree is not known."""
-    try:
-        effects = protocol(taken.calls, ROOT, before, after)
-        again = replayed(taken.program.name, effects, before, tellings(taken.calls, taken.pipe))
-    except (ValueError, IndexError, KeyError) as error:
-        raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
-    unknown_calls = [call.name for call in taken.calls if call.name in ASYNCHRONOUS and call.result is not None]
-    if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
-        raise CannotBeModelled(f"not traced: {_named(untold)}")
-    if wrong := unlike(again.history, after):
-        raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {_named(wrong)}")
-    if again.told[-1] != taken.told:
-        raise CannotBeModelled("its calls do not explain what it told")
-    if len(again.calls) > MOST_CHANGES:
-        raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
-    left = [f"not in these states: {_named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
-    if any(call.name == STORE for call in taken.calls):
-        left.append("what it stores through mappings counts as stored just before its next call")
-    return again, tuple(left)
-
-
 def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> tuple[frozenset[Key], int]:
     """The vulnerabilities of a real file system with a tree that the model does not allow; and of how many trees it is
     not known whether it does."""
     found = [(key, modelled.allows(told, tree)) for key, told, tree in refused_trees(looked)]
     return frozenset(key for key, is_allowed in found if is_allowed is False), sum(said is None for _key, said in found)
-
-
-def both_ends(
-    hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress
-) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
-    """The trees that the setup left, and a clean end."""
-    plan = taken.case.plan
-
-    def observe(agent: Agent, _item: None) -> list[Observation]:
-        session = session_of(agent, taken, plan, closely=True)
-        deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
-        outcomes = session.observe(deltas, plan.composer.payload_since(0))
-        return [session.findings.observation(outcome) for outcome in outcomes]
-
-    [ends] = each_in_a_guest(hypervisor, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
-    trees = [end.tree for end in ends if end.mounted and end.tree is not None]
-    if len(trees) != len(ends):
-        raise CannotBeModelled("what setup or a clean end leaves cannot be seen")
-    return trees[0], trees[1]
 
 
 def _trust(
@@ -167,7 +114,7 @@ def _trust(
 ) -> None:
     """Try the checker on trees that are built, too: it must say what it says of the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    root, program = ends[0].get("/", Node("directory")), taken.program
+    root, program = _root(ends[0]), taken.program
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
         put_program(agent, program)
@@ -198,12 +145,13 @@ class _Work:
         taken: TakenProgram,
         again: Replayed,
         apart: Workings,
-        root: Node,
+        before: Mapping[str, Node],
         jobs: int,
         progress: Progress,
     ) -> None:
-        self.hypervisor, self.image, self.taken, self.root, self.progress = hypervisor, image, taken, root, progress
-        self._again, self._apart, self._jobs = again, apart, jobs
+        self.hypervisor, self.image, self.taken, self.progress = hypervisor, image, taken, progress
+        self.root = _root(before)
+        self._again, self._apart, self._before, self._jobs = again, apart, before, jobs
         self._answers: dict[bytes, CheckerAnswer] = {}
         self._pairs: Graph | None = None
 
@@ -249,10 +197,13 @@ class _Work:
             is_counted=allowed.is_exact,
         )
         without = sorted({name for thread in threads for name in thread.without})
-        left = [f"extended attributes are not in these states: {_named(without)}"] if without else []
+        left = [f"extended attributes are not in these states: {named(without)}"] if without else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
-        return Modelled(model, result, self._allows(model, tries, is_all=tries.is_all and len(told) == len(states)))
+        allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
+        return Modelled(
+            model, result, lambda told, tree: allows(told, without_logs(self.taken.program, self._before, tree))
+        )
 
     def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one; else what a tree shows is held against the
@@ -387,6 +338,10 @@ class _Worker:
             self._queue.give_up(words)
 
 
+def _root(tree: Mapping[str, Node]) -> Node:
+    return tree.get("/", Node("directory"))
+
+
 def _is_accepted(answer: CheckerAnswer | None) -> bool | None:
     return None if answer is None or answer.code is None else answer.consequence is None
 
@@ -394,8 +349,3 @@ def _is_accepted(answer: CheckerAnswer | None) -> bool | None:
 def _allows_garbage(model: Model) -> bool:
     promised = {clause.name for clause in model.promised}
     return not {"intact names", "intact contents"} <= promised
-
-
-def _named(words: Sequence[str]) -> str:
-    more = len(words) - MOST_NAMED
-    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

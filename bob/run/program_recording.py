@@ -21,6 +21,7 @@ from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
+from bob.program.stack import from_chosen
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.unsynced import mapped
@@ -154,6 +155,7 @@ def taken(
     """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
     calls = located(parse(recorded.calls), program, HOME)
+    calls = tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in calls)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(

@@ -333,6 +333,21 @@ def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path
     assert "what it stores through mappings counts as stored just before its next call" in found.notes
 
 
+def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> None:
+    program = scripts(
+        "echo more >> log; echo text > f; sync f; echo more >> log; echo saved",
+        'test -e "$1/f" || { test -e "$1/log" && test ! -s "$2"; }',
+        setup="echo first > log",
+    )
+    plain, [found] = (
+        by_models(program, tmp_path / "1", POSIX).models,
+        by_models(replace(program, logs=("l*g",)), tmp_path / "2", POSIX).models,
+    )
+    assert "2 calls on its logs are not in these states: l*g" in found.notes
+    assert found.operations == plain[0].operations - 2 and found.is_all
+    assert found.trees < plain[0].trees
+
+
 def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:
     """A child and its parent have one mapping: which of the two has stored cannot be told."""
     store = """

@@ -80,12 +80,27 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
         ('files."app.toml" = ""', "", "", "cannot be the path"),
         ('files.workload = ""', "workload", "", "stands in .scripts."),
         ("files.a = 3", "", "", "files is not a table of texts"),
+        ('logs = "*.log"', "", "", "logs is not a list of texts"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: str, plain: str, said: str) -> None:
     made = folder(tmp_path / "mine", declaration, leave_out=leave_out, plain=plain)
     with pytest.raises(UsageError, match=said):
         load(made)
+
+
+def test_logs_and_frames_are_patterns_and_make_another_program(tmp_path: Path) -> None:
+    plain = load(folder(tmp_path / "a", "about = ''"))
+    found = load(folder(tmp_path / "b", 'logs = ["*.log", "LOG"]\nframes = ["libgit2*"]'))
+    assert (found.logs, found.frames) == (("*.log", "LOG"), ("libgit2*",))
+    assert [path for path in ("/a.log", "/d/e.log", "/LOG", "/d/LOG", "/log", "/a.logs") if found.is_log(path)] == [
+        "/a.log",
+        "/d/e.log",
+        "/LOG",
+    ]
+    assert Program.from_json(found.to_json()) == found
+    assert Program.from_json(plain.to_json()) == plain and not plain.is_log("/LOG")
+    assert replace(plain, logs=("LOG",)).digest != plain.digest != replace(plain, frames=("LOG",)).digest
 
 
 def test_a_program_may_be_like_another(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bob.errors import MalformedError, RecordingError
 from bob.program.lines import located
 from bob.program.program import Program, ProgramFile
-from bob.program.stack import caller
+from bob.program.stack import caller, from_chosen
 from bob.program.strace import SystemCall, parse
 from planted_in_c import compiled
 
@@ -116,9 +116,29 @@ LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6(fdatasync+0x10) [0xf7a20]"
 )
 def test_the_innermost_function_of_the_program_is_named(stack: tuple[str, ...], expected: str) -> None:
     assert caller(stack) == expected
+    assert caller(from_chosen(stack, ["no_such_*"])) == expected
     assert caller([f"{one} save.c:12" for one in stack]) == (
         f"{expected.partition(' in ')[0]} in save.c:12" * bool(expected)
     )
+
+
+def test_another_frame_may_be_chosen_by_its_function_or_its_file() -> None:
+    stack = (
+        LIBC,
+        "/usr/lib/libsqlite3.so.0.8.6(unixSync+0x5c) [0x1]",
+        "/usr/lib/libsqlite3.so.0.8.6(sqlite3_step+0x5c) [0x2]",
+        "/x/save(commit+0x10) [0x3]",
+        "/x/save(main+0x10) [0x4]",
+    )
+    named = {
+        "unixSync in libsqlite3.so.0.8.6": [(), ("none",), ("libsqlite3*",)],
+        "sqlite3_step in libsqlite3.so.0.8.6": [("sqlite3_*",)],
+        "commit in save": [("save",), ("commit", "main"), ("com?it",)],
+    }
+    for words, choices in named.items():
+        assert {caller(from_chosen(stack, patterns)) for patterns in choices} == {words}
+    assert from_chosen((), ["*"]) == ()
+    assert from_chosen(("unexpected_backtracing_error [0x0]",), ["*"]) == ("unexpected_backtracing_error [0x0]",)
 
 
 def test_frames_belong_to_the_call_above_them() -> None:

@@ -29,6 +29,7 @@ from bob.apm.crashes import Stage, Tries
 from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.observe.observation import Node
+from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
 from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
@@ -40,9 +41,9 @@ from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import Persisted, cleared, known_presence, parts_of_calls, presence
-from bob.protocol.protocol import protocol
+from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
-from bob.run.program_models import protocol_of
+from bob.run.program_protocol import protocol_of, without_logs
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
 
@@ -485,6 +486,66 @@ def test_the_history_of_a_program_is_what_the_kernel_shows_after_each_of_its_cal
         assert shown(replay, replay.history.steps[number]) == asked_of(done.trees[call + 1]), done.calls[call]
     assert shown(replay, replay.history.steps[-1]) == asked_of(done.trees[-1])
     assert unlike(replay.history, done.trees[-1]) == ()
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(steps, max_size=12), st.sets(paths))
+@example([("write", "/b", b"log", "O_TRUNC", 0), ("write", "/a", b"data", "O_TRUNC", 0)], {"/b"})
+@example([("rename", "/a", "/b"), ("write", "/a", b"data", "O_TRUNC", 0)], {"/b"})
+def test_logs_stay_as_they_were_and_all_else_is_as_the_kernel_shows(
+    script: list[tuple[object, ...]], logs: set[str]
+) -> None:
+    old = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            done = perform(Path(folder), script)
+    finally:
+        os.umask(old)
+    effects = made(done)
+    assume(not copies_onto_itself(effects))
+    program = Program("p", "", (), logs=tuple(path[1:] for path in logs))
+    has_both = was_both(done, logs)
+    try:
+        left, count = without(effects, program.is_log)
+    except ValueError as error:
+        assert has_both
+        assert str(error).startswith("a file that is to be left out is /")
+        return
+    assert not has_both
+    replay = replayed("p", left, done.trees[0], {})
+    assert len(replay.calls) + count == len(again(done).calls)
+    clean = without_logs(program, done.trees[0], done.trees[-1])
+    assert unlike(replay.history, clean) == ()
+    for number, call in enumerate(replay.calls, start=1):
+        for path, node in asked_of(done.trees[call + 1]).items():
+            if path not in logs:
+                assert shown(replay, replay.history.steps[number])[path] == node
+    for path in logs:
+        assert (path in clean) == (path in done.trees[0])
+        assert clean.get(path) == done.trees[0].get(path)
+
+
+def was_both(done: Performed, logs: set[str]) -> bool:
+    """By the kernel's inodes: whether a file that was there under the name of a log had another name, at any time.
+
+    A path is another file from when it was made anew; the calls of these scripts leave no inode for another file to
+    have, unless it was freed: so a file is told by where the tree before had it, too.
+    """
+    groups: list[set[str]] = []
+    here: dict[int, int] = {}
+    for tree in done.trees:
+        now = {}
+        for path, node in tree.items():
+            if node.kind == Kind.FILE:
+                if node.inode not in now:
+                    if node.inode in here:
+                        now[node.inode] = here[node.inode]
+                    else:
+                        groups.append(set())
+                        now[node.inode] = len(groups) - 1
+                groups[now[node.inode]].add(path)
+        here = now
+    return any(group & logs and group - logs for group in groups)
 
 
 def test_what_was_told_is_a_point_in_order(tmp_path: Path) -> None:
@@ -990,7 +1051,7 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
     promised = builtin("btrfs").promised
     for puts in (50, 200):
         calls, before, after = putting(puts)
-        taken = SimpleNamespace(calls=calls, pipe=7, told=b"." * puts, program=SimpleNamespace(name="putting"))
+        taken = SimpleNamespace(calls=calls, pipe=7, told=b"." * puts, program=Program("putting", "", ()))
         tracemalloc.start()
         again, _notes = protocol_of(taken, before, after)  # type: ignore[arg-type]
         asked = graph_under(again.workload, workings(again.history), promised)

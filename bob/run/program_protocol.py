@@ -1,0 +1,90 @@
+"""What a recorded program did, as models see it: its calls as operations of bob's own, between two trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bob.agent.client import Agent
+from bob.agent.inside.mounts import ROOT
+from bob.guest.hypervisor import Hypervisor
+from bob.guest.spec import Clock
+from bob.image import Image
+from bob.observe.observation import Node, Observation
+from bob.program.program import Program
+from bob.program.told import tellings
+from bob.program.unsynced import ASYNCHRONOUS
+from bob.progress import Progress
+from bob.protocol.arguments import STORE
+from bob.protocol.protocol import protocol, without
+from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.run.program_recording import TakenProgram, session_of
+from bob.run.second_chances import each_in_a_guest
+
+MOST_CHANGES = 20_000
+"""A program that makes more calls that change or sync something is not held against models."""
+MOST_NAMED = 4
+
+
+class CannotBeModelled(Exception):
+    """Why nothing can be said by any model; the words are for the user."""
+
+
+def protocol_of(
+    taken: TakenProgram, before: Mapping[str, Node], after: Mapping[str, Node]
+) -> tuple[Replayed, tuple[str, ...]]:
+    """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
+    something that changes the tree is not known."""
+    try:
+        effects = protocol(taken.calls, ROOT, before, after)
+        effects, logged = without(effects, taken.program.is_log)
+        again = replayed(taken.program.name, effects, before, tellings(taken.calls, taken.pipe))
+    except (ValueError, IndexError, KeyError) as error:
+        raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
+    unknown_calls = [call.name for call in taken.calls if call.name in ASYNCHRONOUS and call.result is not None]
+    if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
+        raise CannotBeModelled(f"not traced: {named(untold)}")
+    if wrong := unlike(again.history, without_logs(taken.program, before, after)):
+        raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {named(wrong)}")
+    if again.told[-1] != taken.told:
+        raise CannotBeModelled("its calls do not explain what it told")
+    if len(again.calls) > MOST_CHANGES:
+        raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
+    left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
+    if logged:
+        left.append(f"{logged} calls on its logs are not in these states: {named(taken.program.logs)}")
+    if any(call.name == STORE for call in taken.calls):
+        left.append("what it stores through mappings counts as stored just before its next call")
+    return again, tuple(left)
+
+
+def both_ends(
+    hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress
+) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
+    """The trees that the setup left, and a clean end."""
+    plan = taken.case.plan
+
+    def observe(agent: Agent, _item: None) -> list[Observation]:
+        session = session_of(agent, taken, plan, closely=True)
+        deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
+        outcomes = session.observe(deltas, plan.composer.payload_since(0))
+        return [session.findings.observation(outcome) for outcome in outcomes]
+
+    [ends] = each_in_a_guest(hypervisor, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
+    trees = [end.tree for end in ends if end.mounted and end.tree is not None]
+    if len(trees) != len(ends):
+        raise CannotBeModelled("what setup or a clean end leaves cannot be seen")
+    return trees[0], trees[1]
+
+
+def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
+    """A tree with the logs that the setup left in place of its own: so they are in the states of models."""
+    if not program.logs:
+        return tree
+    own = {path: node for path, node in tree.items() if not program.is_log(path)}
+    return own | {path: node for path, node in before.items() if program.is_log(path)}
+
+
+def named(words: Sequence[str]) -> str:
+    """The first of some words, and how many more there are."""
+    more = len(words) - MOST_NAMED
+    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
