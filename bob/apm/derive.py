@@ -33,7 +33,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
-from bob.apm.tried import OFTEN, Tried, how_tried, needed
+from bob.apm.tried import OFTEN, RARE, Tried, how_tried, needed
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_from_json, configuration_to_json, request_from_json
@@ -70,20 +70,22 @@ def derive(
     trust: Trust = Trust.EXHAUSTIVE,
     seed: int | None = None,
     *,
+    refuting: Sequence[Witnessed] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> Derived:
     """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
-    them. ``progress`` is called after each."""
+    them. Those that are ``refuting`` put no clause to the test: they refute, and have the circumstances in which few
+    others are (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
     out = frozenset() if seed is None else held_out([one.workload.title for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _Weakening()
-    for workload in used:
+    for workload in (*used, *refuting):
         weakening.add(workload)
         progress()
     weakening.settle()
-    counts = _Counts(used)
+    counts = _Counts(used, refuting)
     findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
-    runs = list(dict.fromkeys(workload.run.path for workload in workloads))
+    runs = list(dict.fromkeys(workload.run.path for workload in (*workloads, *refuting)))
     abouts = [RunDirectory(run).about() for run in runs]
     request = request_from_json(abouts[0]["request"])
     configuration = request.configuration
@@ -96,6 +98,7 @@ def derive(
         "device_model": request.model.to_json(),
         "trust": trust.value,
         "workloads": len(used),
+        **({"refuting": len(refuting)} if refuting else {}),
         "held_out_seed": seed,
         "held_out": sorted(out),
     }
@@ -211,10 +214,14 @@ class _Count:
 class _Counts:
     """How often each clause was put to the test."""
 
-    def __init__(self, workloads: Iterable[Witnessed]) -> None:
+    def __init__(self, workloads: Iterable[Witnessed], refuting: Iterable[Witnessed]) -> None:
         self._counts: dict[Clause, _Count] = {}
+        self._add(workloads)
+        self._rare = _Counts(refuting, ()) if refuting else None
+
+    def _add(self, workloads: Iterable[Witnessed]) -> None:
         for workload in workloads:
-            orders, clauses = how_tried(workload.workload, workload.graph), workload.graph.clauses
+            orders, clauses = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
                 clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
             for clause in clauses:
@@ -235,7 +242,11 @@ class _Counts:
     def circumstances(self, clause: Clause) -> tuple[frozenset[Tried], frozenset[Tried]]:
         """Under which circumstances an order was tried, or one that is given by the same means: at all, and surely."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
-        return _often(one.tried for one in like), _often(one.surely for one in like)
+        tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
+        if self._rare is not None:
+            rarely, rarely_surely = self._rare.circumstances(clause)
+            return tried | rarely & RARE, surely | rarely_surely & RARE
+        return tried, surely
 
 
 def _often(met: Iterable[frozenset[Met]]) -> frozenset[Tried]:

@@ -38,9 +38,11 @@ class Sight:
 
 
 class Witnessed:
-    """A case with everything that was observed of it."""
+    """A case with everything that was observed of it, on a file system that commits by itself every ``commit`` seconds
+    at the latest."""
 
-    def __init__(self, run: RunDirectory, folder: Path, case: Case, observed: Observed) -> None:
+    def __init__(self, run: RunDirectory, folder: Path, case: Case, observed: Observed, commit: float = 5.0) -> None:
+        self.commit = commit
         self.run, self.folder, self.case, self.workload = run, folder, case, case.workload
         self.exhaustive = observed.coverage.exhaustive is not None and observed.lost is None
         self._observed = observed
@@ -96,10 +98,11 @@ class Witnessed:
 def witnessed(path: Path) -> Iterator[Witnessed]:
     """The workloads of the run in ``path`` that were observed, and whose controls are as they should be."""
     run = RunDirectory(path)
-    model = request_from_json(run.about()["request"]).model
+    request = request_from_json(run.about()["request"])
+    model, commit = request.model, request.configuration.fs.commit
     for folder in run.workloads():
         if run.refusal(folder) is not None or not run.is_observed(folder):
             continue
         case, observed = run.case(folder, model), run.observed(folder)
         if Bench.of(case, observed).distrust is None:
-            yield Witnessed(run, folder, case, observed)
+            yield Witnessed(run, folder, case, observed, commit)

@@ -17,7 +17,7 @@ from bob.apm.micro import NameCell, SizeCell, Workings
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.property.vocabulary import Unit, What
 from bob.workload.kinds import Change, ChangeKind, Relation, relation
-from bob.workload.operations import Fsync, How, Msync, Operation, Sync, Workload, Write
+from bob.workload.operations import Fsync, How, Msync, Operation, Rename, Sync, Workload, Write
 
 
 class Tried(StrEnum):
@@ -28,21 +28,33 @@ class Tried(StrEnum):
     ELSEWHERE = "with a sync of something else"
     EVERYTHING = "with a sync of everything"
     PART = "with a call that asks for a later part of it, into an open transaction"
+    MOVED = "with a rename of its file over another one, and then a sync of something else"
+    OPEN = "with natural writeback, into a transaction that is soon committed"
+    BEGUN = "with natural writeback, in a block that another append has begun"
     ONE_END = "with a sync of one of two directories"
     MAPPED = "with a write through a mapping"
 
 
-OFTEN = {Tried.ONE_END: 2}
+SOON = 4.0
+"""How soon a transaction is committed that is about to be (seconds)."""
+OFTEN = {Tried.ONE_END: 2, Tried.PART: 2}
 """In how many lists of operations a circumstance must have been met, where one is too few: whether a sync of a
-directory commits all that was done hangs on what that was."""
+directory commits all that was done hangs on what that was; what an append leaves, on how large its file was."""
+RARE = frozenset({Tried.MOVED, Tried.OPEN, Tried.BEGUN})
+"""Circumstances that workloads may add which are there to refute."""
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Tried.NATURAL, Tried.SYNCED, Tried.ELSEWHERE})
 
 
 def needed(clause: Clause) -> frozenset[Tried]:
     """Under which circumstances a clause must have been tried. A sync of a file asks for all of it; one of another file
-    may commit its names, and leave its data; and one of everything writes all data before any size."""
+    may commit its names, and leave its data; and one of everything writes all data before any size. A file that takes
+    another one's place is written at once, and nothing waits for that (ext4_alloc_da_blocks). And what a file ended in
+    may be as new as what comes behind it. What has just been written waits for longer than a transaction that is open
+    already."""
     match clause:
+        case Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
+            return frozenset({Tried.NATURAL, Tried.ELSEWHERE, Tried.OPEN})
         case Ordered(relation=Relation.SAME_FILE) | InTurn():
             return frozenset({Tried.NATURAL, Tried.ELSEWHERE})
         case Ordered():
@@ -52,19 +64,26 @@ def needed(clause: Clause) -> frozenset[Tried]:
         case Whole(ChangeKind.RENAME | ChangeKind.RENAME_OVER):
             return frozenset({Tried.NATURAL, Tried.ONE_END})
         case Never(ChangeKind.APPEND, where=Where.ANYWHERE):
+            return _OF_ONE | {Tried.PART, Tried.MOVED}
+        case Never(ChangeKind.APPEND, where=Where.TAIL):
+            return _OF_ONE | {Tried.MOVED, Tried.BEGUN}
+        case Never(ChangeKind.APPEND):
+            return _OF_ONE | {Tried.MOVED}
+        case Whole(ChangeKind.APPEND, Unit.BLOCK):
             return _OF_ONE | {Tried.PART}
-        case Never(ChangeKind.APPEND) | Whole(ChangeKind.OVERWRITE | ChangeKind.APPEND, Unit.BLOCK):
+        case Whole(ChangeKind.OVERWRITE, Unit.BLOCK):
             return _OF_ONE
         case Durable(_call, What.OTHER_OVERWRITES):
             return frozenset({Tried.MAPPED})
     return frozenset()
 
 
-def how_tried(workload: Workload, graph: Graph) -> Mapping[Clause, frozenset[Tried]]:
-    """For each clause that depends on them, under which circumstances ``workload`` tries it."""
+def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Tried]]:
+    """For each clause that depends on them, under which circumstances ``workload`` tries it, on a file system that
+    commits by itself every ``commit`` seconds at the latest."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
-        tried = _circumstances(workload, taken, at)
+        tried = _circumstances(workload, taken, at, commit)
         clauses: list[Clause] = [*_of_change(taken, at)]
         for before in taken.changes[:at]:
             clauses.append(Ordered(before.kind, after.kind, relation(before, after)))
@@ -122,12 +141,18 @@ def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Tried]]:
     }
 
 
-def _circumstances(workload: Workload, taken: Workings, at: int) -> frozenset[Tried]:
+def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) -> frozenset[Tried]:
     later = taken.changes[at]
     tried = {Tried.NATURAL} if workload.finish.natural else set()
+    if workload.finish.natural and commit - SOON <= workload.finish.phase < commit and workload.finish.phase:
+        tried.add(Tried.OPEN)
     if at not in taken.asked and asking.elsewhere(taken.history, workload.finish.operations, later):
         tried.add(Tried.ELSEWHERE)
+        if any(_takes_a_place(taken, one, later.things) for one in taken.changes[at + 1 :]):
+            tried.add(Tried.MOVED)
     finish = workload.finish.operations
+    if workload.finish.natural and at in taken.grown and _was_begun(taken, at):
+        tried.add(Tried.BEGUN)
     if workload.finish.phase and at in taken.grown:
         before = taken.grown[at].before
         tried |= {Tried.PART} if asking.for_a_later_part(taken.history, finish, later, before) else set()
@@ -142,6 +167,27 @@ def _circumstances(workload: Workload, taken: Workings, at: int) -> frozenset[Tr
         if isinstance(operation, Sync):
             tried.add(Tried.EVERYTHING)
     return frozenset(tried)
+
+
+def _was_begun(taken: Workings, at: int) -> bool:
+    """Whether the block that an append found its file to end in was begun by an earlier one."""
+    ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
+    return rest > 0 and any(
+        operation.change in taken.grown
+        and operation.change < at
+        and operation.block == ended_in
+        and taken.changes[operation.change].things & taken.changes[at].things
+        and taken.grown[operation.change].begins(ended_in)
+        for operation in taken.operations
+    )
+
+
+def _takes_a_place(taken: Workings, change: Change, things: frozenset[int]) -> bool:
+    """Whether a change gives one of ``things`` the name of another one."""
+    match taken.history.operations[change.number - 1]:
+        case Rename(_old, new) if change.kind is ChangeKind.RENAME_OVER:
+            return taken.history.steps[change.number].names.get(new) in things
+    return False
 
 
 def _is_one_end(taken: Workings, rename: Change, synced: int | None) -> bool:

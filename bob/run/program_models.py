@@ -31,7 +31,7 @@ from bob.judge.program_result import ModelResult
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
-from bob.program.program import EMPTIED
+from bob.program.program import EMPTIED, Program
 from bob.program.told import tellings
 from bob.progress import Progress
 from bob.protocol.diagram import steps_of
@@ -95,13 +95,29 @@ def hold_against(
         reason = str(found)
     except (GuestLost, AgentBroken) as loss:
         reason = what_happened(loss, " before anything was built")
-    return [Modelled(model, unknown(model.name, model.about, reason), lambda *_tree: None) for model in models]
+    return [Modelled(model, unknown(model.name, model.about, reason), _unknown) for model in models]
 
 
-def unforeseen(modelled: Modelled, looked: Sequence[Looked]) -> tuple[frozenset[Key], int]:
-    """The vulnerabilities of a real file system with a tree that the model does not allow; and of how many trees it is
-    not known whether it does."""
-    found = [(key, modelled.allows(told, tree)) for key, told, tree in refused_trees(looked)]
+def foreseeing(
+    hypervisor: Hypervisor, image: Image, taken: TakenProgram, models: Sequence[Model], progress: Progress
+) -> list[Allows]:
+    """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
+    try:
+        before, after = both_ends(hypervisor, image, taken, progress)
+        again, _notes = protocol_of(taken, before, after)
+        if len(again.history.operations) <= MOST_IN_PAIRS:
+            pairs = graph(again.workload, workings(again.history))
+            each = [Foreseen(pairs, model.promised, again.told).allows for model in models]
+            return [_but_for_logs(allows, taken.program, before) for allows in each]
+    except (CannotBeModelled, GuestLost, AgentBroken):
+        pass  # what is not known is counted
+    return [_unknown] * len(models)
+
+
+def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[frozenset[Key], int]:
+    """The vulnerabilities of a real file system with a tree that a model does not allow, by what it ``allows``; and of
+    how many trees it is not known whether it does."""
+    found = [(key, allows(told, tree)) for key, told, tree in refused_trees(looked)]
     return frozenset(key for key, is_allowed in found if is_allowed is False), sum(said is None for _key, said in found)
 
 
@@ -201,9 +217,7 @@ class _Work:
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
-        return Modelled(
-            model, result, lambda told, tree: allows(told, without_logs(self.taken.program, self._before, tree))
-        )
+        return Modelled(model, result, _but_for_logs(allows, self.taken.program, self._before))
 
     def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one; else what a tree shows is held against the
@@ -212,7 +226,7 @@ class _Work:
             shapes = frozenset(tries.shapes)
             return lambda told, tree: shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
         if len(self._again.history.operations) > MOST_IN_PAIRS:
-            return lambda _told, _tree: None
+            return _unknown
         if self._pairs is None:
             self._pairs = graph(self._again.workload, self._apart)
         return Foreseen(self._pairs, model.promised, self._again.told).allows
@@ -336,6 +350,14 @@ class _Worker:
             self._queue.put_back(states)
         else:
             self._queue.give_up(words)
+
+
+def _unknown(_told: bytes, _tree: Mapping[str, Node]) -> None:
+    """It is not known whether a model allows a tree."""
+
+
+def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) -> Allows:
+    return lambda told, tree: allows(told, without_logs(program, before, tree))
 
 
 def _root(tree: Mapping[str, Node]) -> Node:

@@ -40,7 +40,7 @@ from bob.result import Environment
 from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
-from bob.run.program_models import Modelled, hold_against, unforeseen
+from bob.run.program_models import Allows, foreseeing, hold_against, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -116,15 +116,17 @@ def try_program(
             for number, taken in explored.items():
                 looked = look(hypervisor, image, taken, jobs, watcher)
                 watcher.lap()
-                is_first = number == numbers[0]
                 reliances = Reliances.of_looked(looked, taken.calls, ROOT)
                 taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
                 mount = taken.case.recording.effective_options
                 result = judge(taken.name, mount, looked, _notes(taken), reliances)
                 results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
+                allows = [one.allows for one in modelled]
+                if models and number != numbers[0] and result.vulnerabilities:
+                    allows = foreseeing(hypervisor, image, taken, models, watcher)
                 answers = [
-                    _held(answer, one, result, looked if is_first else (), taken, environment.kernel)
-                    for answer, one in zip(answers, modelled, strict=True)
+                    _held(answer, model, each, result, looked, taken, environment.kernel)
+                    for answer, model, each in zip(answers, models if answers else (), allows, strict=True)
                 ]
                 save()
         run.note(finished=now())
@@ -136,18 +138,20 @@ def try_program(
 
 def _held(
     answer: ModelResult,
-    modelled: Modelled,
+    model: Model,
+    allows: Allows,
     result: ProgramResult,
     looked: Sequence[Looked],
     taken: TakenProgram,
     kernel: str,
 ) -> ModelResult:
-    """The answer of a model beside the ``result`` of a real file system, of which ``looked`` was seen."""
-    missing, undecided = unforeseen(modelled, looked)
+    """The answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of which
+    ``looked`` was seen."""
+    missing, undecided = unforeseen(allows, looked)
     if undecided:
         words = f"refused trees of {taken.name} of which it is not known whether the model allows them: {undecided}"
         answer = replace(answer, notes=(*answer.notes, words))
-    is_its_own = was_derived_of(modelled.model, taken.request.configuration, kernel)
+    is_its_own = was_derived_of(model, taken.request.configuration, kernel)
     return crossed(answer, result, missing, is_its_own=is_its_own)
 
 

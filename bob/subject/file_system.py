@@ -34,6 +34,8 @@ class FileSystem:
     the file system after a crash (empty where mounting recovers), ``repair`` what is run when a crash state does not
     mount.
 
+    It commits what changes its tree by itself, every ``commit`` seconds at the latest.
+
     The file system counts as done when its device has been silent for ``quiet``: longer than any timer of its own.
     One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes). One that is
     silent and ``keeps_commits`` in memory until something syncs is synced when it has been silent.
@@ -66,6 +68,7 @@ class FileSystem:
     quiet: float
     enough: float = 0.0
     keeps_commits: bool = False
+    commit: float = 5.0
     check: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
     default_options: str = ""
@@ -147,6 +150,7 @@ def _file_system(table: Table) -> FileSystem:
         quiet=table.number("quiet"),
         enough=table.number("enough", 0.0),
         keeps_commits=table.truth("keeps_commits", False),
+        commit=table.number("commit", 5.0),
         check=_command(table, "check", ""),
         names=tuple(table.texts("names").items()),
         default_options=table.text("default_options", ""),

@@ -164,12 +164,12 @@ def test_what_had_returned_when_the_power_failed_is_known() -> None:
 
 ORDER = Ordered(ChangeKind.OVERWRITE, ChangeKind.APPEND, Relation.SAME_DIRECTORY)
 TAKEN_ALONG = Durable(Call.FSYNC_FILE, What.OTHER_OVERWRITES)
-SETUP = "write /a 0 4096; write /b 0 4096"
+SETUP = "write /a 0 4096; write /b 0 4096; write /s 0 100"
 
 
-def tried(operations: str, finish: Finish, clause: Clause) -> frozenset[Tried]:
+def tried(operations: str, finish: Finish, clause: Clause, commit: float = 5.0) -> frozenset[Tried]:
     workload = Workload("w", parse(SETUP), parse(operations), finish)
-    return how_tried(workload, graph_of_workload(workload)).get(clause, frozenset())
+    return how_tried(workload, graph_of_workload(workload), commit).get(clause, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,21 @@ PART = "append /c 9000; sync_file_range /c 8192 808"
         ("append /b 100; rename /b /c", Finish("f", parse("fsync /c")), SAFE, {Tried.SYNCED}),
         ("append /b 9000", OF_B, LAST, {Tried.SYNCED}),
         ("append /b 4096", OF_A, LAST, {Tried.ELSEWHERE}),
+        ("create /n; append /n 9000; rename /n /b", OF_A, EARLIER, {Tried.ELSEWHERE, Tried.MOVED}),
+        ("create /n; append /n 9000; rename /n /c", OF_A, EARLIER, {Tried.ELSEWHERE}),
+        ("create /n; append /b 9000; rename /n /b", OF_A, EARLIER, {Tried.ELSEWHERE}),
+        ("create /n; rename /n /b; append /b 9000", OF_A, EARLIER, {Tried.ELSEWHERE}),
+        ("create /n; append /n 9000; rename /n /b", NATURAL, EARLIER, {Tried.NATURAL}),
+        ("append /b 100; append /b 100", OF_A, TAIL, {Tried.ELSEWHERE}),
+        ("append /b 5000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
+        ("append /b 100; append /b 9000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
+        ("append /a 100; append /s 100", NATURAL, TAIL, {Tried.NATURAL}),  # what /s ended in was durable
+        ("append /s 9000; append /s 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
         ("append /b 100", OF_A, EARLIER, set()),
         ("append /b 4096", OF_A, TAIL, set()),  # /b has no block that it ends in the middle of
-        (PART, PHASE, ZEROS, {Tried.NATURAL, Tried.PART}),
+        (PART, PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN, Tried.PART}),
         (PART, PHASE, EARLIER, set()),
-        (PART.replace("8192", "0"), PHASE, ZEROS, {Tried.NATURAL}),
+        (PART.replace("8192", "0"), PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN}),
         ("truncate /a 100", SYNC, CUT, {Tried.EVERYTHING}),
         ("truncate /a 0", SYNC, CUT, set()),  # there is no rest of a block
         ("mkdir /d; rename /a /d/a", Finish("f", parse("fsync /d")), RENAME, {Tried.SYNCED, Tried.ONE_END}),
@@ -240,6 +250,24 @@ def test_a_clause_is_tried_where_it_would_be_broken(
     operations: str, finish: Finish, clause: Clause, expected: set[Tried]
 ) -> None:
     assert tried(operations, finish, clause) == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "commit", "is_open"),
+    [
+        (0.0, 3.0, False),
+        (0.5, 5.0, False),
+        (2.5, 5.0, True),
+        (2.5, 30.0, False),
+        (27.0, 30.0, True),
+        (27.0, 5.0, False),
+    ],
+)
+def test_a_name_is_held_against_data_that_came_just_before_a_commit(phase: float, commit: float, is_open: bool) -> None:
+    finish = Finish("natural", natural=True, phase=phase)
+    met = tried("append /b 100; rename /b /c", finish, SAFE, commit)
+    assert (Tried.OPEN in met) is is_open
+    assert Tried.OPEN in needed(SAFE) and Tried.OPEN not in needed(ORDER)
 
 
 @pytest.mark.parametrize(

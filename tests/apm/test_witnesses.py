@@ -9,9 +9,10 @@ import pytest
 
 import samples_of_runs as samples
 from bob.apm.clauses import Durable, clause_of
-from bob.apm.derive import derive
+from bob.apm.derive import _Counts, derive
 from bob.apm.evidence import Witnessed
 from bob.apm.model import Model, Status
+from bob.apm.tried import RARE, how_tried
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, questions
 from bob.claim.property.vocabulary import Call
@@ -52,11 +53,15 @@ def trace(asked: Workload) -> Trace:
 
 def derived(path: Path, asked: Workload, found: str, state: CrashState | None = None) -> Model:
     """The model of a run in which this was found in ``state`` (after all had returned), with its witnesses."""
+    return with_witnesses(derive([witnessed(path, asked, found, state)]), path)
+
+
+def witnessed(path: Path, asked: Workload, found: str, state: CrashState | None = None) -> Witnessed:
     about = {"id": "made-up", "bob": "0", "request": request_to_json(ProbeRequest(samples.CONFIGURATION))}
     run = RunDirectory.create(path / "run", {**about, "environment": samples.ENVIRONMENT})
     case = samples.case(asked, trace(asked))
     seen = samples.observed((state or CrashState(len(case.plan.points) - 1), 0), found=[found])
-    return with_witnesses(derive([Witnessed(run, path / "000", case, seen)]), path)
+    return Witnessed(run, path / "000", case, seen)
 
 
 def observation(found: str) -> Observation:
@@ -178,3 +183,42 @@ def test_what_held_where_nothing_would_break_it_is_not_promised(tmp_path: Path) 
     model = derived(tmp_path / "two", workload("create /n; setxattr /n user.x 3"), MADE)
     found = model.finding(clause_of("in-turn names names"))
     assert not found.promised and found.reason == "it was not tried with a sync of something else"
+
+
+def test_a_workload_that_is_there_to_refute_puts_nothing_to_the_test(tmp_path: Path) -> None:
+    entry, entries = clause_of("durable fsync-file entry"), clause_of("durable fsync-directory entries")
+    held = witnessed(tmp_path / "1", workload("create /n; fsync /n"), MADE)
+    lost = witnessed(tmp_path / "2", workload("create /n; fsync /n"), samples.NOTHING)
+    other = witnessed(tmp_path / "3", workload("create /n; fsync /"), MADE)
+    alone, beside, both = (derive([held], refuting=refuting).model for refuting in ([], [lost], [lost, other]))
+    assert alone.finding(entry).status is not Status.REFUTED and alone.finding(entry).workloads == 1
+    assert beside.finding(entry).status is Status.REFUTED and beside.finding(entry).workloads == 1
+    assert both.finding(entry) == beside.finding(entry)
+    assert both.finding(entries).status is Status.ASSUMED, "only what refutes has tried it"
+    assert both.promised <= beside.promised <= alone.promised
+    assert (both.source["workloads"], both.source["refuting"]) == (1, 2)
+
+
+OF_D = Finish("fsync /d", parse("fsync /d"))
+
+
+@pytest.mark.parametrize(
+    ("operations", "finish", "name"),
+    [
+        ("mkdir /d; create /n; append /n 9000; rename /n /a", OF_D, "never-in append earlier-blocks zeros"),
+        ("append /a 100; append /a 100", Finish("natural", natural=True), "never-in append tail-block zeros"),
+        ("append /a 100; rename /a /c", Finish("late", natural=True, phase=2.5), "ordered append rename same-file"),
+        ("append /a 100; rename /a /c", Finish("natural", natural=True), "ordered append rename same-file"),
+    ],
+)  # fmt: skip
+def test_rare_circumstances_may_be_those_of_workloads_that_refute(
+    tmp_path: Path, operations: str, finish: Finish, name: str
+) -> None:
+    """What else a clause needs must be met where it is put to the test."""
+    asked, clause = replace(workload(operations), finish=finish), clause_of(name)
+    lent = witnessed(tmp_path / "1", asked, samples.NOTHING)
+    met = how_tried(asked, lent.graph, 5.0)[clause]
+    counts = _Counts([], [lent])
+    assert counts.of(clause).workloads == 0
+    assert counts.circumstances(clause)[0] == met & RARE
+    assert _Counts([lent], []).circumstances(clause)[0] >= met & RARE
