@@ -86,6 +86,8 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
         tried = _circumstances(workload, taken, at, commit)
         clauses: list[Clause] = [*_of_change(taken, at)]
         for before in taken.changes[:at]:
+            if after.kind is ChangeKind.UNLINK and not _has_a_name(taken, before.things & after.things):
+                continue  # whether what came before is there cannot be seen
             clauses.append(Ordered(before.kind, after.kind, relation(before, after)))
             if at not in taken.asked:
                 clauses.append(InTurn(means_of(before.kind), means_of(after.kind)))
@@ -180,6 +182,11 @@ def _was_begun(taken: Workings, at: int) -> bool:
         and taken.grown[operation.change].begins(ended_in)
         for operation in taken.operations
     )
+
+
+def _has_a_name(taken: Workings, things: frozenset[int]) -> bool:
+    """Whether one of ``things`` has a name in the end; also where there are none."""
+    return not things or not things.isdisjoint(taken.history.steps[-1].names.values())
 
 
 def _takes_a_place(taken: Workings, change: Change, things: frozenset[int]) -> bool:

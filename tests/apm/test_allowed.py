@@ -202,6 +202,7 @@ ZEROS, CUT = clause_of("never append zeros"), clause_of("whole truncate-down who
 LAST, EARLIER, TAIL = (
     clause_of(f"never-in append {where} zeros") for where in ("last-block", "earlier-blocks", "tail-block")
 )
+GONE = clause_of("ordered append unlink same-file")
 SAFE, RENAME = clause_of("ordered append rename same-file"), clause_of("whole rename whole")
 NATURAL, PHASE, SYNC = (
     Finish("natural", natural=True),
@@ -229,6 +230,8 @@ PART = "append /c 9000; sync_file_range /c 8192 808"
         ("create /n; append /b 9000; rename /n /b", OF_A, EARLIER, {Tried.ELSEWHERE}),
         ("create /n; rename /n /b; append /b 9000", OF_A, EARLIER, {Tried.ELSEWHERE}),
         ("create /n; append /n 9000; rename /n /b", NATURAL, EARLIER, {Tried.NATURAL}),
+        ("append /b 100; link /b /c; unlink /b", NATURAL, GONE, {Tried.NATURAL}),
+        ("append /b 100; unlink /b", NATURAL, GONE, set()),
         ("append /b 100; append /b 100", OF_A, TAIL, {Tried.ELSEWHERE}),
         ("append /b 5000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
         ("append /b 100; append /b 9000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
