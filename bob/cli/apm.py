@@ -24,9 +24,10 @@ from bob.cli.models import (
     watching_workloads,
     with_witnesses,
 )
-from bob.cli.options import RUN, NewFile, json_option, quiet_option
+from bob.cli.options import RUN, Files, NewFile, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
+from bob.program.folder import shipped_programs
 from bob.report.counts import plural
 
 if TYPE_CHECKING:
@@ -247,16 +248,15 @@ class WithSigns(click.Command):
 
 
 @apm.command("what-if", cls=WithSigns)
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", type=ModelName())
 @click.argument("changes", metavar="CHANGE...", nargs=-1, required=True)
-@click.option(
-    "--out", type=NewFile(stdout=False), metavar="FILE", help="The new model. [default: apm/MODEL-what-if.json]"
-)
+@click.option("--out", type=NewFile(stdout=False), metavar="FILE", help="The model. [default: apm/MODEL-what-if.json]")
 @click.option(
     "--app",
     "programs",
     metavar="PROGRAM",
     multiple=True,
+    type=Files(shipped_programs, "dir"),
     help="Hold this program against both models; may be repeated; all: each one that bob ships.",
 )
 @jobs_option

@@ -22,7 +22,8 @@ from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import FileSystemName, Shard
+from bob.cli.models import ModelName, named_models
+from bob.cli.options import Files, FileSystemName, Shard
 from bob.cli.output import console, is_stdout, write_json
 from bob.counts import written
 from bob.errors import Exit, UsageError
@@ -41,6 +42,10 @@ RECORDED_ON = "ext4"
 TEMPLATE = Path(__file__).with_name("new-app")
 
 
+PROGRAM = Files(shipped_programs, "dir")
+"""A program: one that bob ships, or a folder; it is looked at when it is read."""
+
+
 class AppCommands(Commands):
     """A group in which a program may stand where a command would: it is run."""
 
@@ -52,13 +57,7 @@ class AppCommands(Commands):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Its commands and options, and the programs that bob ships."""
-        return [*super().shell_complete(ctx, incomplete), *complete_program(ctx, None, incomplete)]
-
-
-def complete_program(_ctx: click.Context, _param: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
-    """The programs that begin so, else folders."""
-    names = [CompletionItem(name) for name in shipped_programs() if name.startswith(incomplete)]
-    return names or [CompletionItem(incomplete, type="dir")]
+        return [*super().shell_complete(ctx, incomplete), *PROGRAM.shell_complete(ctx, None, incomplete)]
 
 
 @click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,7 +66,7 @@ def app() -> None:
 
 
 _PROGRAM = (
-    click.argument("program", metavar="[PROGRAM]", required=False, shell_complete=complete_program),
+    click.argument("program", metavar="[PROGRAM]", required=False, type=PROGRAM),
     click.option(
         "--fs", "fs_names", type=FileSystemName(), multiple=True,
         help="File system, e.g. ext4, or the TOML file of one of your own; may be repeated.",
@@ -95,6 +94,7 @@ def _program_options(command: Any) -> Any:
 @click.option(
     "--model",
     "model_names",
+    type=ModelName(every=True),
     metavar="MODEL",
     multiple=True,
     help="A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. May be repeated; no --fs: models only.",
@@ -167,7 +167,6 @@ def run(
     if model_names and shard != (1, 1):
         raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
 
-    from bob.cli.models import named_models  # models take a while to load
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.programs import try_program
 

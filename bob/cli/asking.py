@@ -18,6 +18,7 @@ from bob.cli.ci import expect_option, junit_option
 from bob.cli.ending import Interrupted, is_interrupt
 from bob.cli.options import (
     RUN,
+    Files,
     Known,
     NewFolder,
     ParamType,
@@ -60,18 +61,12 @@ class PropertyName(ParamType):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-class OwnProbe(ParamType):
+class OwnProbe(Files):
     """A probe file of the user's, read; mistakes in it are told before anything starts."""
-
-    name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Probe:
         """The probe in the file."""
         return value if isinstance(value, Probe) else load(Path(value))
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Files."""
-        return [CompletionItem(incomplete, type="file")]
 
 
 property_option = click.option(

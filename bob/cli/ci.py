@@ -9,34 +9,31 @@ from typing import Any
 import click
 
 from bob.cli.github import Level, annotate
-from bob.cli.options import NewFile, ParamType
+from bob.cli.options import Files, NewFile
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, named_side, run_side
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
-from bob.report.published import osdi14_reasons
+from bob.report.published import OSDI14, osdi14_reasons
 from bob.result import Result
 
 _LINES = 6
 """So many lines of a point's details are in its annotation: GitHub shows the first ones only."""
 
 
-class ExpectedTable(ParamType):
+class ExpectedTable(Files):
     """A table that says what is expected, read: what is wrong with it is told before anything starts."""
 
     name = "table"
 
+    def __init__(self) -> None:
+        super().__init__(lambda: (OSDI14,))
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Side:
         """The table."""
         return value if isinstance(value, Side) else named_side(str(value))
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Files."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(incomplete, type="file")]
 
 
 junit_option = click.option(

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from bob.cli.options import NewFile, json_option
+from bob.cli.options import Files, NewFile, json_option
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.sides import Side, named_side, paired
 from bob.report.comparison.words import names
-from bob.report.published import osdi14_reasons
+from bob.report.published import OSDI14, osdi14_reasons
 
 
 @click.command()
-@click.argument("a", metavar="A", type=click.Path())
-@click.argument("b", metavar="B", type=click.Path())
+@click.argument("a", metavar="A", type=Files(lambda: (OSDI14,)))
+@click.argument("b", metavar="B", type=Files(lambda: (OSDI14,)))
 @click.option(
     "--as",
     "pairs",

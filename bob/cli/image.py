@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, json_option, quiet_option
+from bob.cli.options import Files, Known, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
@@ -89,7 +89,13 @@ def build(name: str, json_file: Path | None, quiet: bool) -> None:
 
 
 @image.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument(
+    "names",
+    metavar="NAME...",
+    type=Files(lambda: sorted({found.name for found in installed()})),
+    nargs=-1,
+    required=True,
+)
 def rm(names: tuple[str, ...]) -> None:
     """Remove the guest images called NAME, outdated ones too.
 

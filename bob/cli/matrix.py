@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from bob.cli.asking import (
     check_out,
@@ -22,7 +21,7 @@ from bob.cli.asking import (
 from bob.cli.ci import check_expected, conclude
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
-from bob.cli.options import ParamType, Shard
+from bob.cli.options import Files, Shard
 from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.guest.capacity import check_device
@@ -30,19 +29,17 @@ from bob.report.comparison.sides import Side
 from bob.subject import ConfigurationSet, load_set, set_names
 
 
-class Set(ParamType):
+class Set(Files):
     """A shipped set of configurations, or the TOML file of one."""
 
     name = "set"
 
+    def __init__(self) -> None:
+        super().__init__(set_names)
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ConfigurationSet:
         """The set, read."""
         return value if isinstance(value, ConfigurationSet) else load_set(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The shipped ones that begin so, then files."""
-        names = [CompletionItem(name) for name in set_names() if name.startswith(incomplete)]
-        return names or [CompletionItem(incomplete, type="file")]
 
 
 @click.command()

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-from click.shell_completion import CompletionItem
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from bob.cli.options import ParamType
+from bob.cli.options import Files
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError, meant
 from bob.program.pace import Pace
@@ -38,17 +36,20 @@ SHIPPED_MODELS = "osdi14-linux-6.1"
 EVERY = "all"
 
 
-class ModelName(ParamType):
+class ModelName(Files):
     """A model: the name of a built-in or a shipped one, or a file; what is wrong with it is said when it is read."""
 
     name = "model"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so, else files."""
-        from bob.apm.builtin import names
+    def __init__(self, *, every: bool = False) -> None:
+        super().__init__(lambda: [*model_names(), *((EVERY,) if every else ())])
 
-        known = [CompletionItem(name) for name in [*names(), *_shipped_models()] if name.startswith(incomplete)]
-        return known or [CompletionItem(incomplete, type="file")]
+
+def model_names() -> list[str]:
+    """The built-in models, and the derived ones that bob ships; each name once."""
+    from bob.apm.builtin import names
+
+    return list(dict.fromkeys([*names(), *_shipped_models()]))
 
 
 def named_model(name: str) -> Model:
@@ -63,8 +64,7 @@ def named_model(name: str) -> Model:
     derived = _shipped_models()
     if name in derived:
         return load(derived[name])
-    known = list(dict.fromkeys([*names(), *derived]))
-    raise UsageError(f"there is no model {name!r}", hint=meant(name, known, "a file of `bob apm derive`, or"))
+    raise UsageError(f"there is no model {name!r}", hint=meant(name, model_names(), "a file of `bob apm derive`, or"))
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:

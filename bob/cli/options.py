@@ -26,6 +26,25 @@ else:
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
+class Files(ParamType):
+    """A path, or one of ``names`` in its place: Tab offers the names that begin so, else ``files``."""
+
+    name = "file"
+
+    def __init__(self, names: Callable[[], Iterable[str]] = tuple, files: str = "file") -> None:
+        self._offered = names
+        self._files = files
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What was said; whose it is looks at it."""
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: Any, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, else what the shell knows of files."""
+        offered = [CompletionItem(name) for name in self._offered() if name.startswith(incomplete)]
+        return offered or [CompletionItem(incomplete, type=self._files)]
+
+
 class Size(ParamType):
     """A number of bytes: ``64M``, ``1G``, ``67108864``."""
 
@@ -80,12 +99,11 @@ class FileSystemName(Known):
         return super().shell_complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
-class NewFile(ParamType):
+class NewFile(Files):
     """A file that will be written, in a folder that exists; ``-`` is standard output, where that can be."""
 
-    name = "file"
-
     def __init__(self, *, stdout: bool = True) -> None:
+        super().__init__()
         self._stdout = stdout
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
@@ -104,10 +122,13 @@ class NewFile(ParamType):
         return path
 
 
-class NewFolder(ParamType):
+class NewFolder(Files):
     """A folder that will be made, or is there and empty."""
 
     name = "dir"
+
+    def __init__(self) -> None:
+        super().__init__(files="dir")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path, after a look at whether it can be made."""
@@ -139,10 +160,8 @@ class Destination:
     is_folder: bool
 
 
-class NewFileOrFolder(ParamType):
+class NewFileOrFolder(Files):
     """A file as :class:`NewFile` has it; or a folder, which is there or whose name ends in a slash."""
-
-    name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Destination:
         """The path and which of the two it is, after a look at whether it can be written."""

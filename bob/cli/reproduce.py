@@ -11,6 +11,7 @@ import click
 from rich.text import Text
 
 from bob.cli.asking import jobs_option, preflight_options
+from bob.cli.options import Files
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, GuestError, RecordingError, UsageError
 from bob.judge.program_result import Programs, Safety
@@ -59,7 +60,14 @@ ABOUT = (
     help="Where the runs are kept, one for each program; what is finished there is not done again."
     " [default: bob-runs/reproduce-EXPERIMENT]",
 )
-@click.option("--app", "wanted", metavar="PROGRAM", multiple=True, help="Only this program of it; may be repeated.")
+@click.option(
+    "--app",
+    "wanted",
+    metavar="PROGRAM",
+    multiple=True,
+    type=Files(lambda: dict.fromkeys(name for made in EXPERIMENTS.values() for name in made.programs)),
+    help="Only this program of it; may be repeated.",
+)
 @jobs_option
 @preflight_options
 def reproduce(

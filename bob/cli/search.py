@@ -24,7 +24,7 @@ from bob.cli.asking import (
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.options import FileSystemName, Known, Shard
+from bob.cli.options import Files, FileSystemName, Known, Shard
 from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
@@ -33,7 +33,7 @@ from bob.result import Result, Verdict
 from bob.run.asking import ALL
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
-from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, search_of_file
+from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, bounds_names, search_of_file
 from bob.search.spaces import search as asked_search
 from bob.subject import configuration
 
@@ -51,6 +51,7 @@ from bob.subject import configuration
 )
 @click.option(
     "--bounds",
+    type=Files(bounds_names),
     metavar="NAME|FILE",
     help="What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
     f" own. [default: {SMALL}, or with --property {SHAPES}]",

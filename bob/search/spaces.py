@@ -132,6 +132,11 @@ def search(
     return asked
 
 
+def bounds_names() -> list[str]:
+    """The names of the bounds that bob ships, and of those of ACE."""
+    return [*bounds.shipped_bounds(), *_VERBS]
+
+
 def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> Search:
     """A search among the workloads that the Python file ``path`` makes. It is run for one sequence of choices.
 

@@ -131,10 +131,31 @@ def completed(bob: Bob, monkeypatch: pytest.MonkeyPatch, shell: str, line: str) 
         ("bob app run replace-m", {"replace-mv"}),
         ("bob app replace-mv --fs btr", {"btrfs"}),
         ("bob image rm --he", {"--help"}),
+        ("bob app run sqlite-wal --model ext4-or", {"ext4-ordered"}),
+        ("bob app run sqlite-wal --model al", {"all"}),
+        ("bob apm what-if ext4-or", {"ext4-ordered"}),
+        ("bob apm what-if ext4-o + --app replace-m", {"replace-mv"}),
+        ("bob reproduce ccfs --app git", {"git-commit"}),
+        ("bob search --fs ext4 --bounds ace-", {"ace-metadata"}),
+        ("bob compare osd", {"osdi14"}),
+        ("bob probe --expect osd", {"osdi14"}),
     ],
 )
 def test_shell_completion(bob: Bob, monkeypatch: pytest.MonkeyPatch, shell: str, line: str, offered: set[str]) -> None:
     assert set(completed(bob, monkeypatch, shell, line)) == offered
+
+
+def test_wherever_a_path_can_stand_the_shell_offers_files() -> None:
+    """Behind an argument or option that takes a path, Tab is not silent: click itself offers nothing there."""
+    paths = re.compile(r"\b(FILE|DIR|RUN|OUT|TABLE|WITNESS|A|B)\b")
+    silent = [
+        f"{context.command_path} {parameter.opts[0]}"
+        for context in CONTEXTS
+        for parameter in context.command.params
+        if paths.search(str(parameter.metavar or parameter.human_readable_name.upper()))
+        and not any(item.type in ("file", "dir") for item in parameter.shell_complete(context, "no such name"))
+    ]
+    assert silent == []
 
 
 def test_nobody_is_told_of_a_mistake_who_presses_tab(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
