@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -145,8 +146,22 @@ guest_option = click.option(
     help="A machine of your own, ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the libvirt at --connect, in"
     " place of guests that bob boots (docs/machines.md).",
 )
+
+
+class _Jobs(click.Option):
+    """An option whose help says in words what is done by default, unless bob.toml has a number."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """As click's own, with that number."""
+        record, said = super().get_help_record(ctx), self.get_default(ctx, call=False)
+        if record is None or not isinstance(said, int):
+            return record
+        return record[0], re.sub(r"\[default: [^];]*", f"[default: {said}", record[1])
+
+
 jobs_option = click.option(
     "--jobs",
+    cls=_Jobs,
     type=click.IntRange(min=1),
     metavar="N",
     help="Guests side by side, two per processor at most. [default: one per processor, as far as memory goes]",

@@ -134,21 +134,26 @@ def _document(run: KeptRun) -> dict[str, Any]:
     }
 
 
+_DATED = 100
+"""A narrower terminal, in columns, has no room for when a run began beside what it found."""
+
+
 def _print(found: Sequence[KeptRun], folder: Path) -> None:
     screen = console()
     if not found:
         screen.print(f"there are no runs in {folder}", soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for heading in ("run", "of", "began", "", "found", "size"):
+    dated = screen.width >= _DATED  # the name that bob gives to a run has the date, too
+    for heading in ("run", "of", *(("began",) if dated else ()), "", "found", "size"):
         justify: Literal["left", "right"] = "right" if heading == "size" else "left"
         no_wrap = heading not in ("of", "found")  # a path that is broken up cannot be pasted
         table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=no_wrap, justify=justify)
     for run in found:
         what = f"{run.kind.value} {run.of}".strip() if run.kind else ""
-        began = run.started[:16].replace("T", " ")
+        began = (run.started[:16].replace("T", " "),) if dated else ()
         state = Text(run.state.value, _STYLES[run.state])
-        table.add_row(str(nearby(run.path)), what, began, state, _found(run), size(run.used))
+        table.add_row(str(nearby(run.path)), what, *began, state, _found(run), size(run.used))
     screen.print(Trimmed(table))
     screen.print(Text(f"{plural(len(found), 'run')}, {size(sum(run.used for run in found))}", "bob.dim"))
 

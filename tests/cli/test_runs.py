@@ -89,6 +89,15 @@ def test_as_a_table(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(len(line) <= 80 for line in bob("runs").out.splitlines())
 
 
+def test_on_a_narrow_terminal_no_word_is_broken(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the long name that bob gives to a run; its date is in that name."""
+    put("bob-runs/20261125T174901-2df272", set="osdi14", columns=["ext2", "ext4"], found=to_json(result(unknown=False)))
+    monkeypatch.setenv("COLUMNS", "80")
+    words = bob("runs").out.split()
+    assert {"bob-runs/20261125T174901-2df272", "matrix", "osdi14", "configurations)", "holds"} < set(words)
+    assert "began" not in words
+
+
 def test_where_there_are_none(bob: Bob) -> None:
     assert bob("runs").out == "there are no runs in bob-runs\n"
     Path("empty").mkdir()
