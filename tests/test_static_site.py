@@ -67,6 +67,13 @@ def results() -> Iterator[tuple[str, Document]]:
         yield folder.name, json.loads((folder / "result.json").read_text())
 
 
+def test_pages_are_named_in_the_order_of_the_first_page_s_table(site: Path) -> None:
+    named = re.findall(r"^\| \[docs/([\w-]+)\.md\]", (ROOT / "README.md").read_text(), re.MULTILINE)
+    menu = re.findall(r'<a href="docs/([\w-]+)\.html" class="md-nav__link"', (site / "index.html").read_text())
+    assert menu[0] == "tutorial"
+    assert menu == named
+
+
 # The table
 
 
@@ -417,6 +424,8 @@ def test_the_filter_and_the_search_work_from_a_file_system(site: Path, tmp_path:
     assert len(rows) > 40
     assert [(kernel, fs) for kernel, fs, hidden in rows if not hidden] == [("6.12", "xfs")]
     assert f"1 of {len(rows)} configurations are shown." in page
+    counts = dict(re.findall(r'data-counts="(\w+)">(\d+)<', page))
+    assert counts == {"fails": "1", "holds": "0", "unknown": "0", "skipped": "0"}
     found = seen(f"{(site / 'index.html').as_uri()}?q=recovery+forgets", tmp_path)
     assert re.search(r'<a href="[^"]*how-it-works\.html\?h=[^"]*#what-recovery-forgets" class="md-search', found)
 

@@ -273,9 +273,9 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """What the pages are called in the navigation; those of docs/ in the order in which the first page names them."""
+    """What the pages are called in the navigation; those of docs/ in the order of the first page's table of them."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
-    named = list(dict.fromkeys(map(Path, re.findall(r"\((docs/[\w-]+\.md)", first))))
+    named = list(map(Path, re.findall(r"^\| \[[^]]+\]\((docs/[\w-]+\.md)", first, re.MULTILINE)))
     docs = [page for page in (*named, *found) if page.parent == Path("docs") and page in found]
     reports = [page for page in found if page.parts[0] == "reports"]
     yield {"Home": "README.md"}

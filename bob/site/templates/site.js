@@ -66,6 +66,10 @@ function filterTable() {
       if (count) head.colSpan = count;
     }
     const left = rows.filter(row => !row.hidden).length;
+    for (const count of document.querySelectorAll("[data-counts]")) {
+      const marks = table.querySelectorAll(`tr:not([hidden]) > td.${count.dataset.counts}:not([hidden])`);
+      count.textContent = marks.length;
+    }
     document.getElementById("shown").textContent = `${left} of ${rows.length} configurations are shown.`;
   }
 
