@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -54,6 +55,14 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def raised(text: str) -> str:
+    """``text`` with the exponents of powers of two raised, in characters that an attribute may have, too."""
+    return re.sub(r"(?<![\w.])2\^(\d+)", lambda found: "2" + found[1].translate(_RAISED), text)
+
+
 def _finalize(value: Any) -> Any:
     """Text without control characters; what is HTML already is left alone."""
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return raised(clean(value)) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -16,7 +16,7 @@ from bob.crash.coverage import States
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
-from bob.report.templating import html
+from bob.report.templating import html, raised
 from bob.result import Result, Unmountable, Verdict, WorkloadResult
 
 from .html_pages import NASTY, Element, Page, parse
@@ -255,7 +255,7 @@ def test_what_was_searched_stands_with_the_cell() -> None:
     article = found.by_id("ext4-ordered--append-rename-any").text
     assert "append-rename-any fails" in " ".join(article.split())
     assert "Found by bob search, not by the 12 workloads of the probe; 12,000 more workloads, 3 fail" in article
-    assert "50 % of 2^31" in article
+    assert "50 % of 2³¹" in article
     assert f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json" in article
     labels = [str(one.attributes.get("aria-label")) for one in found.all("a")]
     assert any(
@@ -263,3 +263,8 @@ def test_what_was_searched_stands_with_the_cell() -> None:
     )
     assert SEARCH in found.by_id("measured").text and "each counts once" in found.by_id("reading").text
     assert "searched" not in parsed(ONE).elements[0].text
+
+
+def test_exponents_are_raised_where_a_power_of_two_is_meant() -> None:
+    assert raised("in 2^107 crash states, 99 % of 2^31") == "in 2¹⁰⁷ crash states, 99 % of 2³¹"
+    assert raised("12^3 a2^3 0.2^3 2^x 2^") == "12^3 a2^3 0.2^3 2^x 2^"
