@@ -27,6 +27,7 @@ from bob.report.programs import print_programs
 from bob.report.saved import Saved, load, programs, several_programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
+from bob.store.kept_runs import Kind, kept_run
 from bob.store.new_folder import check_folder
 from bob.store.searched_file import FILE as SEARCHED
 
@@ -143,18 +144,20 @@ def _of_programs(runs: tuple[Path, ...]) -> list[Programs] | None:
 def _load(runs: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Saved]]:
     """What was saved of ``runs``, and of which; of several, those are left out, and named, that have no table."""
     saved: dict[Path, Saved] = {}
-    failures: list[BobError] = []
+    failures: dict[Path, BobError] = {}
     for run in runs:
         try:
             saved[run] = load(run)
         except (StoreError, MalformedError) as error:
             if len(runs) == 1 or not run.is_dir():
                 raise
-            failures.append(error)
+            failures[run] = error
     if not saved:
-        raise failures[0]
-    for failure in failures:
-        console(stderr=True).print(Text(f"left out: {failure.message}", "bob.dim"), soft_wrap=True)
+        raise next(iter(failures.values()))
+    for run, failure in failures.items():
+        kind = kept_run(run).kind
+        alone = f"{run} is a run of bob {kind.value}, which has no table" if kind in (Kind.TRY, Kind.APP) else ""
+        console(stderr=True).print(Text(f"left out: {alone or failure.message}", "bob.dim"), soft_wrap=True)
     return tuple(saved), list(saved.values())
 
 
