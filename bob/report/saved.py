@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from bob.judge.searched import beside
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
-from bob.result import Result, from_json
+from bob.report.counts import plural
+from bob.result import Result, Verdict, from_json
 
 if TYPE_CHECKING:
     import pandas as pd  # takes a while to load
@@ -27,12 +29,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Saved:
     """A result and the folder that its files are in. Everything here is made anew when it is asked for."""
 
     result: Result
     folder: Path
+
+    def __repr__(self) -> str:
+        """One line: what is in it may be megabytes."""
+        verdicts = Counter(cell.verdict for column in self.result.configurations for cell in column.properties)
+        told = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict])
+        return f"<{plural(len(self.result.configurations), 'configuration')} in {self.folder}: {told or 'no cells'}>"
+
+    def _repr_html_(self) -> str:
+        """The table, which a notebook shows of a cell's last value."""
+        return str(self.matrix().to_html())
 
     def matrix(self) -> pd.DataFrame:
         """The table: properties under their family in rows, configurations in columns, the marks of the verdicts.

@@ -45,6 +45,15 @@ def test_matrix_of_a_saved_run(tmp_path: Path) -> None:
     assert bob.load(run / "result.json") == loaded
 
 
+def test_a_shell_and_a_notebook_show_little_of_a_large_run(tmp_path: Path) -> None:
+    loaded = bob.load(saved(tmp_path / "run", sixteen()))
+    fails = (loaded.matrix() == "×").to_numpy().sum()
+    assert repr(loaded) == f"<16 configurations in {tmp_path / 'run'}: {fails} fails, 138 holds, 1 unknown, 13 skipped>"
+    assert loaded._repr_html_().count("<td>×</td>") == fails
+    empty = replace(loaded, result=replace(loaded.result, configurations=()))
+    assert repr(empty) == f"<0 configurations in {tmp_path / 'run'}: no cells>"
+
+
 def test_cells(tmp_path: Path) -> None:
     cells = bob.load(saved(tmp_path / "run", sixteen())).cells()
 
