@@ -11,9 +11,10 @@ from bob.result import PropertyResult
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """What the same work took on this machine before, in all: ``seconds``, of which recording was the share
-    ``recording`` (0 to 1)."""
+    ``recording`` (0 to 1). None where only that share is known; then whoever works records and observes in turns, as
+    the workers of a cluster do, and how long it takes is told by the pace alone."""
 
-    seconds: float
+    seconds: float | None
     recording: float
 
 

@@ -63,7 +63,7 @@ class Estimate:
     def words(self) -> str:
         """As a sentence."""
         if self.high < 1.2 * self.low:
-            return f"this takes about {duration(self.earlier.seconds)}, as earlier runs on this machine did"
+            return f"this takes about {duration(self.earlier.seconds or self.low)}, as earlier runs on this machine did"
         took = f"between {duration(self.low)} and {duration(self.high)}"
         return f"this takes {took}: earlier runs on this machine had another budget"
 

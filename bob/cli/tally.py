@@ -101,6 +101,8 @@ class Tally:
         if self._began is None or left <= 0 or self.done >= self.workloads:
             return None
         now = self._clock()
+        if self._earlier is not None and self._earlier.seconds is None:
+            return self._by_earlier(now)
         before = self._all_recorded
         if before is None and not self.recorded and self._observed >= self._few:  # there was nothing to record
             before = _Moment(self._began, 0.0)
@@ -135,6 +137,8 @@ class Tally:
         done = (share * min(self.recorded, self.workloads) + (1 - share) * self._observed) / self.workloads
         weight = min(1.0, done / _ENOUGH)
         at_this_pace = (now - self._began) / done if done else 0.0
+        if earlier.seconds is None:
+            return (1 - done) * at_this_pace if weight == 1 else None
         return (1 - done) * ((1 - weight) * earlier.seconds + weight * at_this_pace)
 
     def _while_recording(self, now: float) -> float | None:

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from bob.errors import GuestError, MissingProgramError, UsageError
-from bob.progress import Progress
+from bob.progress import Earlier, Progress
 from bob.report.counts import plural
 from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, new_in
+from bob.timings import USUAL_SHARE
 
 TRIES = 3
 """A parcel that so many workers could not do is given up: what it asks is unknown."""
@@ -373,6 +374,7 @@ def workers(address: str, run: str, environment: Mapping[str, str] | None, progr
         progress.step(
             f"{plural(len(client.nthreads()), 'worker')} at {address}, for {plural(them.places, 'parcel')} at a time"
         )
+        progress.expected(them.places, Earlier(None, USUAL_SHARE))
         yield them
     finally:
         with suppress(Exception):

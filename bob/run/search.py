@@ -70,7 +70,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
         "request": request_to_json(request),
     }
     check_searched(path.resolve().parent)
-    if planned.together and asked.seconds is None:
+    if planned.together and asked.seconds is None and request.host.scheduler is None:
         guests = jobs_for(request.image, request.host.jobs)
         work = Work("search", request.configuration.fs.name, request.image, guests, request.budget, planned.together)
         progress.step(in_words([work], estimate([work], read())))

@@ -124,6 +124,45 @@ def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float
     assert tally.seconds_left is None
 
 
+def parcels(workers: int, sizes: list[int], recording: float, observing: float) -> list[tuple[float, str, str]]:
+    """When what happens where each worker records all of a parcel and then observes it, and takes the next one."""
+    events, free, first = [], [0.0] * workers, 0
+    for size in sizes:
+        place = min(range(workers), key=free.__getitem__)
+        at, names = free[place], [f"w{first + number}" for number in range(size)]
+        for name in names:
+            at += recording
+            events.append((at, "recorded", name))
+        for name in names:
+            at += observing
+            events += [(at - observing / 2, "observed", name), (at, "finished", name)]
+        free[place], first = at, first + size
+    return sorted(events, key=lambda event: event[0])
+
+
+@pytest.mark.parametrize(("workers", "sizes"), [(1, [16] * 6), (2, [16] * 6), (2, [50] * 4), (4, [25] * 16)])
+@pytest.mark.parametrize("recording", [0.1, 0.4, 0.7])
+def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[int], recording: float) -> None:
+    events = parcels(workers, sizes, recording, 1.2)
+    end, clock = events[-1][0], Clock()
+    began, tally = clock.now, Tally(clock)
+    tally.expect(workers, Earlier(None, 0.25))
+    tally.plan(sum(sizes), sum(sizes) * 100)
+    said = []
+    for at, what, name in events:
+        clock.now = began + at
+        if what == "recorded":
+            tally.record()
+        elif what == "observed":
+            tally.observe(name, 10)
+        else:
+            tally.finish(name, 80)
+        if 0.25 * end <= at <= 0.9 * end:
+            said.append((end - at, tally.seconds_left))
+    wrong = [(left, told) for left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
+    assert len(said) > 60 and not wrong, (len(wrong), len(said), wrong[:3])
+
+
 def test_what_is_only_observed_has_its_time_too() -> None:
     clock = Clock()
     tally = Tally(clock)

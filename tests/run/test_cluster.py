@@ -41,7 +41,7 @@ from bob.judge.merging import merge
 from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
-from bob.progress import Silent
+from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
@@ -217,6 +217,10 @@ class Watching(Silent):
     steps: list[str] = field(default_factory=list)
     states: int = 0
     done: int = 0
+    paces: list[tuple[int, Earlier | None]] = field(default_factory=list)
+
+    def expected(self, guests: int, earlier: Earlier | None) -> None:
+        self.paces.append((guests, earlier))
 
     def step(self, text: str) -> None:
         self.steps.append(text)
@@ -405,6 +409,8 @@ def test_a_search_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     assert directory.known()[1] == 0, "they were begun side by side"
     assert any("was lost" in step for step in watching.steps)
     assert any("workloads tried" in step for step in watching.steps)
+    assert [(guests, earlier and earlier.seconds) for guests, earlier in watching.paces] == [(2, None)]
+    assert not any("this takes" in step for step in watching.steps), "that is of one machine"
     with here():
         assert cells(searching.resume(run, Host(), Silent())[0]) == cells(result), "nothing is left to do"
 
