@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from shutil import rmtree
 from typing import Protocol
 
 import bob
@@ -36,6 +35,7 @@ from bob.run.tasks import Explored, Refused, Task
 from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
+from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
 from bob.timings import Timed, Work, timed
 from bob.workload.lacking import without
@@ -60,19 +60,11 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
         raise refusal
     identity = new_identity()
     path = out if out is not None else RUNS / identity
-    was_there = path.exists()
-    run = start(request, path, identity)
-    progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
-    with writing([path]):
-        try:
+    with withdrawn_if_refused(path, "workloads/*"):
+        run = start(request, path, identity)
+        progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
+        with writing([path]):
             return _probe_one(run, request, progress, image)
-        except UsageError:  # a typing error in a mount option, say: the corrected command has the same --out
-            if not run.workloads():
-                run.discard()
-            raise
-        finally:
-            if not was_there and not (path / "run.json").exists():
-                rmtree(path)
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:

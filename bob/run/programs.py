@@ -44,6 +44,7 @@ from bob.run.program_models import Allows, foreseeing, hold_against, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
+from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
 from bob.timings import Work, timed
@@ -75,10 +76,26 @@ def try_program(
     identity, started = new_identity(), now()
     folder = out if out is not None else RUNS / identity
     about = {"id": identity, "started": started, "bob": bob.__version__, "program": program.to_json()}
-    run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
-    if image is None:
-        with writing([run.path]):
-            return _Spread(program, requests, numbers, run, progress, models, explores).result(), run.path
+    with withdrawn_if_refused(folder, "result.json"):
+        run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
+        if image is None:
+            with writing([run.path]):
+                return _Spread(program, requests, numbers, run, progress, models, explores).result(), run.path
+        return _tried(program, requests, run, image, progress, models, explores, numbers), run.path
+
+
+def _tried(
+    program: Program,
+    requests: Sequence[ProbeRequest],
+    run: RunDirectory,
+    image: Image,
+    progress: Progress,
+    models: Sequence[Model],
+    explores: bool,
+    numbers: Sequence[int],
+) -> Programs:
+    """The answers as :func:`try_program` has them, by the guests of this machine."""
+    first, identity, started = requests[0], run.about()["id"], run.about()["started"]
     with writing([run.path]), Hypervisor.open(first.host.connect, progress.step) as hypervisor:
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
@@ -133,7 +150,7 @@ def try_program(
         if not explored and not answers:
             save()
     protocols = _protocols(every.values())
-    return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols), run.path
+    return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols)
 
 
 def _held(

@@ -21,7 +21,7 @@ from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState, departure
 from bob.errors import RecordingError
-from bob.image import check_file_system, check_kernel
+from bob.image import Image, check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.observed import Observed, Troubled, alike
@@ -33,6 +33,7 @@ from bob.run.pipeline import Pipeline
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task
 from bob.store.lock import writing
+from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory, workload_to_json
 from bob.timings import Work, timed
 from bob.witness import document as witness
@@ -61,7 +62,14 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         "expectations": [expectation.text for expectation in trial.expectations],
         "at": trial.at.value,
     }
-    run = RunDirectory.create(out if out is not None else RUNS / identity, about)
+    path = out if out is not None else RUNS / identity
+    with withdrawn_if_refused(path, "workloads/*"):
+        return _tried(trial, RunDirectory.create(path, about), image, progress), path
+
+
+def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) -> Tried:
+    """The answers to ``trial``, with everything behind them in ``run``."""
+    request, about = trial.request, run.about()
     with writing([run.path]), guests_of(image, request.host.connect, progress.step) as hypervisor:
         environment = environment_of(hypervisor, image, request)
         run.note(environment=asdict(environment))
@@ -72,11 +80,11 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps
-        found = Run(identity, started, now(), bob.__version__, request.seed, request.budget)
+        found = Run(about["id"], about["started"], now(), bob.__version__, request.seed, request.budget)
         tried = judge(trial, run, found, environment)
         run.save_result(to_json(tried))
         run.note(finished=found.finished)
-    return tried, run.path
+    return tried
 
 
 def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment) -> Tried:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,16 +18,18 @@ from bob.agent.loss import Cause, GuestLost, Loss
 from bob.claim.expectation.language import parse as expectation
 from bob.crash import case
 from bob.crash.state import CrashState
-from bob.errors import RecordingError, StoreError
+from bob.errors import RecordingError, StoreError, UsageError
 from bob.judge.recovered import Recovered
 from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
+from bob.program.folder import named
 from bob.progress import Silent
 from bob.request import ProbeRequest, configuration_to_json
 from bob.result import Environment, Run, Verdict
-from bob.run import recoveries
+from bob.run import programs, recoveries
 from bob.run.recoveries import Recoveries
+from bob.store.new_folder import check_new_folder
 from bob.store.run_directory import RunDirectory, workload_to_json
 from bob.workload.operations import At, Finish, Fsync, Workload
 
@@ -118,6 +121,54 @@ def test_what_could_not_be_recorded_leaves_open_what_does_not_break(
 def test_nothing_recorded_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RecordingError, match="the guest refused it: mmap"):
         judged(tmp_path / "run", monkeypatch, ["the guest refused it: mmap", "the guest refused it: mmap"], "exists /a")
+
+
+def asked_to_try(path: Path) -> None:
+    workload = replace(samples.WORKLOAD, finish=NATURAL)
+    bob.run.trial.try_out(
+        Trial(ProbeRequest(samples.CONFIGURATION), (workload,), (expectation("exists /a"),), 2), path, Silent()
+    )
+
+
+def asked_to_run(path: Path) -> None:
+    programs.try_program(named("replace-mv"), [ProbeRequest(samples.CONFIGURATION)], path, Silent(), [])
+
+
+@pytest.mark.parametrize(
+    ("ask", "work"), [(asked_to_try, "workloads/000-try"), (asked_to_run, "result.json")], ids=["try", "app"]
+)
+@pytest.mark.parametrize("was_there", [True, False])
+@pytest.mark.parametrize("done", [True, False])
+def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[Path], None],
+    work: str,
+    was_there: bool,
+    done: bool,
+) -> None:
+    """A typing error in a mount option shows when a guest tries it, and there is a run directory by then."""
+    path = tmp_path / "run"
+
+    def refusing(*_asked: object) -> Any:
+        assert (path / "run.json").is_file()
+        if done:
+            (path / work).touch()
+        raise UsageError("mount refused (EINVAL)", hint="")
+
+    for name in ("check_image", "image_called", "check_kernel", "check_file_system"):
+        monkeypatch.setattr(bob.run.trial, name, lambda *_asked: SimpleNamespace(name="debian-bookworm"))
+    monkeypatch.setattr(programs, "_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
+    monkeypatch.setattr(bob.run.trial, "guests_of", refusing)
+    monkeypatch.setattr(programs.Hypervisor, "open", refusing)
+    if was_there:
+        path.mkdir()
+    with pytest.raises(UsageError, match="mount refused"):
+        ask(path)
+    assert path.is_dir() == (was_there or done)
+    assert (path / "run.json").exists() == done
+    if was_there and not done:
+        check_new_folder(path, "--out")
 
 
 @pytest.mark.parametrize("kept", [[observed((LOST, 2))], [observed((LOST, 2)), observed((LOST, 3), (SCATTERED, 2))]])
