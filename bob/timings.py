@@ -73,8 +73,9 @@ def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | Non
     known.
 
     Of the timings of one kind of work on one file system the one counts that is most like it. Time grows with the
-    number of workloads, and shrinks with that of guests. With the budget it grows between not at all, where no
-    workload needs more mounts, and as the budget does, where all take as many as they may.
+    number of workloads, and shrinks with that of guests. What recording takes is the same with any budget. The rest
+    grows with the budget between not at all, where no workload needs more mounts, and as the budget does, where all
+    take as many as they may.
     """
     low = high = likely = recording = 0.0
     for part in parts:
@@ -84,10 +85,11 @@ def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | Non
         best = min(reversed(same), key=lambda one: _distance(one.work, part))
         seconds = best.seconds * part.workloads / best.work.workloads * best.work.guests / part.guests
         budgets = part.budget / best.work.budget
-        low += seconds * min(1.0, budgets)
-        high += seconds * max(1.0, budgets)
-        likely += seconds * math.sqrt(budgets)
-        recording += best.recording * seconds * math.sqrt(budgets)
+        made = best.recording * seconds
+        low += made + (seconds - made) * min(1.0, budgets)
+        high += made + (seconds - made) * max(1.0, budgets)
+        likely += made + (seconds - made) * math.sqrt(budgets)
+        recording += made
     return Estimate(Earlier(likely, recording / likely), low, high) if likely else None
 
 
