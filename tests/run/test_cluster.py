@@ -427,7 +427,7 @@ def test_a_search_that_was_stopped_goes_on_here_or_there(
     copytree(tmp_path / "run", tmp_path / "elsewhere" / "run")
     whole = cells(searched(tmp_path))
     assert cells(searching.resume(tmp_path / "run", host, Silent())[0]) == whole
-    assert len(SearchDirectory(tmp_path / "run").lots()) > begun
+    assert len(SearchDirectory(tmp_path / "run").lots()) >= begun  # on a busy machine all have begun
     with here():
         assert cells(searching.resume(tmp_path / "elsewhere" / "run", Host(), Silent())[0]) == whole
 
