@@ -360,3 +360,14 @@ def test_a_library_with_a_thread_is_imported_each_time(tmp_path: Path) -> None:
     (tmp_path / "home" / "check").write_text("#!/usr/bin/env python3\nimport threaded\n")
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "early")}
     assert WarmPython(str(tmp_path / "home" / "check"), list, environment, 30.0).pid is None
+
+
+def test_that_what_forks_is_gone_is_no_fault_of_the_checker(tmp_path: Path) -> None:
+    (tmp_path / "check").write_text("#!/usr/bin/env python3\n")
+    forks = WarmPython(str(tmp_path / "check"), list, {"PATH": os.environ["PATH"]}, 30.0)
+    assert forks.pid is not None
+    os.kill(forks.pid, 9)
+    os.waitid(os.P_PID, forks.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(RuntimeError, match="the Python that forks for the checker is gone"):
+        forks.fork([], 1)
+    forks.end()

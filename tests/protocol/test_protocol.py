@@ -205,6 +205,16 @@ def perform(root: Path, script: list[tuple[object, ...]]) -> Performed:
     return done
 
 
+def performed(script: list[tuple[object, ...]]) -> Performed:
+    """In a folder of its own, which is gone then, with the permissions that a program of the guest gives."""
+    old = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return perform(Path(folder), script)
+    finally:
+        os.umask(old)
+
+
 def made(done: Performed) -> Effects:
     return protocol(done.calls, str(done.root), done.trees[0], done.trees[-1])
 
@@ -472,12 +482,7 @@ def asked_of(tree: dict[str, Node]) -> dict[str, tuple[str, bytes, int, int]]:
 def test_the_history_of_a_program_is_what_the_kernel_shows_after_each_of_its_calls(
     script: list[tuple[object, ...]],
 ) -> None:
-    old = os.umask(0o022)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            done = perform(Path(folder), script)
-    finally:
-        os.umask(old)
+    done = performed(script)
     replay = again(done)
     assume(not copies_onto_itself(replay.effects))  # such a program is refused
     assert not replay.effects.untold
@@ -495,12 +500,7 @@ def test_the_history_of_a_program_is_what_the_kernel_shows_after_each_of_its_cal
 def test_logs_stay_as_they_were_and_all_else_is_as_the_kernel_shows(
     script: list[tuple[object, ...]], logs: set[str]
 ) -> None:
-    old = os.umask(0o022)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            done = perform(Path(folder), script)
-    finally:
-        os.umask(old)
+    done = performed(script)
     effects = made(done)
     assume(not copies_onto_itself(effects))
     program = Program("p", "", (), logs=tuple(path[1:] for path in logs))

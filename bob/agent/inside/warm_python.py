@@ -86,9 +86,12 @@ class WarmPython:
             self.end()
 
     def fork(self, arguments: list[str], output: int) -> Forked:
-        """Have the checker run with ``arguments``, and write to the file ``output``."""
-        socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
-        pid = self._end.recv(LONGEST)
+        """Have the checker run with ``arguments``, and write to the file ``output``. Raises RuntimeError where the
+        process that forks is gone: that says nothing of the checker."""
+        pid = b""
+        with suppress(OSError):
+            socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
+            pid = self._end.recv(LONGEST)
         if not pid:
             raise RuntimeError("the Python that forks for the checker is gone")
         return Forked(int(pid))
