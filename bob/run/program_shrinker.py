@@ -36,6 +36,9 @@ from bob.witness.document import Showing, Witness
 
 BATCH = 10
 """So many states are mounted in one request."""
+RECORDINGS = 3
+"""So often a program is recorded anew before its violation counts as gone: when the kernel commits is not the program's
+alone to say, least of all where another process syncs beside it."""
 
 
 class ProgramShrinker:
@@ -51,11 +54,21 @@ class ProgramShrinker:
 
     def shrunk(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
         """What departs least of all that shows the same, with the program's calls up to the crash; None where nothing
-        that was looked at shows it."""
+        that was looked at shows it, in several recordings."""
+        put_program(self._agent, self._claim.program)
+        drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
+        put_base(self._agent, self._found.base)
+        for number in range(RECORDINGS):
+            if number:
+                progress.step(f"it does not show; recording the program again, {number + 1} of {RECORDINGS}")
+            smaller, calls = self._recorded_again(progress)
+            if smaller is not None:
+                return smaller, calls
+        return None, ()
+
+    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
+        """The same, of one recording."""
         found, program = self._found, self._claim.program
-        put_program(self._agent, program)
-        drop_base(self._agent, found.base)  # another run's base of the same configuration has the same name
-        put_base(self._agent, found.base)
         request = ProbeRequest(found.configuration, model=found.model, budget=self._budget)
         try:
             completion = found.model.completion

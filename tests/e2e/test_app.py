@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bob.agent.client import Agent
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model
@@ -24,13 +26,16 @@ from bob.program.pace import Pace
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
+from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.request import ProbeRequest
+from bob.run import program_shrinker
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink, tell_results
 from bob.story.timeline import Asked
-from bob.subject import configuration
+from bob.subject import Configuration, configuration
+from bob.trace.base import Base
 from bob.witness import document as witness
 from planted_in_c import PLANTED_IN_C
 from planted_programs import LIBRARY, PLANTED, fault, model_of
@@ -90,10 +95,13 @@ def test_a_planted_bug_is_explained_by_its_calls(
     assert any(one is reliance and first in sentence and then in sentence for one, sentence in said), said
 
 
-def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_shows(tmp_path: Path) -> None:
+def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """ext4 commits two directories together, unless the second comes seconds later. And the name of a new file is
-    committed before its data where another process asks for it. A witness is shrunk at its own pace. Models are held
-    against what each pace leaves: the one that was derived of ext4 allows all of it."""
+    committed before its data where another process asks for it. A witness is shrunk at its own pace, and recorded once
+    more where a recording happens not to show it. Models are held against what each pace leaves: the one that was
+    derived of ext4 allows all of it."""
     program = scripts(
         "mkdir one; mkdir two; head -c 8192 /dev/zero | tr '\\0' x > f.tmp; mv f.tmp f",
         'cd "$1" && { test -d one || test ! -d two; } && { test -d two || test ! -d one; } || exit 1; '
@@ -114,8 +122,16 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     orders = {one.sentence for one in busy[Consequence.CORRUPT].relied_on}
     assert any("append 8192 bytes at 0 of /f.tmp’; then ‘mv: rename" in order for order in orders), orders
     path = tmp_path / (busy[Consequence.CORRUPT].witness or "")
+    paces: list[Pace] = []
+
+    def without_luck_at_first(agent: Agent, on: Configuration, base: Base, of: Program, **how: Any) -> RecordedProgram:
+        paces.append(of.pace)
+        return record_program(agent, on, base, of if paces[1:] else replace(of, pace=Pace.UNDISTURBED), **how)
+
+    monkeypatch.setattr(program_shrinker, "record_program", without_luck_at_first)
     [smaller] = shrink([path], image=None, connect=None, budget=30, progress=Silent())
     assert smaller.document is not None
+    assert set(paces[1:]) == {Pace.BUSY}, "the undisturbed recording shows nothing"
     tell_results(tmp_path)
 
 
