@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from bob.apm.clauses import Clause, without_exception
+from bob.apm.clauses import OWN_FIRST, Clause, without_exception
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
 from bob.apm.readings import Constraint, Reader, Reading
@@ -181,10 +181,11 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
     }
     for edge in graph.edges:
         # What is known is closed under the edges without clauses: so one edge is enough to show a conflict.
-        if known.get(edge.node) is True and known.get(edge.needs) is False and len(edge.clauses) == 1:
-            (clause,) = edge.clauses
-            if clause in promised and clause not in found:
-                found[clause] = Conflict(edge.clauses, *_shown(graph, known, edge))
+        if known.get(edge.node) is True and known.get(edge.needs) is False:
+            # Of an order that another clause puts conditions on, it is that one: other edges try the order by itself.
+            single = edge.clauses & {OWN_FIRST} or edge.clauses
+            if len(single) == 1 and edge.clauses <= promised and not single & found.keys():
+                found |= {clause: Conflict(single, *_shown(graph, known, edge)) for clause in single}
     return list(found.values())
 
 

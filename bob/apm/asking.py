@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from bob.apm.clauses import RENAMING_KINDS
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.kinds import Change, ChangeKind
@@ -62,6 +63,27 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Chan
         for index, change in enumerate(made)
         if max([last_of_all, *(last.get(one, 0) for one in change.things | change.directories)]) >= change.number
     )
+
+
+def logged(history: History, made: Sequence[Change]) -> frozenset[int]:
+    """The changes (indexes of those ``made``) that a log may take along when it is written for another file: those of a
+    file or directory that an earlier call asked for, and, where such a file gets or loses a name, those in the
+    directories in which it has one, and in new ones there (fs/btrfs/tree-log.c,
+    btrfs_log_new_name and btrfs_log_all_parents)."""
+    first: dict[int | None, int] = {}
+    for number, _operation, thing in _calls(history, (), 1):
+        first.setdefault(thing, number)
+    found = {
+        index
+        for index, change in enumerate(made)
+        if any(first.get(thing, change.number) < change.number for thing in (None, *change.things))
+    }
+    within = {one for index in found if made[index].kind in RENAMING_KINDS for one in made[index].directories}
+    for index, change in enumerate(made):
+        if change.directories & within:
+            found.add(index)
+            within |= change.things if change.kind in _NAMING else set()
+    return frozenset(found)
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: Change) -> bool:

@@ -14,6 +14,7 @@ from bob.apm.clauses import (
     DIRECTORY_KINDS,
     GROWING_KINDS,
     NEVERS,
+    OWN_FIRST,
     UNITS,
     WHATS,
     Clause,
@@ -59,6 +60,7 @@ def _common() -> Iterator[Clause]:
     yield from (Whole(kind, Unit.WHOLE) for kind in (*DIRECTORY_KINDS, ChangeKind.SETXATTR))
     yield from (Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
     yield Whole(ChangeKind.FALLOCATE, Unit.WHOLE)
+    yield OWN_FIRST
 
 
 def _atomic_contents() -> Iterator[Clause]:

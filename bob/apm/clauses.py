@@ -66,6 +66,11 @@ class Ordered:
     unless_synced: bool = False
 
     @property
+    def is_of_a_name(self) -> bool:
+        """Whether it is an order of one file, and the later change gives it a name or takes one."""
+        return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
+
+    @property
     def name(self) -> str:
         """How the clause is written in a model's file."""
         return f"ordered {self.before} {self.after} {self.relation}{UNLESS_SYNCED if self.unless_synced else ''}"
@@ -79,12 +84,15 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """How a change is written: in place, in new blocks, or as metadata: sizes and holes, or names and attributes."""
+    """How a change is written: in place, in new blocks, or as metadata: sizes and holes, or names and attributes. A log
+    may take a new name of a file along that it has already (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
     SIZES = "sizes"
     NAMES = "names"
+    SYNCED_NAMES = "synced-names"
+    OWN = "own-changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,8 @@ class InTurn:
     @property
     def words(self) -> str:
         """The clause for people."""
+        if self == OWN_FIRST:
+            return "an order of one file, a name last, is kept also of a file that was synced before"
         changed = f"{_CHANGED[self.before]} are persisted before later {_CHANGED[self.after]}"
         return f"{changed}, as long as no call asks for these alone"
 
@@ -192,6 +202,7 @@ Clause = Ordered | InTurn | Whole | Never | Durable | Intact
 
 DATA_KINDS = (ChangeKind.OVERWRITE, ChangeKind.APPEND)
 GROWING_KINDS = (ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
+RENAMING_KINDS = (ChangeKind.LINK, ChangeKind.UNLINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 DIRECTORY_KINDS = (
     ChangeKind.CREATE,
     ChangeKind.LINK,
@@ -238,12 +249,14 @@ _LESSER: tuple[Clause, ...] = (Intact(Part.KEPT), *PIECES, _CUT)
 
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
     """The kinds of change that are written so. A file that is cut has zeros written behind its end, as data is."""
-    return tuple(kind for kind in MODELLED_KINDS if means_of(kind) is means)
+    of = Means.NAMES if means is Means.SYNCED_NAMES else means
+    return tuple(kind for kind in MODELLED_KINDS if means_of(kind) is of)
 
 
-def means_of(kind: ChangeKind) -> Means:
-    """How a kind of change is written."""
-    return _MEANS.get(kind, Means.NAMES)
+def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
+    """How a kind of change is written; ``is_logged``: a log that has its file may take it along."""
+    means = _MEANS.get(kind, Means.NAMES)
+    return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
 
 _MEANS = {
@@ -254,9 +267,13 @@ _MEANS = {
     ChangeKind.FALLOCATE: Means.SIZES,
     ChangeKind.ZERO: Means.SIZES,
 }
-IN_TURN = tuple(InTurn(before, after) for before in (Means.SIZES, Means.NAMES) for after in Means)
+IN_TURN = tuple(
+    InTurn(before, after) for before in (Means.SIZES, Means.NAMES) for after in Means if after is not Means.OWN
+)
 """Of metadata alone: when the kernel writes data without being asked hangs on how long that has waited, so that it came
 first says little of another time."""
+OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
+"""Without it an order of one file, a name last, says nothing of a file that a log has."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(
         Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
@@ -277,6 +294,7 @@ def every_clause() -> tuple[Clause, ...]:
         _CUT,
         *(Ordered(*three) for three in product(MODELLED_KINDS, MODELLED_KINDS, Relation)),
         *IN_TURN,
+        OWN_FIRST,
         *(Durable(call, what) for call, what in product(Call, WHATS)),
     )
 
@@ -301,6 +319,11 @@ def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
 def without_exception(clause: Clause) -> Clause:
     """The order that no sync may break, of one that a sync may break; any other clause is itself."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
+
+
+def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
+    """The clauses that hold of a file that a log has where :data:`OWN_FIRST` does not."""
+    return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
@@ -336,6 +359,8 @@ _CHANGED = {
     Means.APPENDS: "appends",
     Means.SIZES: "sizes that are set and holes that are made",
     Means.NAMES: "names and attributes",
+    Means.OWN: "changes of a file",
+    Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",
 }
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
 _BY_NAME = {clause.name: clause for clause in every_clause()}

@@ -85,14 +85,14 @@ class Lattice:
 def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) -> Iterator[Crash]:
     """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
 
-    Where there are more prefixes than a ``budget`` allows states, half of it is for prefixes that lie evenly, and what
-    comes next is taken from places all over the workload: else a large one would be tried at its beginning alone.
+    Where prefixes would take more than three quarters of the ``budget``, half of it is for prefixes that lie evenly,
+    and what comes next is from places all over the workload: else a large one would be tried at its beginning alone.
 
     Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
     """
     last = len(lattice.of) - 1
     numbers = range(last + 1)
-    is_spread = budget is not None and len(numbers) > budget
+    is_spread = budget is not None and len(numbers) > budget * 3 // 4
     first = (
         sorted({last * one // max(budget // 2, 1) for one in range(budget // 2 + 1)})
         if budget and is_spread

@@ -18,6 +18,7 @@ from bob.apm.clauses import (
     DIRECTORY_KINDS,
     IN_TURN,
     NEVERS,
+    OWN_FIRST,
     Clause,
     Durable,
     Fill,
@@ -147,9 +148,10 @@ class Builder:
             for before in range(after):
                 if before in every and after in some:
                     earlier = self._taken.changes[before]
-                    clause = Ordered(earlier.kind, change.kind, relation(earlier, change))
-                    self._edges.append(Edge(some[after], every[before], frozenset((clause,)), is_synced))
-                    in_turn = InTurn(means_of(earlier.kind), means_of(change.kind))
+                    order = Ordered(earlier.kind, change.kind, relation(earlier, change))
+                    clauses = (order, OWN_FIRST) if self._taken.is_of_a_log(order, after) else (order,)
+                    self._edges.append(Edge(some[after], every[before], frozenset(clauses), is_synced))
+                    in_turn = InTurn(means_of(earlier.kind), self._taken.means(after))
                     if in_turn in IN_TURN and after not in self._taken.asked:
                         self._edge(some[after], every[before], in_turn)
 

@@ -33,7 +33,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
-from bob.apm.tried import OFTEN, RARE, Tried, how_tried, needed
+from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Tried, how_tried, needed
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
 from bob.request import configuration_from_json, configuration_to_json, request_from_json
@@ -74,8 +74,9 @@ def derive(
     progress: Callable[[], None] = lambda: None,
 ) -> Derived:
     """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
-    them. Those that are ``refuting`` put no clause to the test: they refute, and have the circumstances in which few
-    others are (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
+    them. Those that are ``refuting`` put no clause to the test but those that few others do
+    (:data:`bob.apm.tried.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
+    (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
     out = frozenset() if seed is None else held_out([one.workload.title for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _Weakening()
@@ -237,6 +238,8 @@ class _Counts:
 
     def of(self, clause: Clause) -> _Count:
         """How often ``clause`` was."""
+        if clause in RARE_CLAUSES and clause not in self._counts and self._rare is not None:
+            return self._rare.of(clause)
         return self._counts.get(clause, _Count())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Tried], frozenset[Tried]]:

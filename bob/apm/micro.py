@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from bob.apm import asking
+from bob.apm.clauses import Means, Ordered, means_of
 from bob.claim.property.sightings import Place, Places
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.errors import UsageError
@@ -107,7 +108,8 @@ class Workings:
     ``writers`` has the indexes of micro-operations, ascending. ``pieces`` are the data cells of each file that
     operations write to or cut, in order of offset. ``grown`` tells of each append (by the index of its change),
     ``freed`` has the files that are removed, replaced or cut, ``asked`` the changes (indexes) that a call asks for
-    alone. ``memory`` is for what is computed of all this, and has to be computed once.
+    alone, ``logged`` those that a log of such a call may take along. ``memory`` is for what is computed of all this,
+    and has to be computed once.
     """
 
     history: History
@@ -119,7 +121,16 @@ class Workings:
     grown: Mapping[int, Growth]
     freed: frozenset[int]
     asked: frozenset[int]
+    logged: frozenset[int]
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def means(self, change: int) -> Means:
+        """How a change (by its index) is written."""
+        return means_of(self.changes[change].kind, is_logged=change in self.logged)
+
+    def is_of_a_log(self, order: Ordered, after: int) -> bool:
+        """Whether a log may take the later change of an order (``after``, its index) along without the earlier one."""
+        return order.is_of_a_name and after in self.logged
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
@@ -151,9 +162,9 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
         if change.kind is ChangeKind.APPEND
     }
     freed = frozenset(_freed(history, made))
-    asked = asking.alone(history, finish, made)
+    asked, logged = asking.alone(history, finish, made), asking.logged(history, made)
     written = {cell: tuple(who) for cell, who in writers.items()}
-    return Workings(history, places, made, operations, written, pieces, grown, freed, asked)
+    return Workings(history, places, made, operations, written, pieces, grown, freed, asked, logged)
 
 
 def block_of(offset: int) -> int:

@@ -14,7 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from enum import Enum
 from functools import lru_cache, partial
 
-from bob.apm.clauses import IN_TURN, WHATS, Clause, Durable, InTurn, Ordered, means_of, without_exception
+from bob.apm.clauses import (
+    IN_TURN,
+    OWN_FIRST,
+    WHATS,
+    Clause,
+    Durable,
+    InTurn,
+    Means,
+    Ordered,
+    kept_by_logs,
+    means_of,
+    without_exception,
+)
 from bob.apm.dependencies import Builder, Edge, Graph, Sync
 from bob.apm.micro import MicroOperation, NameCell, Workings
 from bob.claim.property.vocabulary import Call, What
@@ -51,11 +63,15 @@ class _Promised(Builder):
         return node
 
     def _orders(self, some: Mapping[int, int], every: Mapping[int, int]) -> None:
-        chains = _Changes(self._promised, self._unless_synced)
+        orders = self._promised, self._unless_synced
+        of_logged = orders if OWN_FIRST in self._promised else tuple(map(kept_by_logs, orders))
+        chains = _Changes(self._unless_synced, {*orders, *of_logged})
         for index, change in enumerate(self._taken.changes):
             if index in some:
-                promised = self._promised if self._is_synced(change) else self._unless_synced
-                for node in chains.before(change, promised, is_asked=index in self._taken.asked):
+                those = of_logged if index in self._taken.logged else orders
+                promised = those[0 if self._is_synced(change) else 1]
+                means = None if index in self._taken.asked else self._taken.means(index)
+                for node in chains.before(change, promised, means):
                     self._edge(some[index], node)
                 chains.add(change, partial(self._link, new=every[index]))
 
@@ -102,9 +118,9 @@ class _By(Enum):
 
 
 class _Changes:
-    """Chains of changes, as they are needed for the orders in ``promised``, or for those that no sync may break."""
+    """Chains of changes, as they are needed for each of these sets of ``orders``."""
 
-    def __init__(self, promised: Set[Clause], unless_synced: Set[Clause]) -> None:
+    def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
         self._nodes: dict[tuple[ChangeKind, _By, object], int] = {}
         self._extents: dict[ChangeKind, dict[Extent, None]] = {}
@@ -112,9 +128,9 @@ class _Changes:
             before: {
                 by
                 for after in ChangeKind
-                for orders in (promised, unless_synced)
-                for is_asked in (False, True)
-                if (by := self._by(before, after, orders, is_asked=is_asked)) is not None
+                for orders in every
+                for means in (None, *(means_of(after, is_logged=is_logged) for is_logged in (False, True)))
+                if (by := self._by(before, after, orders, means)) is not None
             }
             for before in ChangeKind
         }
@@ -127,20 +143,20 @@ class _Changes:
                 self._nodes[place] = link(self._nodes.get(place))
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
-    def before(self, change: Change, promised: Set[Clause], *, is_asked: bool) -> Iterator[int]:
-        """The nodes of all that comes before a change; ``promised`` are the orders that speak of it."""
+    def before(self, change: Change, promised: Set[Clause], means: Means | None) -> Iterator[int]:
+        """The nodes of all that comes before a change; ``promised`` are the orders that speak of it. ``means`` is how
+        it is written, None where a call asks for it alone."""
         for kind, extents in self._extents.items():
-            by = self._by(kind, change.kind, promised, is_asked=is_asked)
+            by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
             if by is _By.EXTENT:
                 related = _related(kind, change.kind, promised)
                 keys = [one for one in extents if relation(one, change) in related]
             yield from (self._nodes[kind, by, key] for key in keys if by is not None and (kind, by, key) in self._nodes)
 
-    def _by(self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], *, is_asked: bool) -> _By | None:
+    def _by(self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], means: Means | None) -> _By | None:
         """Which chains of earlier changes a later one comes after; None where it comes after none."""
-        turn = InTurn(means_of(before), means_of(after))
-        if turn in IN_TURN and not is_asked and turn in self._unless_synced:
+        if means is not None and (turn := InTurn(means_of(before), means)) in IN_TURN and turn in self._unless_synced:
             return _By.KIND
         return _CHAINS.get(_related(before, after, promised), _By.EXTENT)
 

@@ -9,8 +9,9 @@ observation cannot tell which file something is, that file says nothing (the ben
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part, saying_more
 from bob.apm.holes import hole, stale_at
@@ -20,6 +21,7 @@ from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import MODE, OWNER, TIME, Kind
+from bob.workload.kinds import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +144,33 @@ class Reader:
             return
         if missing.kind in DATA_KINDS and not any(found):
             yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
-        elif missing.kind is not None and (fills := _fills(found, cell.start)):
+        elif missing.kind is not None and (fills := _fills(found, cell.start, self._of_freed)):
             for way in missing.ways:
                 breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
                 yield Reading(missing=absent, lost=way.lost, breaks=breaks)
         else:
             yield self._garbage(cell.thing)
 
+    @cached_property
+    def _of_freed(self) -> frozenset[bytes]:
+        """The sectors that files had just before they were removed, replaced or cut: another may have their blocks."""
+        history, found = self._taken.history, set[bytes]()
+        for change in self._taken.changes:
+            freed = change.things & self._taken.freed if change.kind in _FREEING else frozenset[int]()
+            for thing in freed:
+                inode = history.steps[change.number - 1].inodes.get(thing)
+                content = b"" if inode is None else inode.content
+                found.update(content[at : at + SECTOR_BYTES] for at in range(0, len(content), SECTOR_BYTES))
+        return frozenset(found)
+
     def _garbage(self, thing: int) -> Reading:
         return _BROKEN[Part.CONTENTS] if thing in self._taken.freed else _BROKEN[Part.KEPT]
 
 
-def _fills(found: bytes, start: int) -> frozenset[Fill]:
+def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
     """With what all of ``found``, which is at offset ``start`` of a file, is filled, sector by sector; nothing where
-    some of it is anything else. A piece in which no data belongs (of fallocate, say) may be many sectors long."""
+    some of it is anything else. Stale is what the disk had before, and what ``of_freed`` files had (sectors). A piece
+    in which no data belongs (of fallocate, say) may be many sectors long."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -165,10 +180,13 @@ def _fills(found: bytes, start: int) -> frozenset[Fill]:
             fills.add(Fill.STALE)
         elif not any(sector):
             fills.add(Fill.ZEROS)
+        elif sector in of_freed or (len(sector) < SECTOR_BYTES and any(one.startswith(sector) for one in of_freed)):
+            fills.add(Fill.STALE)
         else:
             return frozenset()
         at = end
     return frozenset(fills)
 
 
+_FREEING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.UNLINK, ChangeKind.RENAME_OVER)
 _BROKEN = {part: Reading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in Part}

@@ -11,7 +11,21 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from bob.apm import asking
-from bob.apm.clauses import DATA_KINDS, Clause, Durable, Fill, InTurn, Never, Ordered, Where, Whole, means_of
+from bob.apm.clauses import (
+    DATA_KINDS,
+    IN_TURN,
+    OWN_FIRST,
+    Clause,
+    Durable,
+    Fill,
+    InTurn,
+    Means,
+    Never,
+    Ordered,
+    Where,
+    Whole,
+    means_of,
+)
 from bob.apm.dependencies import Graph
 from bob.apm.micro import NameCell, SizeCell, Workings
 from bob.claim.property.subjects import BLOCK_BYTES
@@ -42,6 +56,8 @@ OFTEN = {Tried.ONE_END: 2, Tried.PART: 2}
 directory commits all that was done hangs on what that was; what an append leaves, on how large its file was."""
 RARE = frozenset({Tried.MOVED, Tried.OPEN, Tried.BEGUN})
 """Circumstances that workloads may add which are there to refute."""
+RARE_CLAUSES = frozenset({OWN_FIRST, *(clause for clause in IN_TURN if clause.after is Means.SYNCED_NAMES)})
+"""Clauses that such workloads alone may put to the test."""
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Tried.NATURAL, Tried.SYNCED, Tried.ELSEWHERE})
 
@@ -88,9 +104,10 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
         for before in taken.changes[:at]:
             if after.kind is ChangeKind.UNLINK and not _has_a_name(taken, before.things & after.things):
                 continue  # whether what came before is there cannot be seen
-            clauses.append(Ordered(before.kind, after.kind, relation(before, after)))
+            order = Ordered(before.kind, after.kind, relation(before, after))
+            clauses.append(OWN_FIRST if taken.is_of_a_log(order, at) else order)
             if at not in taken.asked:
-                clauses.append(InTurn(means_of(before.kind), means_of(after.kind)))
+                clauses.append(InTurn(means_of(before.kind), taken.means(at)))
         for clause in clauses:
             found[clause] = found.get(clause, frozenset()) | tried
     return found

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from bob.apm.allowed import facts
-from bob.apm.clauses import Clause, Durable, InTurn, Never, Ordered, Whole, means_of
+from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.micro import Workings
 from bob.claim.property.bench import inodes_of_things
@@ -82,16 +82,22 @@ def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
     changes = taken.changes
     for at, change in enumerate(changes):
         match clause:
+            case InTurn() if clause == OWN_FIRST:
+                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
+                    order = Ordered(change.kind, later.kind, relation(change, later))
+                    if taken.is_of_a_log(order, behind) and later.number > change.number:
+                        yield Question((change.number,), later.number)
             case InTurn(means, after_it) if means_of(change.kind) is means:
                 for behind, later in enumerate(changes[at + 1 :], start=at + 1):
                     is_alone = behind in taken.asked
-                    if means_of(later.kind) is after_it and not is_alone and later.number > change.number:
+                    if taken.means(behind) is after_it and not is_alone and later.number > change.number:
                         yield Question((change.number,), later.number)
             case Whole(kind) | Never(kind) if change.kind is kind:
                 yield Question((change.number,))
             case Ordered(before, after, how) if change.kind is before:
-                for later in changes[at + 1 :]:
-                    if later.kind is after and relation(change, later) is how and later.number > change.number:
+                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
+                    is_it = later.kind is after and relation(change, later) is how and later.number > change.number
+                    if is_it and not taken.is_of_a_log(clause, behind):
                         yield Question((change.number,), later.number)
 
 

@@ -50,6 +50,13 @@ def apm() -> None:
 )
 @click.option("--published", type=click.Choice(["osdi14"]), help="Promise what this table found no violation of.")
 @click.option("--hold-out", "seed", type=int, metavar="SEED", help="Leave a third of the workloads out, for a check.")
+@click.option(
+    "--refuting",
+    type=RUN,
+    metavar="RUN",
+    multiple=True,
+    help="A run whose workloads may only refute; may be repeated.",
+)
 @click.option("--witnesses", is_flag=True, help="Write a witness of each refuted clause, too.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default="apm", show_default=True, help="The folder."
@@ -61,6 +68,7 @@ def derive(
     trust: str,
     published: str | None,
     seed: int | None,
+    refuting: tuple[Path, ...],
     witnesses: bool,
     out: Path,
     json_file: Path | None,
@@ -77,6 +85,7 @@ def derive(
     Examples:
       bob apm derive bob-runs/20261121T230021-1f2e3d
       bob apm derive --hold-out 1 --out models bob-runs/matrix bob-runs/pairs
+      bob apm derive --refuting bob-runs/beside bob-runs/matrix
       bob apm derive --published osdi14 --out published bob-runs/matrix
 
     \b
@@ -90,15 +99,22 @@ def derive(
     from bob.apm.derive import derive as derived_from
     from bob.apm.model import save, to_json
 
-    documents, unsound = [], 0
-    for name, folders in by_configuration(runs).items():
+    documents, unsound, beside = [], 0, by_configuration(refuting) if refuting else {}
+    configurations = by_configuration(runs)
+    if beside and not beside.keys() & configurations.keys():
+        raise UsageError(
+            f"what is to refute is of {', '.join(beside)}, and the runs are of {', '.join(configurations)}",
+            hint="--refuting takes a run of the same configuration, with other workloads (bob probe --probe)",
+        )
+    for name, folders in configurations.items():
         workloads: list[Witnessed] = []
         if published is not None:
             model = published_model(name)
         else:
             workloads = read_workloads(folders, quiet)
-            with watching_workloads(f"deriving {name}", quiet, len(workloads)) as step:
-                derived = derived_from(workloads, Trust(trust), seed, progress=step)
+            against = read_workloads(beside[name], quiet) if name in beside else []
+            with watching_workloads(f"deriving {name}", quiet, len(workloads) + len(against)) as step:
+                derived = derived_from(workloads, Trust(trust), seed, refuting=against, progress=step)
             model = with_witnesses(derived, out) if witnesses else derived.model
         path = out / f"{model.name}.json"
         save(model, path)

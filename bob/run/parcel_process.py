@@ -173,6 +173,7 @@ def _program(work: ProgramWork, request: ProbeRequest, folder: Path, progress: T
         models,
         explores=work.explores,
         numbers=[work.number],
+        answers=work.answers,
     )
     return answers
 

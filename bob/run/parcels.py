@@ -34,13 +34,15 @@ OF_A_CONFIGURATION = "mkfs_version"
 @dataclass(frozen=True, slots=True)
 class ProgramWork:
     """A program to be tried on one configuration, the one with this ``number`` of its run. ``request``, ``program`` and
-    the ``models`` are documents."""
+    the ``models`` are documents. Where ``answers`` is False, the models have their answer by another parcel; here is
+    asked whether they allow what the file system leaves."""
 
     program: Mapping[str, Any]
     request: Mapping[str, Any]
     number: int
     models: tuple[Mapping[str, Any], ...] = ()
     explores: bool = True
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,6 +352,11 @@ class _Worker:
             self._queue.give_up(words)
 
 
+def unasked(model: Model) -> Modelled:
+    """Of a model that has its answer elsewhere: here it is only held against what a file system leaves."""
+    return Modelled(model, unknown(model.name, model.about, ""), _unknown)
+
+
 def _unknown(_told: bytes, _tree: Mapping[str, Node]) -> None:
     """It is not known whether a model allows a tree."""
 

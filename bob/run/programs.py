@@ -40,7 +40,7 @@ from bob.result import Environment
 from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
-from bob.run.program_models import Allows, foreseeing, hold_against, unforeseen
+from bob.run.program_models import Allows, foreseeing, hold_against, unasked, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -61,11 +61,13 @@ def try_program(
     *,
     explores: bool = True,
     numbers: Sequence[int] | None = None,
+    answers: bool = True,
 ) -> tuple[Programs, Path]:
     """The answers for ``program`` on each requested configuration, and by each of ``models``; and the run directory
     with everything behind them. Models are held against the calls that were recorded on the first configuration. Where
     bob does not explore (``explores``), only they have an answer. ``numbers`` are those of the configurations among all
-    that are asked about, where these are some of them, by which what is kept is named.
+    that are asked about, where these are some of them, by which what is kept is named. Where models have their answer
+    elsewhere (``answers`` is False), only what the file systems leave is held against them.
 
     Raises UsageError where the program cannot be run, or its checker cannot be trusted: with its own words, and before
     anything is explored.
@@ -81,7 +83,7 @@ def try_program(
         if image is None:
             with writing([run.path]):
                 return _Spread(program, requests, numbers, run, progress, models, explores).result(), run.path
-        return _tried(program, requests, run, image, progress, models, explores, numbers), run.path
+        return _tried(program, requests, run, image, progress, models, explores, numbers, answers), run.path
 
 
 def _tried(
@@ -93,6 +95,7 @@ def _tried(
     models: Sequence[Model],
     explores: bool,
     numbers: Sequence[int],
+    has_answers: bool,
 ) -> Programs:
     """The answers as :func:`try_program` has them, by the guests of this machine."""
     first, identity, started = requests[0], run.about()["id"], run.about()["started"]
@@ -102,8 +105,9 @@ def _tried(
         jobs = first.host.jobs or guests_that_fit()
         results: dict[int, ProgramResult] = {}
         every: dict[int, TakenProgram] = {}
-        for place, (number, request) in enumerate(zip(numbers, requests, strict=True)):
-            watches = bool(models) and place == 0
+        held = numbers[0] if models and has_answers else None
+        for number, request in zip(numbers, requests, strict=True):
+            watches = number == held
             try:
                 taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
                 trust(hypervisor, image, taken, progress)
@@ -113,7 +117,10 @@ def _tried(
                 results[number] = _not_at_this_pace(request, refused)
             else:
                 every[number] = taken
-        modelled = hold_against(hypervisor, image, every[numbers[0]], models, jobs, progress) if models else []
+        if held is not None:
+            modelled = hold_against(hypervisor, image, every[held], models, jobs, progress)
+        else:
+            modelled = [unasked(model) for model in models]
         answers = [one.result for one in modelled]
         explored = every if explores else {}
         if explored:
@@ -139,7 +146,7 @@ def _tried(
                 result = judge(taken.name, mount, looked, _notes(taken), reliances)
                 results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 allows = [one.allows for one in modelled]
-                if models and number != numbers[0] and result.vulnerabilities:
+                if models and number != held and result.vulnerabilities:
                     allows = foreseeing(hypervisor, image, taken, models, watcher)
                 answers = [
                     _held(answer, model, each, result, looked, taken, environment.kernel)
@@ -184,7 +191,8 @@ def _work(taken: TakenProgram, guests: int) -> Work:
 
 
 class _Spread:
-    """A program on a cluster: one parcel for each configuration, the first with the models."""
+    """A program on a cluster: one parcel for each configuration. The first has the answers of the models; each asks
+    whether they allow what its file system leaves."""
 
     def __init__(
         self,
@@ -223,8 +231,9 @@ class _Spread:
         return self._together()
 
     def _parcel(self, identity: str, number: int, request: ProbeRequest) -> Parcel:
-        models = tuple(map(model_to_json, self._models)) if request is self._first else ()
-        work = ProgramWork(self._program.to_json(), request_to_json(request), number, models, self._explores)
+        models = tuple(map(model_to_json, self._models))
+        document, is_first = request_to_json(request), request is self._first
+        work = ProgramWork(self._program.to_json(), document, number, models, self._explores, answers=is_first)
         title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
         return Parcel(
             identity, f"{number:03d}", title, bob.__version__, b"", program=work, jobs=request.host.jobs or 1,
@@ -249,15 +258,16 @@ class _Spread:
     def _together(self) -> Programs:
         """The answers so far, as one; those of models beside those of all configurations."""
         results: list[ProgramResult] = []
-        answers = list(next((one.models for one in self._found.values() if one.models), ()))
-        kernel = str(self._run.about()["environment"]["kernel"])
+        first = next(iter(self._requests))
+        answers = list(self._found[first].models) if first in self._found else []
         for number, found in sorted(self._found.items()):
             results += found.results
-            request = self._requests[number]
-            for place, model in enumerate(self._models if answers and not found.models else ()):
-                is_its_own = was_derived_of(model, request.configuration, kernel)
+            for place, seen in enumerate(found.models if answers and number != first else ()):
+                answer = answers[place]
                 for result in found.results:
-                    answers[place] = crossed(answers[place], result, frozenset(), is_its_own=is_its_own)
+                    answer = crossed(answer, result, frozenset())
+                missed, notes = (*answer.missed, *seen.missed), (*answer.notes, *seen.notes)
+                answers[place] = replace(answer, missed=missed, notes=notes)
         protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)
         return Programs(self._program.name, self._program.about, tuple(results), "", tuple(answers), protocols)
 

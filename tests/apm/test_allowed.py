@@ -10,6 +10,7 @@ from hypothesis.strategies import integers
 
 from bob.apm.allowed import Implications, refuted
 from bob.apm.clauses import (
+    OWN_FIRST,
     UNITS,
     Clause,
     Durable,
@@ -202,6 +203,7 @@ ZEROS, CUT = clause_of("never append zeros"), clause_of("whole truncate-down who
 LAST, EARLIER, TAIL = (
     clause_of(f"never-in append {where} zeros") for where in ("last-block", "earlier-blocks", "tail-block")
 )
+NAMES, SYNCED_NAMES = clause_of("in-turn names names"), clause_of("in-turn names synced-names")
 GONE = clause_of("ordered append unlink same-file")
 SAFE, RENAME = clause_of("ordered append rename same-file"), clause_of("whole rename whole")
 NATURAL, PHASE, SYNC = (
@@ -239,6 +241,15 @@ PART = "append /c 9000; sync_file_range /c 8192 808"
         ("append /s 9000; append /s 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
         ("append /b 100", OF_A, EARLIER, set()),
         ("append /b 4096", OF_A, TAIL, set()),  # /b has no block that it ends in the middle of
+        ("append /b 100; fsync /b; append /b 100; rename /b /c", OF_A, SAFE, set()),
+        ("append /b 100; fsync /b; append /b 100; rename /b /c", OF_A, OWN_FIRST, {Tried.ELSEWHERE}),
+        ("append /b 100; fsync /a; rename /b /c", OF_A, SAFE, {Tried.ELSEWHERE}),
+        ("append /b 100; fsync /a; rename /b /c", OF_A, OWN_FIRST, set()),
+        ("create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Tried.ELSEWHERE}),
+        ("create /n; fsync /b; link /b /c", OF_A, NAMES, set()),
+        ("create /n; link /b /c; fsync /b", OF_A, SYNCED_NAMES, set()),
+        ("create /m; create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Tried.ELSEWHERE}),
+        ("mkdir /d; create /d/m; create /n; fsync /b; link /b /d/c; fsync /d/m", OF_A, NAMES, set()),
         (PART, PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN, Tried.PART}),
         (PART, PHASE, EARLIER, set()),
         (PART.replace("8192", "0"), PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN}),
@@ -288,3 +299,22 @@ def test_old_contents_beside_zeros_are_no_garbage(filled: bytes, broken: set[str
     constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
     names = {name.name for conflict in refuted(graph, EVERYTHING, constraints, 1) for name in conflict.clauses}
     assert names == broken
+
+
+@pytest.mark.parametrize(
+    ("operations", "broken"),
+    [
+        ("truncate /b 100; append /a 4096", {"never append stale"}),
+        ("unlink /b; append /a 4096", {"never append stale"}),
+        ("append /a 4096", {"intact contents", "intact kept-contents"}),  # /b has its blocks
+    ],
+)
+def test_what_a_freed_block_had_is_old_and_no_garbage(operations: str, broken: set[str]) -> None:
+    """reiserfs with data=writeback: a file that grows has what was in the end of one that was cut."""
+    graph = graph_of(operations, "create /a; write /b 0 8192")
+    old = graph.workings.history.steps[0].inodes[graph.workings.history.steps[0].names["/b"]].content
+    tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=4096, content=old[4096:])}
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    promised = EVERYTHING - {clause for clause in EVERYTHING if isinstance(clause, Durable | Ordered | InTurn | Whole)}
+    names = {name.name for one in refuted(graph, promised, constraints, 0) for name in one.clauses}
+    assert {name for name in names if "append" in name or "contents" in name} == broken

@@ -17,6 +17,7 @@ from hypothesis.strategies import integers
 from bob.apm.allowed import Implications
 from bob.apm.clauses import (
     IN_TURN,
+    OWN_FIRST,
     PIECES,
     Clause,
     Fill,
@@ -24,6 +25,7 @@ from bob.apm.clauses import (
     InTurn,
     Means,
     Never,
+    Ordered,
     Part,
     Where,
     Whole,
@@ -43,7 +45,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
-from bob.workload.kinds import Change, ChangeKind
+from bob.workload.kinds import Change, ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload
@@ -59,6 +61,11 @@ OPERATIONS = (
     "setxattr /b user.x 3", "fsync /a", "fsync /b", "fsync /d", "fsync /e", "fsync /e/moved", "sync",
     "sync_file_range /a 0 4096", "sync_file_range /b 4096 4096",
 )  # fmt: skip
+OF_A_NAME = {
+    Ordered(before, after, Relation.SAME_FILE)
+    for before in (ChangeKind.APPEND, ChangeKind.OVERWRITE, ChangeKind.CREATE, ChangeKind.SETXATTR)
+    for after in (ChangeKind.LINK, ChangeKind.UNLINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER, ChangeKind.APPEND)
+}
 CUT = clause_of("whole truncate-down block")
 
 
@@ -108,7 +115,39 @@ def alone(workload: Workload, graph: Graph, change: Change) -> bool:
 MEANS = {"overwrite": "overwrites", "append": "appends", "truncate-down": "sizes", "truncate-up": "sizes"}
 
 
-def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset[int]) -> bool:
+def means(workload: Workload, graph: Graph, change: Change) -> str:
+    found = MEANS.get(change.kind, "names")
+    places, every = {change}, graph.workings.changes
+    while True:  # a new directory is as its own one is
+        more = {
+            one
+            for one in every
+            if one.kind.value in ("mkdir", "create", "link", "rename", "rename-over")
+            and any(one.things & place.directories for place in places)
+        }
+        if more <= places:
+            break
+        places |= more
+    is_beside = any(
+        one.kind.value in RENAMING
+        and is_of_synced(workload, graph, one)
+        and any(one.directories & place.directories for place in places)
+        for one in every
+    )
+    return "synced-names" if found == "names" and (is_beside or is_of_synced(workload, graph, change)) else found
+
+
+def is_of_synced(workload: Workload, graph: Graph, change: Change) -> bool:
+    return any(
+        number < change.number and (thing is None or thing in change.things)
+        for number, _operation, thing in calls(workload, graph, 1)
+    )
+
+
+RENAMING = ("link", "unlink", "rename", "rename-over")
+
+
+def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset[int], *, with_own: bool) -> bool:
     taken = graph.workings
     parts: list[dict[int, MicroOperation]] = [{} for _ in taken.changes]
     for at, one in enumerate(taken.operations):
@@ -137,12 +176,19 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                 gone = {at for at, cell in data.items() if cell.start // 4096 * 4096 >= size} | {size_at}
                 if gone & there and gone - there:
                     return True
+            case Ordered(before, after, Relation.SAME_FILE) if change.kind is before and not mine.keys() <= there:
+                for behind in range(index + 1, len(taken.changes)):
+                    later = taken.changes[behind]
+                    is_of_a_log = after.value in RENAMING and means(workload, graph, later) == "synced-names"
+                    is_after = later.kind is after and later.things & change.things and parts[behind].keys() & there
+                    if is_after and (with_own or not is_of_a_log):
+                        return True
             case InTurn(before_it, after_it) if (
                 MEANS.get(change.kind, "names") == before_it and not mine.keys() <= there
             ):
                 for behind in range(index + 1, len(taken.changes)):
                     later = taken.changes[behind]
-                    is_after = MEANS.get(later.kind, "names") == after_it and not alone(workload, graph, later)
+                    is_after = means(workload, graph, later) == after_it and not alone(workload, graph, later)
                     if is_after and parts[behind].keys() & there:
                         return True
     return False
@@ -165,11 +211,18 @@ def test_a_clause_forbids_what_it_says_and_nothing_else(seed: int) -> None:
     graph = graph_of_workload(workload)
     count = len(graph.workings.operations)
     by_place = {where: frozenset(one for one in PIECES if one.where is where) for where in Where}
-    for clauses in (*(by_place[piece.where] for piece in PIECES[::2]), {CUT}, *({one} for one in IN_TURN)):
+    for clauses in (
+        *(by_place[piece.where] for piece in PIECES[::2]),
+        {CUT},
+        *({one} for one in IN_TURN),
+        OF_A_NAME,
+        {*OF_A_NAME, OWN_FIRST},
+    ):
         implications = Implications(graph, frozenset(clauses))
         for there in some_sets(rng, count):
             reading = Reading(there, frozenset(range(count)) - there)
-            is_broken_by = any(is_broken(clause, workload, graph, there) for clause in clauses)
+            with_own = OWN_FIRST in clauses
+            is_broken_by = any(is_broken(clause, workload, graph, there, with_own=with_own) for clause in clauses)
             assert implications.force({}, reading) is not is_broken_by, (clauses, workload, there)
 
 

@@ -441,6 +441,8 @@ def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload
     assert [one.returned for one in next_ones[::2]] == [0, 32, 16, 8, 24]
     assert [one.returned for one in next_ones[1::2]] == [40, 32, 16, 8, 24]
     assert {one.there for one in made} == {one.there for one in crashes(lattice, told)}
+    most = list(islice(crashes(Lattice(asked, NOTHING), told, 50), 50))
+    assert sum(one.stage is Stage.PREFIX for one in most) == 26, "prefixes alone are not tried"
 
 
 def test_a_workload_with_countless_states_is_begun_at_once() -> None:

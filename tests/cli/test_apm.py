@@ -15,11 +15,13 @@ from bob.apm.model import Model, to_json
 from bob.cli.main import run as run_bob
 from bob.cli.models import named_model, named_models
 from bob.cli.reproduce import EXPERIMENTS
-from bob.errors import RecordingError, UsageError
+from bob.errors import Exit, RecordingError, UsageError
 from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
 from bob.judge.program_result import to_json as program_to_json
 from bob.program.answer import Consequence
+from bob.request import ProbeRequest, request_to_json
 from bob.store.run_directory import RunDirectory
+from bob.subject import configuration
 
 from .stand_in import Bob, Work
 
@@ -107,6 +109,16 @@ def test_the_run_of_a_quick_question_is_refused(
     assert run_bob(["apm", *arguments, str(run.path)]) == 9
     said = capsys.readouterr().err
     assert said == f"bob: {run.path} is the run of a quick question, not of a probe\nhint: bob try asks it again\n"
+
+
+def test_what_is_to_refute_has_to_be_of_a_configuration_of_the_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("ext4", "xfs"):
+        asked = request_to_json(ProbeRequest(configuration(name)))
+        RunDirectory.create(tmp_path / name, {"id": name, "request": asked, "workloads": []})
+    assert run_bob(["apm", "derive", "--refuting", str(tmp_path / "xfs"), str(tmp_path / "ext4")]) == Exit.USAGE
+    assert capsys.readouterr().err.startswith("bob: what is to refute is of xfs, and the runs are of ext4\nhint: ")
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,10 @@ def test_a_model_is_derived_confirmed_and_held_against_its_run(tmp_path: Path) -
     [shown] = list(replay([out / torn.refutation.witness], image=None, connect=None, times=2, progress=Silent()))
     assert shown.confirmed == 2
 
+    refuting = ["--refuting", str(run), "--out", str(tmp_path / "beside"), "--quiet", str(run)]
+    assert bob(["apm", "derive", *refuting]) == 0
+    assert load_model(tmp_path / "beside" / "ext4-ordered.json").source["refuting"] == model.source["workloads"]
+
     assert bob(["apm", "check", "--quiet", str(out / "ext4-ordered.json"), str(run)]) == 0
     findings = [replace(one, promised=True) if one.clause == torn.clause else one for one in model.findings]
     save(replace(model, findings=tuple(findings)), tmp_path / "lie.json")

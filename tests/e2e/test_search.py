@@ -127,7 +127,12 @@ def told(heading: str) -> list[list[str]]:
         ("vfat: sync and syncfs send no flush", [Exit.DIFFERENT, Exit.DONE]),
         ("reiserfs: fsync leaves out the size that a direct write has made", [Exit.DIFFERENT]),
         ("btrfs: a file has two names after it is moved and the new directory is synced", [Exit.DIFFERENT]),
+        (
+            "btrfs: a file takes the place of another one without what was written since its fsync",
+            [Exit.DIFFERENT],
+        ),
         ("nilfs2: fsync leaves out what is in the inode alone", [Exit.DIFFERENT]),
+        ("ext4: a file that takes the place of another one is zeros", [Exit.DIFFERENT]),
         (
             "ext4 with data=writeback: another file gets the blocks of a truncated one too early",
             [Exit.DIFFERENT, Exit.DIFFERENT],

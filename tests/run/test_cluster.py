@@ -30,6 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import samples_of_runs as samples
+from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.crash import case
 from bob.crash.coverage import States
@@ -38,7 +39,8 @@ from bob.guest.spec import Accelerator
 from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.judge.merging import merge
-from bob.judge.program_result import ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.modelled import unknown
+from bob.judge.program_result import Cross, Missed, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Earlier, Silent
@@ -161,8 +163,17 @@ def program_here(
     witness = run.save_witness(f"{number:02d}-1-lost", {"of": name})
     found = (Vulnerability(Consequence.LOST, f"lost on {name}", 3, 1, b"", (), witness),) if number else ()
     safety = Safety.VULNERABLE if found else Safety.SAFE
+    missed = tuple(Missed(name, one.evidence, True) for one in found)
+    answers = [replace(unknown(model.name, "", "not asked"), missed=missed) for model in models]
+    if models and more["answers"]:
+        assert number == 0, "one parcel has the answers of models"
+        predicted = Predicted(Consequence.LOST, f"lost on {NAMES[1]}", 1, b"", "")
+        answers = [replace(one, safety=Safety.VULNERABLE, vulnerabilities=(predicted,)) for one in answers]
     return Programs(
-        program.name, "", (ProgramResult(name, "rw", safety, States(5, 6, 7, None, 4), 1, 2, 3, found),)
+        program.name,
+        "",
+        (ProgramResult(name, "rw", safety, States(5, 6, 7, None, 4), 1, 2, 3, found),),
+        models=tuple(answers),
     ), out
 
 
@@ -508,13 +519,19 @@ PROGRAM = Program("mine", "", (ProgramFile("workload", b"#!/bin/sh\n", True),))
 
 def test_a_program_is_tried_on_each_file_system_by_some_worker(host: Host, tmp_path: Path) -> None:
     requests = [replace(REQUEST, configuration=made, host=host) for made in CHOSEN.configurations]
-    answers, run = programs.try_program(PROGRAM, requests, tmp_path / "run", Silent())
+    models = [builtin("ext4-o"), builtin("btrfs")]
+    answers, run = programs.try_program(PROGRAM, requests, tmp_path / "run", Silent(), models)
     assert [(one.configuration, one.safety) for one in answers.results] == [
         (NAMES[0], Safety.SAFE), (NAMES[1], Safety.VULNERABLE), (NAMES[2], Safety.VULNERABLE)
     ]  # fmt: skip
     for one in answers.results[1:]:
         [found] = one.vulnerabilities
         assert json.loads((run / str(found.witness)).read_text()) == {"of": one.configuration}
+    for model, answer in zip(models, answers.models, strict=True):
+        assert (answer.model, answer.safety) == (model.name, Safety.VULNERABLE)
+        assert [one.configuration for one in answer.missed] == NAMES[1:], "each file system's own calls were asked"
+        [one] = answer.vulnerabilities
+        assert [one.crossed[name] is Cross.CONFIRMED for name in NAMES[1:]] == [True, False]
     document = json.loads((run / "result.json").read_text())
     assert [one["name"] for one in document["configurations"]] == NAMES
     assert document["environment"]["qemu"] == "7.2"

@@ -12,18 +12,20 @@ from textwrap import fill
 
 from bob import __version__
 from bob.apm.clauses import (
+    IN_TURN,
+    OWN_FIRST,
     WHATS,
     Clause,
     Durable,
     Fill,
     Intact,
-    InTurn,
     Never,
     Ordered,
     Part,
     Whole,
     closed,
     every_clause,
+    kept_by_logs,
     saying_more,
 )
 from bob.apm.export.prose import origin
@@ -66,6 +68,7 @@ _ALWAYS = (
 def alice_module(model: Model) -> str:
     """The model as one Python file (Python 2.7 and 3, ASCII) with the class ``FileSystem``; it does not import bob."""
     promised = model.promised
+    orders = promised if OWN_FIRST in promised else kept_by_logs(promised)
     return (
         environment()
         .get_template("alice.py.j2")
@@ -79,7 +82,7 @@ def alice_module(model: Model) -> str:
             whole=_table(promised, Whole, ("kind",), "unit"),
             never=_table(promised, Never, ("kind",), "fill"),
             durable=_table(promised, Durable, ("call",), "what"),
-            ordered=_table(promised, Ordered, ("relation", "before"), "after"),
+            ordered=_table(orders, Ordered, ("relation", "before"), "after"),
         )
     )
 
@@ -105,6 +108,11 @@ def not_sayable(model: Model) -> list[str]:
             f"The model does not promise that a crash leaves no {' or '.join(missing)} that nobody made; ALICE never "
             "makes such states, so it checks a stronger model."
         )
+    if OWN_FIRST not in promised and any(isinstance(clause, Ordered) and clause.is_of_a_name for clause in promised):
+        found.append(
+            "An order of one file whose last is a name does not hold where the file was synced before; such orders are "
+            "left out here, so ALICE checks a weaker model."
+        )
     if any(isinstance(clause, Ordered) and clause.unless_synced for clause in promised):
         found.append(
             "The model has orders that a sync may overtake; they are left out here, so ALICE checks a weaker model."
@@ -126,7 +134,7 @@ def not_sayable(model: Model) -> list[str]:
 
 def _is_lesser(clause: Clause) -> bool:
     """Whether a clause is of those that are about what changes are in part, or what no call asks for."""
-    return isinstance(clause, InTurn) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
+    return clause in IN_TURN or (not isinstance(clause, Intact) and bool(saying_more(clause)))
 
 
 def _said(promised: frozenset[Clause]) -> frozenset[Clause]:

@@ -9,7 +9,8 @@ TEXTS = {"a": "a" * 3000, "b": "b" * 3000}
 
 def opened(path, words=""):
     """A connection to the database, which is made where there is none; without commits of its own."""
-    jpype.startJVM("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", classpath=JARS)
+    # An emulated processor has more work with compiled code than with interpreted code that runs this shortly.
+    jpype.startJVM("-Xmx96m", "-XX:+UseSerialGC", "-Xint", classpath=JARS)
     jpype.JClass("org.hsqldb.jdbc.JDBCDriver")
     db = jpype.JClass("java.sql.DriverManager").getConnection(URL.format(path) + words)
     db.setAutoCommit(False)
