@@ -21,7 +21,7 @@ from samples_of_runs import CONFIGURATION, ENVIRONMENT
 
 from .html_pages import NASTY, Page, parse
 from .samples import result
-from .test_site import html, leads
+from .test_matrix import html, leads
 from .witnesses import documents, witness
 
 STATES = States(812, 4096, 2**88, None, 17)

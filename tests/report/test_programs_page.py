@@ -24,7 +24,7 @@ from bob.report.saved import programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
-from .test_site import html, leads
+from .test_matrix import html, leads
 
 SVG = "{http://www.w3.org/2000/svg}"
 
