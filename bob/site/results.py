@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ RESULTS = "results"
 """The folder of the site that has the pages of each result."""
 COMPARED = "compared"
 """The folder among these that has the comparisons."""
-_APPS = "apps.json"
+_APPS = "apps.json.xz"
 _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -173,8 +174,8 @@ def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
 def _tested(folder: Path) -> Iterator[Tested]:
     file = folder / _APPS
     try:
-        programs = json.loads(file.read_bytes())["programs"]
-    except (ValueError, KeyError, TypeError) as error:
+        programs = json.loads(lzma.decompress(file.read_bytes()))["programs"]
+    except (ValueError, KeyError, TypeError, lzma.LZMAError) as error:
         raise MalformedError(f"{file} is no list of answers for programs: {error}", hint="was it truncated?") from None
     for document in programs:
         found = programs_from_json(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 from pathlib import Path
 
 import pandas as pd
@@ -235,7 +236,7 @@ def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> No
 
 
 def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> None:
-    document = json.loads((KEPT / "apps.json").read_text())
+    document = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))
     for one in document["programs"]:
         if one["program"]["name"] in ("gdbm", "lmdb"):
             Path(f"{one['program']['name']}.json").write_text(json.dumps(one))
@@ -254,7 +255,7 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
     assert bob("show", "begun", "begun").code == 9
     ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
     assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: of several runs of bob app no junit is made")
-    whole = bob("show", str(KEPT / "apps.json"))
+    whole = bob("show", str(KEPT / "apps.json.xz"))
     assert whole.code == 1 and len(whole.out.splitlines()) > len(document["programs"]) * 3
 
 

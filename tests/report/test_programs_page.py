@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import shutil
 from dataclasses import replace
@@ -213,7 +214,7 @@ COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
 
 
 def kept() -> list[dict[str, Any]]:
-    programs: list[dict[str, Any]] = json.loads((KEPT / "apps.json").read_text())["programs"]
+    programs: list[dict[str, Any]] = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))["programs"]
     return programs
 
 
