@@ -71,8 +71,8 @@ def matrix(
 
     The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal", the set modern
     file systems of today, plain each of these as mkfs and mount make it; a TOML file of your own can name any others
-    (docs/formats.md). A configuration that mkfs or the kernel refuse is skipped, and the table says why. The run directory has a folder for each configuration, which
-    is a run directory of its own.
+    (docs/formats.md). A configuration that mkfs or the kernel refuse is skipped, and the table says why. The run
+    directory has a folder for each configuration, which is a run directory of its own.
 
     --rows asks other properties than those of Table 1: which kinds of change are persisted before which, what each call
     makes durable, or up to which size changes are whole (docs/finer-tables.md).

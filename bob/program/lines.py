@@ -69,17 +69,15 @@ class _Table:
         return ""
 
     def _read(self) -> list[_Rows]:
-        from elftools.common.exceptions import DWARFError, ELFError  # few programs are binaries of their own
-        from elftools.construct import ConstructError
-        from elftools.elf.elffile import ELFFile
+        from elftools.elf.elffile import ELFFile  # few programs are binaries of their own
 
         try:
             elf: Any = ELFFile(io.BytesIO(self._data))
             for segment in elf.iter_segments("PT_LOAD"):
                 self._loaded.append((segment["p_offset"], segment["p_filesz"], segment["p_vaddr"]))
             return sorted(_rows(elf.get_dwarf_info())) if elf.has_dwarf_info() else []
-        except (DWARFError, ELFError, ConstructError, ValueError, LookupError, AttributeError, TypeError):
-            return []  # damaged, or of a form that the library does not know
+        except Exception:  # damaged, or of a form that the library does not know: it raises whatever it comes upon
+            return []
 
 
 def _rows(dwarf: Any) -> Iterator[_Rows]:

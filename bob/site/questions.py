@@ -187,7 +187,8 @@ _ORDER = (
 GROUPS = (
     (
         "What is there when a call has returned",
-        "The crash comes after the call. The table of durability answers whether what was done before is there, and so do the models.",
+        "The crash comes after the call. Whether what was done before it is there the table of durability answers, and "
+        "so do the models.",
         _DURABLE,
     ),
     (

@@ -206,6 +206,14 @@ def test_only_frames_of_the_programs_own_binaries_get_lines() -> None:
     assert located([call], one_binary(data[:4]), "/run/home") == (call,)
 
 
+def test_a_binary_that_says_its_segments_are_beyond_any_file_has_no_lines() -> None:
+    """The library raises what its reading comes upon: here Python's OverflowError."""
+    damaged = bytearray(compiled(TWO_LINES))
+    damaged[39] = 128  # the last byte of e_phoff
+    call = SystemCall(1, 0.0, "sync", (), 0, "", (frame(0x1140),))
+    assert located([call], one_binary(bytes(damaged)), "/run/home") == (call,)
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_a_damaged_binary_has_no_lines_and_does_no_harm(data: st.DataObject) -> None:
