@@ -32,7 +32,7 @@ from bob.site import sources
 from bob.site.links import Fault, faults
 from bob.site.living import is_finer, living
 from bob.site.questions import GROUPS
-from bob.site.rely import Word, answered
+from bob.site.rely import Word, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
 
 MODELS = "osdi14-linux-6.1"
@@ -177,6 +177,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             model_workloads=", ".join(map(str, counts)),
             finer=any(is_finer(shown) for reference in results.references for shown in reference.shown),
             another_run=results.models_are_of_another_run,
+            at_once=any(map(is_of_a_prompt_disk, results.models)),
         )
     )
     first = docs / "README.md"

@@ -217,8 +217,13 @@ def _of_program(tested: Tested, number: int, result: ProgramResult) -> Answer:
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
     """Whether a model speaks of what a sync call makes durable, and was derived on a disk that is done with each write
     at once. What the call has not waited for is done there all the same, when the flush is sent."""
-    told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)  # older ones were prompt
-    return told == Completion.PROMPT.value and any(isinstance(one, Durable) for one in needed)
+    return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
+
+
+def is_of_a_prompt_disk(model: Model) -> bool:
+    """Whether the disk that a model was derived on was done with each write at once; that of older models was."""
+    told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
+    return bool(told == Completion.PROMPT.value)
 
 
 def _fs(model: Model) -> str:

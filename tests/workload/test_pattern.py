@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import defaultdict
+from itertools import combinations
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.workload import operations as ops
 from bob.workload import pattern
+from bob.workload.kinds import ChangeKind, Relation, changes, relation
+from bob.workload.language import parse
+from bob.workload.operations import Operation, Workload
 from bob.workload.pattern import (
     CELL_BYTES,
     FIRST_SETUP_NUMBER,
     MAX_OPERATIONS,
     UNSHADED,
+    UNSHADED_PATTERN,
     contents,
     describe,
     operations_in,
     place,
     stale,
 )
-from bob.workload.shades import SHADES, first_shade
+from bob.workload.shades import ALPHABET, SHADES, SHORT_BYTES, Shades, _alphabet, _taken, _Written, first_shade, shaded
+from bob.workload.simulation import RefusedError, simulate
+from tests.workload.generators import random_workload
 
 NUMBERS = st.integers(1, MAX_OPERATIONS - 1)
 OFFSETS = st.one_of(st.integers(0, 10_000), st.integers(0, 2**33))
@@ -186,3 +196,254 @@ def test_a_cell_that_names_no_operation_is_nobodys(word: bytes, form: bytes) -> 
     data = b"".join(form % (word.upper() if form[:1] == b"[" else word, cell) for cell in range(256))
     assert operations_in(data) == frozenset()
     assert describe(data) == "unknown (4,096 B)"
+
+
+# Each byte that is written differs from all that could be in its place, or the operation is refused
+
+FILES = st.sampled_from(["/a", "/b"])
+FEW = st.one_of(
+    st.builds(ops.Write, FILES, st.integers(0, 20), st.integers(1, 40)),
+    st.builds(ops.Write, FILES, st.none(), st.integers(1, 20), st.sampled_from([ops.How.PLAIN, ops.How.TRUNC])),
+    st.builds(ops.Truncate, FILES, st.integers(0, 40)),
+    st.builds(ops.Fallocate, FILES, st.integers(0, 20), st.integers(1, 20)),
+)
+
+
+@given(st.lists(FEW, max_size=2), st.lists(FEW, min_size=1, max_size=5))
+def test_every_byte_differs_from_what_any_set_of_earlier_operations_leaves(
+    setup: list[Operation], operations: list[Operation]
+) -> None:
+    workload = Workload("few", (ops.Create("/a"), ops.Create("/b"), *setup), tuple(operations))
+    before, performed = what_is_written(workload)
+    for number, (path, offset, data) in enumerate(performed):
+        if data is None:
+            continue
+        medium = stale(offset + len(data))[offset:]
+        for size in range(number + 1):
+            for there in combinations(range(number), size):
+                found = left(path, before, [performed[one] for one in there])
+                found = found.ljust(offset + len(data), b"\0")[offset : offset + len(data)]
+                assert all(new not in (old, 0, free) for new, old, free in zip(data, found, medium, strict=True))
+
+
+Effect = tuple[str, int, bytes | None]
+
+
+def what_is_written(workload: Workload) -> tuple[dict[str, bytes], list[Effect]]:
+    """The initial files, and what each operation does: (path, offset, data), data None for a new size."""
+    history, _setup, performed = simulate(workload)
+    files = {path: history.steps[0].inodes[thing].content for path, thing in history.steps[0].names.items()}
+    effects: list[Effect] = []
+    for one in performed:
+        match one.operation:
+            case ops.Truncate(path, size):
+                effects.append((path, size, None))
+            case ops.Write(path):
+                effects.append((path, one.offset, one.data))
+            case _:
+                effects.append(("", 0, None))
+    return files, effects
+
+
+def left(path: str, before: dict[str, bytes], effects: list[Effect]) -> bytes:
+    file = before[path]
+    for where, offset, data in effects:
+        if where == path and data is None:
+            file = file[:offset].ljust(offset, b"\0")
+        elif where == path and data is not None:
+            file = file.ljust(offset, b"\0")[:offset] + data + file[offset + len(data) :]
+    return file
+
+
+@given(st.integers(0, 2**32))
+def test_what_writes_to_one_place_of_a_file_or_an_attribute_differs_everywhere(seed: int) -> None:
+    history, _setup, performed = simulate(random_workload(Random(seed), most=12))
+    values: dict[tuple[int, str, int], set[int]] = defaultdict(lambda: {0})
+    first = history.steps[0].inodes
+    placed = [(thing, "", 0, inode.content) for thing, inode in first.items()]
+    for one in performed:
+        if one.data and isinstance(one.operation, ops.Write | ops.Setxattr):
+            attribute = one.operation.name if isinstance(one.operation, ops.Setxattr) else ""
+            thing = history.steps[one.number].thing(one.operation.path)
+            placed.append((thing, attribute, one.offset, one.data))
+    for thing, attribute, offset, data in placed:
+        for at, byte in enumerate(data, start=offset):
+            assert byte not in values[thing, attribute, at] and byte != stale(16 * (at // 16 + 1))[at]
+            values[thing, attribute, at].add(byte)
+
+
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 30])
+def test_what_is_too_short_to_be_recognised_is_like_nothing_else(length: int) -> None:
+    setup = f"write /gone 0 9000; write /f 0 {length}; mkdir /d"
+    operations = f"write /n 0 {length}; setxattr /n user.x {length}; setxattr /n user.x 16; write /f 5 1; write /m 0 4K"
+    _history, made, performed = simulate(Workload("short", parse(setup), parse(operations)))
+    data = [(one.offset, one.data) for one in (*made, *performed) if one.data]
+    for at in range(length):
+        shown = [found[at - offset] for offset, found in data if offset <= at < offset + len(found)]
+        assert len(set(shown)) == len(shown) >= 5
+
+
+@pytest.mark.parametrize("length", [1, 4096])
+def test_where_there_are_too_many_the_operation_is_refused_by_name(length: int) -> None:
+    made: set[bytes] = set()
+    taken: list[Operation] = [ops.Write("/f", 0, length)]
+    with pytest.raises(RefusedError, match=r"'write /f 0 \S+': so many operations write to the") as refusal:
+        while True:
+            made |= {one.data[:1] for one in simulate(Workload("many", (), tuple(taken)))[2]}
+            taken.append(ops.Write("/f", 0, length))
+    assert SHADES // 2 < len(made) == len(taken) - 1 and refusal.value.operation == taken[-1]
+
+
+def test_a_long_log_is_not_refused() -> None:
+    log = tuple(ops.Write("/log", None, 500) for _ in range(1000))
+    assert len(simulate(Workload("log", (), log))[2]) == 1000
+
+
+def test_a_shade_depends_on_what_came_before_alone() -> None:
+    operations = parse("write /f 0 1; write /f 0 100; write /g 0 5; setxattr /f user.x 1; write /f 50 9")
+    whole = simulate(Workload("whole", parse("write /f 0 40K"), operations))[2]
+    for some in range(len(operations)):
+        assert simulate(Workload("some", parse("write /f 0 40K"), operations[:some]))[2] == whole[:some]
+
+
+def test_the_first_pattern_is_written_as_it_was() -> None:
+    operations = parse("write /f 0 16; setxattr /f user.x 3")
+    old = Workload("old", parse("write /f 0 40"), operations, pattern=UNSHADED_PATTERN)
+    history, setup, performed = simulate(old)
+    assert setup[0].data == b"<op80:000000:00><op80:000000:01><op80:00"
+    assert [one.data for one in performed] == [b"<op01:000000:00>", b"<op"]
+    assert history.steps[1].inodes[1].content == contents(1, 0, 16, UNSHADED) + setup[0].data[16:]
+    assert operations_in(history.steps[1].inodes[1].content) == {1, FIRST_SETUP_NUMBER}
+
+
+def test_the_alphabet_of_each_position_has_as_many_characters_as_there_are_shades() -> None:
+    for position in range(16):
+        found = _alphabet(position)
+        assert len(set(found)) == ALPHABET
+        assert not {0, ord(" "), 127} & set(found)
+
+
+def test_the_shades_that_are_taken_are_those_in_which_a_byte_agrees() -> None:
+    for number in range(300):
+        rng = Random(number)
+        mine, theirs = (f"op{rng.randrange(100):02}".encode() for _ in range(2))
+        if mine == theirs:
+            continue
+        shade = rng.randrange(SHADES)
+        there = shaded(b"[" + theirs + b":000000:00]", shade)
+        agreeing = {
+            other
+            for other in range(SHADES)
+            if any(a == b for a, b in zip(shaded(b"[" + mine + b":000000:00]", other), there, strict=True))
+        }
+        assert _taken([_Written(0, 16, shade, theirs)], mine) == agreeing
+
+
+@pytest.mark.parametrize(("length", "is_short"), [(SHORT_BYTES - 1, True), (SHORT_BYTES, False)])
+def test_what_has_a_whole_cell_may_be_like_others_elsewhere(length: int, is_short: bool) -> None:
+    shades = Shades()
+    first = shades.choose(1, b"op01", "a", 0, length)
+    assert (shades.choose(2, b"op02", "b", 0, length) != first) == is_short
+
+
+# What kinds of change operations make, and how two are related
+
+SETUP = "mkdir /d; mkdir /e; write /d/a 0 8192; write /e/b 0 100; write /d/c 0 100"
+
+
+def changes_of(operations: str) -> list[tuple[int, str]]:
+    history, _setup, _performed = simulate(Workload("w", tuple(parse(SETUP)), tuple(parse(operations))))
+    return [(change.number, change.kind.value) for change in changes(history)]
+
+
+@pytest.mark.parametrize(
+    ("operation", "kinds"),
+    [
+        ("write /d/a 0 4096", ["overwrite"]),
+        ("append /d/a 10", ["append"]),
+        ("write /d/a 8000 4096", ["overwrite", "append"]),
+        ("write /d/a 9000 10", ["append"]),
+        ("append /d/a 10 trunc", ["truncate-down", "append"]),
+        ("write /d/new 0 10", ["create", "append"]),
+        ("create /d/new", ["create"]),
+        ("truncate /d/a 10", ["truncate-down"]),
+        ("truncate /d/a 9000", ["truncate-up"]),
+        ("truncate /d/a 8192", []),
+        ("fallocate /d/a 0 10K", ["fallocate"]),
+        ("fallocate /d/a 0 10K keep", []),
+        ("fallocate /d/a 0 10K punch", ["zero"]),
+        ("fallocate /d/a 8K 1K punch", []),
+        ("fallocate /d/a 0 10K zero", ["zero", "fallocate"]),
+        ("fallocate /d/a 0 4K zero", ["zero"]),
+        ("fallocate /d/a 8K 4K zero", ["fallocate"]),
+        ("fallocate /d/a 0 10K zero-keep", ["zero"]),
+        ("fallocate /d/a 0 4K collapse", ["shift"]),
+        ("fallocate /d/a 4K 8K insert", ["shift"]),
+        ("mknod /d/p fifo", ["create"]),
+        ("utimes /d 1000000000", ["setxattr"]),
+        ("copy_file_range /d/a /e/b 0 4096", ["overwrite", "append"]),
+        ("copy_file_range /d/a /e/b 4096 100", ["append"]),
+        ("copy_file_range /d/a /e/new 0 10", ["create", "append"]),
+        ("reflink /d/a /e/b", ["overwrite", "append"]),
+        ("open /d/a as f", []),
+        ("tmpfile /d as f", []),
+        ("rename /d/a /e/a", ["rename"]),
+        ("rename /d/a /e/b", ["rename-over"]),
+        ("rename /d/a /e/a noreplace", ["rename"]),
+        ("rename /d/a /e/b exchange", ["rename-over"]),
+        ("rename /d /e exchange", ["rename-over"]),
+        ("link /d/a /e/a", ["link"]),
+        ("symlink a /e/a", ["symlink"]),
+        ("unlink /d/a", ["unlink"]),
+        ("mkdir /d/new", ["mkdir"]),
+        ("setxattr /d/a user.x 4", ["setxattr"]),
+        ("chmod /d 700", ["setxattr"]),
+        ("chown /d/a 1:1", ["setxattr"]),
+        ("fsync /d/a", []),
+        ("sync", []),
+    ],
+)
+def test_an_operation_is_changes_of_kinds(operation: str, kinds: list[str]) -> None:
+    assert changes_of(operation) == [(1, kind) for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("operations", "kinds"),
+    [
+        ("open /d/a as f; unlink /d/a; write f 0 10; truncate f 20; chmod f 600; close f",
+         [(2, "unlink"), (3, "overwrite"), (4, "truncate-down"), (5, "setxattr")]),
+        ("tmpfile /d as f; append f 10; link f /d/x; link f /d/y", [(2, "append"), (3, "create"), (4, "link")]),
+        ("open /d as f; utimes f 1000000000", [(2, "setxattr")]),
+    ],
+)  # fmt: skip
+def test_what_is_done_to_an_open_file(operations: str, kinds: list[tuple[int, str]]) -> None:
+    assert changes_of(operations) == kinds
+
+
+def test_every_kind_can_be_made() -> None:
+    made = changes_of(
+        "write /d/a 8000 4096; truncate /d/a 10; truncate /d/a 20; fallocate /d/a 0 8192; create /d/x; link /d/x /d/y;"
+        "symlink t /d/z; unlink /d/x; rename /d/y /e/y; rename /e/y /e/b; mkdir /d/s; rmdir /d/s;"
+        "setxattr /d/a user.x 4; fallocate /d/a 0 10 punch; fallocate /d/a 0 4096 collapse"
+    )
+    assert {kind for _number, kind in made} == {kind.value for kind in ChangeKind}
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ("write /d/a 0 10; append /d/a 10", Relation.SAME_FILE),
+        ("append /d/a 10; rename /d/a /e/x", Relation.SAME_FILE),
+        ("write /d/a 0 10; rename /d/c /d/a", Relation.SAME_FILE),
+        ("write /d/a 0 10; write /d/c 0 10", Relation.SAME_DIRECTORY),
+        ("create /d/x; unlink /d/c", Relation.SAME_DIRECTORY),
+        ("mkdir /d/x; create /d/x/y", Relation.SAME_DIRECTORY),
+        ("rename /d/a /e/x; create /e/y", Relation.SAME_DIRECTORY),
+        ("write /d/a 0 10; write /e/b 0 10", Relation.OTHER_DIRECTORY),
+        ("create /d/x; create /e/x", Relation.OTHER_DIRECTORY),
+    ],
+)
+def test_two_changes_are_related_by_file_then_by_directory(operations: str, expected: Relation) -> None:
+    history, _setup, _performed = simulate(Workload("w", tuple(parse(SETUP)), tuple(parse(operations))))
+    one, other = changes(history)
+    assert relation(one, other) is relation(other, one) is expected
