@@ -299,6 +299,9 @@ class _File:
     def _fills(self, place: int, there: int) -> tuple[bool, bool]:
         """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may."""
         missing = self._missing(place)
+        if missing.not_zeros & there and missing.not_stale & there:
+            # An earlier size cannot be seen, and need not be there.
+            there = 1 << (missing.own & there).bit_length() >> 1
         may_be_zeros = not missing.not_zeros & there
         may_be_stale = missing.may_be_stale and not missing.not_stale & there
         return may_be_stale and not may_be_zeros, may_be_stale
@@ -311,11 +314,13 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """What may show in a hole: not zeros, and not stale contents, where one of these sizes is there."""
+    """What may show in a hole: not zeros, and not stale contents, where one of these sizes is there. ``own`` are all
+    that the appends to it gave the file."""
 
     not_zeros: int
     not_stale: int
     may_be_stale: bool
+    own: int
 
     @classmethod
     def of(cls, missing: Hole, promised: Set[Clause]) -> _Missing:
@@ -327,7 +332,8 @@ class _Missing:
             for fill in Fill
         }
         may_be_stale = missing.kind is not None and Never(missing.kind, Fill.STALE) not in promised
-        return cls(forbidding[Fill.ZEROS], forbidding[Fill.STALE], may_be_stale)
+        own = sum(1 << at for at in missing.own)
+        return cls(forbidding[Fill.ZEROS], forbidding[Fill.STALE], may_be_stale, own)
 
 
 _APPEND = ChangeKind.APPEND

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from bob.apm.allowed import Implications, Known
 from bob.apm.clauses import Clause, Fill
 from bob.apm.dependencies import Graph
-from bob.apm.holes import hole, stale_at
+from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.apm.readings import Reading
 from bob.claim.property.sightings import ROOT, Place
@@ -234,9 +234,14 @@ class Leaving:
         if cell.start < len(initial):
             return initial[cell.start : cell.stop]
         length, missing = cell.stop - cell.start, hole(self._taken, cell)
-        may_be = {fill: missing.breaks(fill, self._there).isdisjoint(self._promised) for fill in Fill}
+        may_be = self._may_be(missing, self._there)
+        if not any(may_be.values()):  # an earlier size cannot be seen, and need not be there
+            may_be = self._may_be(missing, frozenset(sorted(missing.own & self._there)[-1:]))
         is_stale = may_be[Fill.STALE] and (self._fill is Fill.STALE or not may_be[Fill.ZEROS])
         return stale_at(cell.start, length) if is_stale and missing.kind is not None else bytes(length)
+
+    def _may_be(self, missing: Hole, there: Set[int]) -> dict[Fill, bool]:
+        return {fill: missing.breaks(fill, there).isdisjoint(self._promised) for fill in Fill}
 
     def _value(self, cell: Cell, initially: Value) -> Value:
         return self._taken.operations[self._shown[cell]].value if cell in self._shown else initially

@@ -94,7 +94,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["matrix", "--set", "osdi41"],
             "there is no set 'osdi41'",
-            "bob has defaults, modern, osdi14; or name a TOML file",
+            "bob has defaults, modern, osdi14, plain; or name a TOML file",
         ),
         (["matrix", "--set", "file"], "file: 'configurations' is missing", "see docs/formats.md"),
         (["matrix", "--resume", "nowhere"], "invalid value for '--resume': Directory 'nowhere' does", "bob matrix"),
