@@ -9,21 +9,21 @@ LONGEST_LINE = 400
 """What is written in at most so many characters is one line."""
 
 
-def text(document: Any, longest: int = LONGEST_LINE) -> str:
-    """``document`` as JSON, with a line break at its end; what takes ``longest`` characters at most is one line."""
-    return _text(document, 0, longest) + "\n"
+def text(document: Any) -> str:
+    """``document`` as JSON, with a line break at its end."""
+    return _text(document, 0) + "\n"
 
 
-def _text(part: Any, depth: int, longest: int) -> str:
+def _text(part: Any, depth: int) -> str:
     line = json.dumps(part, separators=(",", ":"))
-    if len(line) <= longest or not isinstance(part, dict | list | tuple):
+    if len(line) <= LONGEST_LINE or not isinstance(part, dict | list | tuple):
         return line
     if isinstance(part, dict):
         brackets, inner = (
             "{}",
-            [f"{json.dumps(name)}: {_text(value, depth + 1, longest)}" for name, value in part.items()],
+            [f"{json.dumps(name)}: {_text(value, depth + 1)}" for name, value in part.items()],
         )
     else:
-        brackets, inner = "[]", [_text(value, depth + 1, longest) for value in part]
+        brackets, inner = "[]", [_text(value, depth + 1) for value in part]
     indent = "\n" + " " * depth
     return brackets[0] + ",".join(f"{indent} {one}" for one in inner) + indent + brackets[1]

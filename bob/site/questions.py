@@ -187,8 +187,7 @@ _ORDER = (
 GROUPS = (
     (
         "What is there when a call has returned",
-        "The crash comes after the call. Whether what was done before it is there the table of durability answers, and "
-        "so do the models.",
+        "The crash comes after the call. The table of durability and the models say what of before is there then.",
         _DURABLE,
     ),
     (

@@ -346,6 +346,11 @@ def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> N
     assert [[one.is_wrong for one in found.missed] for found in answers.models] == [[True], []]
     assert programs_exit(answers) is Exit.CONTRADICTED
 
+    # Where models have their answers elsewhere, as on a cluster, what is left here is held against them all the same.
+    elsewhere, _path = try_program(program, [request()], tmp_path / "3", Silent(), [wrong, derived], answers=False)
+    assert [[one.is_wrong for one in found.missed] for found in elsewhere.models] == [[True], []]
+    assert elsewhere.results[0].safety is Safety.VULNERABLE and not any(one.trees for one in elsewhere.models)
+
 
 def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path) -> None:
     pair = IN_C["header-ahead-of-a-store"]
