@@ -74,6 +74,7 @@ class Agent:
     """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time.
 
     While it is asked, its guest is ``awake``. In ``real_time`` waiting is not free there: its clock is the world's.
+    ``is_sound`` until it failed, or did not answer: what it refuses, it refuses in good health.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Agent:
         self._stream = stream
         self._awake = awake
         self.real_time = real_time
+        self.is_sound = True
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
@@ -95,12 +97,14 @@ class Agent:
         refused an operation), AgentBroken where the agent failed, and
         whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
         """
+        was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))
             header_length, blob_length = PREFIX.unpack(self._stream.read_exactly(PREFIX.size, timeout))
             encoded = self._stream.read_exactly(header_length, timeout)
             payload = self._stream.read_exactly(blob_length, timeout) if blob_length else b""
         header = json.loads(encoded)
+        self.is_sound = was_sound and not header.get("broken")
         if not header.pop("ok"):
             if header.get("broken"):
                 raise AgentBroken(f"the agent failed at {do}: {header['error']}")

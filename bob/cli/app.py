@@ -129,7 +129,7 @@ def run(
     the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
     corrupt, 12 that it cannot be opened; any other one is a violation, too.
 
-    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the kernel's timers come
+    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the file system commits
     in between; and beside another process that syncs a file of its own after each call. Each has an answer.
 
     With --model, the program's system calls are held against a model of a file system, too: each state that the model

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Self
 
 from bob.agent.client import Agent, Stream, agent_file
 from bob.guest.capacity import guests_that_fit
@@ -14,8 +16,47 @@ from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_name, ensure
 
+
+class KeptGuests:
+    """Guests of a hypervisor that stay for the next user, agents and all, until the block ends: a program is looked at
+    in many steps. A guest whose agent failed, or whose user did not end well, is not handed on; nor is one of virtual
+    time, as each recording begins in a guest that is like every other. Several threads may share it."""
+
+    def __init__(self, hypervisor: Hypervisor) -> None:
+        self._hypervisor = hypervisor
+        self._idle: defaultdict[tuple[str, Path | None], deque[tuple[Agent, ExitStack]]] = defaultdict(deque)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as every:
+            for kept in self._idle.values():
+                while kept:
+                    every.push(kept.pop()[1])
+
+    @contextmanager
+    def agent(self, image: Image, clock: Clock, world: Path | None) -> Iterator[Agent]:
+        """An agent, as :func:`agent_in` has it."""
+        with ExitStack() as stack:
+            if clock is Clock.VIRTUAL:
+                yield stack.enter_context(agent_in(self._hypervisor, image, clock, world))
+                return
+            idle = self._idle[image.name, world]
+            try:
+                agent, its = idle.pop()
+                stack.push(its)
+            except IndexError:
+                agent = stack.enter_context(agent_in(self._hypervisor, image, clock, world))
+            yield agent
+            if agent.is_sound:
+                idle.append((agent, stack.pop_all()))
+
+
 Guests = Hypervisor | GivenMachine
 """Where guests come from."""
+AnyGuests = Guests | KeptGuests
+"""Where agents in guests come from."""
 
 _REMOTE_FILE = "/tmp/bob-agent.pyz"
 _START = f"exec python3 -S {_REMOTE_FILE}"
@@ -52,9 +93,13 @@ def jobs_for(name: str, asked: int | None) -> int:
 
 
 @contextmanager
-def agent_in(guests: Guests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
+def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
     """An agent in a guest of its own; where time is virtual there, the guest is awake only while it is asked. It has
     the disk with a ``world``, where programs need one. On a given machine it is the one agent there."""
+    if isinstance(guests, KeptGuests):
+        with guests.agent(image, clock, world) as agent:
+            yield agent
+        return
     if isinstance(guests, GivenMachine):
         with guests.agent() as agent:
             yield agent

@@ -22,7 +22,6 @@ from bob.apm.promised import graph_under
 from bob.apm.shapes import shape_of
 from bob.apm.trees import observed_tree
 from bob.errors import BobError, UsageError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.judge.looked import Looked
@@ -38,7 +37,7 @@ from bob.protocol.diagram import steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
-from bob.run.agents import agent_in
+from bob.run.agents import AnyGuests, agent_in
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 from bob.run.program_recording import TakenProgram
 from bob.run.second_chances import SecondChances, each_in_a_guest
@@ -71,7 +70,7 @@ class Modelled:
 
 
 def hold_against(
-    hypervisor: Hypervisor,
+    guests: AnyGuests,
     image: Image,
     taken: TakenProgram,
     models: Sequence[Model],
@@ -81,14 +80,14 @@ def hold_against(
     """The answer of each of ``models`` for the program that was ``taken``; at most its budget of distinct trees is
     checked for each."""
     try:
-        before, after = both_ends(hypervisor, image, taken, progress)
+        before, after = both_ends(guests, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
         taken.steps = steps_of(taken.calls, again.effects, tellings(taken.calls, taken.pipe))
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        work = _Work(hypervisor, image, taken, again, apart, before, jobs, progress)
-        _trust(hypervisor, image, taken, (before, after), progress)
+        work = _Work(guests, image, taken, again, apart, before, jobs, progress)
+        _trust(guests, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
         return [work.look(model, notes) for model in models]
     except CannotBeModelled as found:
@@ -99,11 +98,11 @@ def hold_against(
 
 
 def foreseeing(
-    hypervisor: Hypervisor, image: Image, taken: TakenProgram, models: Sequence[Model], progress: Progress
+    guests: AnyGuests, image: Image, taken: TakenProgram, models: Sequence[Model], progress: Progress
 ) -> list[Allows]:
     """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
     try:
-        before, after = both_ends(hypervisor, image, taken, progress)
+        before, after = both_ends(guests, image, taken, progress)
         again, _notes = protocol_of(taken, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
@@ -122,7 +121,7 @@ def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[frozenset[Key]
 
 
 def _trust(
-    hypervisor: Hypervisor,
+    guests: AnyGuests,
     image: Image,
     taken: TakenProgram,
     ends: tuple[Mapping[str, Node], Mapping[str, Node]],
@@ -139,7 +138,7 @@ def _trust(
         return Builder(agent, root).check(asked, program.seconds)
 
     try:
-        [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, [("trust", None)], ask, progress, taken.world)
+        [answers] = each_in_a_guest(guests, image, Clock.REAL, [("trust", None)], ask, progress, taken.world)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
     for answer, what in zip(answers, ("what setup leaves", "what a clean end leaves"), strict=False):
@@ -156,7 +155,7 @@ class _Work:
 
     def __init__(
         self,
-        hypervisor: Hypervisor,
+        guests: AnyGuests,
         image: Image,
         taken: TakenProgram,
         again: Replayed,
@@ -165,7 +164,7 @@ class _Work:
         jobs: int,
         progress: Progress,
     ) -> None:
-        self.hypervisor, self.image, self.taken, self.progress = hypervisor, image, taken, progress
+        self.guests, self.image, self.taken, self.progress = guests, image, taken, progress
         self.root = _root(before)
         self._again, self._apart, self._before, self._jobs = again, apart, before, jobs
         self._answers: dict[bytes, CheckerAnswer] = {}
@@ -321,7 +320,7 @@ class _Worker:
             work, taken = self._work, self._work.taken
             mine: list[ModelState] = []
             try:
-                with agent_in(work.hypervisor, work.image, Clock.REAL, taken.world) as agent:
+                with agent_in(work.guests, work.image, Clock.REAL, taken.world) as agent:
                     put_program(agent, taken.program)
                     builder = Builder(agent, work.root)
                     while batch:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from bob.agent.client import Agent
 from bob.agent.inside.mounts import ROOT
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Node, Observation
@@ -17,6 +16,7 @@ from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.run.agents import AnyGuests
 from bob.run.program_recording import TakenProgram, session_of
 from bob.run.second_chances import each_in_a_guest
 
@@ -58,7 +58,7 @@ def protocol_of(
 
 
 def both_ends(
-    hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress
+    guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress
 ) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """The trees that the setup left, and a clean end."""
     plan = taken.case.plan
@@ -69,7 +69,7 @@ def both_ends(
         outcomes = session.observe(deltas, plan.composer.payload_since(0))
         return [session.findings.observation(outcome) for outcome in outcomes]
 
-    [ends] = each_in_a_guest(hypervisor, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
+    [ends] = each_in_a_guest(guests, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     if len(trees) != len(ends):
         raise CannotBeModelled("what setup or a clean end leaves cannot be seen")

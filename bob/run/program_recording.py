@@ -13,7 +13,6 @@ from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.plan import Plan
 from bob.errors import UsageError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
@@ -30,6 +29,7 @@ from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program
 from bob.request import ProbeRequest, configuration_to_json
+from bob.run.agents import AnyGuests
 from bob.run.second_chances import each_in_a_guest
 from bob.store.run_directory import RunDirectory, write_whole
 from bob.story.timeline import Asked
@@ -103,7 +103,7 @@ class TakenProgram:
 
 
 def take(
-    hypervisor: Hypervisor,
+    guests: AnyGuests,
     image: Image,
     program: Program,
     request: ProbeRequest,
@@ -130,7 +130,7 @@ def take(
 
     def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
         items = [(program.name, watches)]
-        [found] = each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, recording, progress, world)
+        [found] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, recording, progress, world)
         return found
 
     try:
@@ -185,7 +185,7 @@ def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: Recorded
     write_whole(folder / "told.json", json.dumps(more).encode())
 
 
-def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: Progress) -> None:
+def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> None:
     """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
     a clean end leaves, or accepts what the program says that it must refuse."""
     program, plan = taken.program, taken.case.plan
@@ -203,7 +203,7 @@ def trust(hypervisor: Hypervisor, image: Image, taken: TakenProgram, progress: P
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 
     items = [(program.name, None)]
-    [answers] = each_in_a_guest(hypervisor, image, Clock.REAL, items, ask, progress, taken.world)
+    [answers] = each_in_a_guest(guests, image, Clock.REAL, items, ask, progress, taken.world)
     hint = "bob app check tries the checker, and explores nothing"
     for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
         if answer.consequence is not None:

@@ -14,7 +14,6 @@ from bob.agent.loss import GuestLost
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.errors import UsageError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.judge.looked import Looked
@@ -27,7 +26,7 @@ from bob.program.told import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest
-from bob.run.agents import agent_in
+from bob.run.agents import AnyGuests, agent_in
 from bob.run.program_recording import TakenProgram, session_of
 from bob.run.second_chances import SecondChances
 
@@ -37,7 +36,7 @@ BATCH = 10
 """So many states are checked in one request: what was said of them is known when the guest is lost at a later one."""
 
 
-def look(hypervisor: Hypervisor, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
+def look(guests: AnyGuests, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
     """Explore all windows, in several guests side by side. An interrupt lets each worker come to where it can stop."""
     waiting = deque(enumerate(taken.windows))
     stop = threading.Event()
@@ -47,7 +46,7 @@ def look(hypervisor: Hypervisor, image: Image, taken: TakenProgram, jobs: int, p
     def work() -> None:
         while waiting:
             try:
-                with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
+                with agent_in(guests, image, Clock.REAL, taken.world) as agent:
                     put_program(agent, taken.program)
                     for place, window in _next(waiting):
                         looked, is_lost = _look_at(agent, taken, window, place, progress, stop)

@@ -37,6 +37,7 @@ from bob.progress import Progress
 from bob.protocol.diagram import Protocol
 from bob.request import ProbeRequest, request_to_json
 from bob.result import Environment
+from bob.run.agents import KeptGuests
 from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
@@ -99,7 +100,11 @@ def _tried(
 ) -> Programs:
     """The answers as :func:`try_program` has them, by the guests of this machine."""
     first, identity, started = requests[0], run.about()["id"], run.about()["started"]
-    with writing([run.path]), Hypervisor.open(first.host.connect, progress.step) as hypervisor:
+    with (
+        writing([run.path]),
+        Hypervisor.open(first.host.connect, progress.step) as hypervisor,
+        KeptGuests(hypervisor) as guests,
+    ):
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
@@ -109,8 +114,8 @@ def _tried(
         for number, request in zip(numbers, requests, strict=True):
             watches = number == held
             try:
-                taken = take(hypervisor, image, program, request, progress, run, number, stores=watches)
-                trust(hypervisor, image, taken, progress)
+                taken = take(guests, image, program, request, progress, run, number, stores=watches)
+                trust(guests, image, taken, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or watches:
                     raise
@@ -118,7 +123,7 @@ def _tried(
             else:
                 every[number] = taken
         if held is not None:
-            modelled = hold_against(hypervisor, image, every[held], models, jobs, progress)
+            modelled = hold_against(guests, image, every[held], models, jobs, progress)
         else:
             modelled = [unasked(model) for model in models]
         answers = [one.result for one in modelled]
@@ -138,7 +143,7 @@ def _tried(
             save()
         with timed([_work(taken, jobs) for taken in explored.values()], progress) as watcher:
             for number, taken in explored.items():
-                looked = look(hypervisor, image, taken, jobs, watcher)
+                looked = look(guests, image, taken, jobs, watcher)
                 watcher.lap()
                 reliances = Reliances.of_looked(looked, taken.calls, ROOT)
                 taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
@@ -147,7 +152,7 @@ def _tried(
                 results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 allows = [one.allows for one in modelled]
                 if models and number != held and result.vulnerabilities:
-                    allows = foreseeing(hypervisor, image, taken, models, watcher)
+                    allows = foreseeing(guests, image, taken, models, watcher)
                 answers = [
                     _held(answer, model, each, result, looked, taken, environment.kernel)
                     for answer, model, each in zip(answers, models if answers else (), allows, strict=True)
@@ -278,10 +283,10 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     Raises as :func:`try_program` does.
     """
     image = _image(requests, progress)
-    with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
-        taken = [take(hypervisor, image, program, request, progress) for request in requests]
+    with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor, KeptGuests(hypervisor) as guests:
+        taken = [take(guests, image, program, request, progress) for request in requests]
         for one in taken:
-            trust(hypervisor, image, one, progress)
+            trust(guests, image, one, progress)
     return [one.preflight for one in taken]
 
 

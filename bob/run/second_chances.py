@@ -20,7 +20,7 @@ from bob.errors import BobError, MalformedError, RecordingError
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.progress import Progress
-from bob.run.agents import Guests, agent_in
+from bob.run.agents import AnyGuests, agent_in
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,7 +48,7 @@ class SecondChances:
 
 
 def each_in_a_guest(
-    hypervisor: Guests,
+    hypervisor: AnyGuests,
     image: Image,
     clock: Clock,
     items: Sequence[tuple[str, T]],

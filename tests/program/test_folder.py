@@ -143,6 +143,14 @@ def test_it_is_the_same_program_at_its_usual_pace_and_another_one_at_a_slower_on
     assert [pace.of("ext4") for pace in Pace] == ["ext4", "ext4-slow", "ext4-busy"]
 
 
+@pytest.mark.parametrize(("name", "longest"), [("ext4", 7.0), ("btrfs", 35.0), ("xfs", 35.0)])
+def test_slowly_each_file_system_commits_by_itself_between_two_calls(name: str, longest: float) -> None:
+    """btrfs and xfs do every 30 s: with the 7 s of ext4, a file that nano had emptied there was found full again."""
+    commit = configuration(name).fs.commit
+    assert commit < Pace.SLOW.delay(commit) <= longest
+    assert Pace.SLOW.patience(commit) * 10 > 100 * Pace.SLOW.delay(commit), "in 10 s of its own, a hundred calls fit"
+
+
 @pytest.mark.parametrize(("states", "waits", "code"), [("DDS", 3, None), ("S", 1, None), ("DD", 3, 0)])
 def test_a_script_that_waits_for_a_disk_has_more_time(
     states: str, waits: int, code: int | None, monkeypatch: pytest.MonkeyPatch
