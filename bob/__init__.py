@@ -232,8 +232,8 @@ def app(
 
     :param program: the name of a program that bob ships, or a folder with app.toml and scripts.
     :param fs: one file system, or several.
-    :param pace: at which pace the workload runs, "undisturbed", "slow" or "busy", or at which of these; each, if none
-        is named.
+    :param pace: at which pace the workload runs, "undisturbed", "slow", "slower" or "busy", or at which of these; if
+        none is named, at each of which the file system makes something of its own.
     :param device: 0 is the size that app.toml says, or else the file system's default.
     """
     from dataclasses import replace
@@ -267,8 +267,8 @@ def app(
         )
         for name in dict.fromkeys(several(fs))
     ]
-    paces = [word(Pace, one, "pace") for one in dict.fromkeys(several(pace))] or list(Pace)
-    requests = [replace(one, pace=each) for one in once for each in paces]
+    paces = [word(Pace, one, "pace") for one in dict.fromkeys(several(pace))]
+    requests = [replace(one, pace=each) for one in once for each in paces or Pace.on(one.configuration.fs.commit)]
     if not requests:
         raise UsageError("no file system is named", hint="for example fs='ext4'")
     folder = None if out is None else Path(out)

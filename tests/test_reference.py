@@ -13,7 +13,6 @@ import pytest
 from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import Rows, properties_of
 from bob.cli.main import run
-from bob.program.pace import Pace
 from bob.report.saved import read_result, several_programs
 from bob.report.vulnerability_tables import by_cross_check
 from bob.result import Verdict
@@ -58,7 +57,7 @@ def test_predictions_of_derived_models_are_confirmed_at_least_half_and_miss_noth
     asked = Counter((model.model, run.results[0].configuration) for run in runs if run.results for model in run.models)
     assert {"ext4-ordered", "xfs", "btrfs (derived)"} <= {model for model, _fs in asked}
     for answers in runs:
-        assert len(answers.results) in (0, len(Pace))
+        assert len(answers.results) in (0, 3, 4)
         assert not answers.is_contradicted
     shares = dict(by_cross_check(runs).rows)
     for name in ("ext4-ordered", "xfs", "btrfs (derived)"):

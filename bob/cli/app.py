@@ -129,8 +129,9 @@ def run(
     the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
     corrupt, 12 that it cannot be opened; any other one is a violation, too.
 
-    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the file system commits
-    in between; and beside another process that syncs a file of its own after each call. Each has an answer.
+    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the kernel's timers come
+    in between; and beside another process that syncs a file of its own after each call. On a file system that commits
+    more seldom, it also runs slower. Each has an answer.
 
     With --model, the program's system calls are held against a model of a file system, too: each state that the model
     allows is built, and the checker is asked, up to --budget trees for each model.
@@ -283,7 +284,7 @@ def _program(name: str | None, workload: str | None, check: str | None, setup: s
 def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
     """What the options ask, once for each file system and pace."""
     names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
-    paces = [Pace(pace) for pace in asked.pop("paces", ()) or tuple(Pace)]
+    paces = tuple(dict.fromkeys(map(Pace, asked.pop("paces", ()))))
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     device = asked.pop("device") or program.device
@@ -292,7 +293,7 @@ def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list
     made = [configuration(name, mkfs, mount, device) for name in dict.fromkeys(names)]
     systems = [one.fs for one in made]
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)
-    return [replace(request(one, asked), pace=pace) for one in made for pace in dict.fromkeys(paces)]
+    return [replace(request(one, asked), pace=pace) for one in made for pace in paces or Pace.on(one.fs.commit)]
 
 
 def programs_exit(answers: Programs) -> Exit:

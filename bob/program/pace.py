@@ -10,23 +10,30 @@ class Pace(StrEnum):
     each other at once, ext4 commits all names together, and a crash finds all of them or none.
 
     UNDISTURBED: as fast as the machine is, with nothing else to do. SLOW: with :meth:`delay` after each call that
-    changes or syncs something, so that the file system's timer comes in between. BUSY: with a short one, in which
-    another process syncs a file of its own.
+    changes or syncs something, so that the kernel's timers come in between. SLOWER: with so much that the file system
+    commits by itself after each call. BUSY: with a short one, in which another process syncs a file of its own.
     """
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
+    SLOWER = "slower"
     BUSY = "busy"
 
     def delay(self, commit: float) -> float:
-        """Seconds of the guest's clock after each call on a file system that commits by itself every ``commit`` seconds
-        at the latest. Slow, it is a little more, so that a commit comes after each call; data is written when it is 30
-        to 35 s old (``dirty_expire_interval``, ``dirty_writeback_interval``, mm/page-writeback.c)."""
-        return {Pace.UNDISTURBED: 0.0, Pace.SLOW: commit + 2.0, Pace.BUSY: 0.5}[self]
+        """Seconds of the guest's clock after each call, on a file system that commits by itself every ``commit``
+        seconds at the latest. Five are the shortest of the kernel's timers (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
+        ``dirty_writeback_interval``, mm/page-writeback.c). Data is written when it is 30 to 35 s old."""
+        return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
         """By this factor a script may take longer, where it waits as :meth:`delay` says."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
+
+    @staticmethod
+    def on(commit: float) -> tuple[Pace, ...]:
+        """The paces that differ on a file system that commits by itself every ``commit`` seconds."""
+        is_slow = Pace.SLOWER.delay(commit) <= Pace.SLOW.delay(commit)
+        return tuple(pace for pace in Pace if not (is_slow and pace is Pace.SLOWER))
 
     @property
     def has_neighbour(self) -> bool:

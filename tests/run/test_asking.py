@@ -189,7 +189,10 @@ def test_one_may_stand_where_several_may() -> None:
     assert [(workload.finish.name, workload.at) for workload in trial.workloads] == [("sync", At.ANY)]
     program, requests, *_ = asked(lambda: bob.app("replace-rename", fs="ext4"))
     assert program.name == "replace-rename"
-    assert [(request.configuration.fs.name, request.pace) for request in requests] == [("ext4", pace) for pace in Pace]
+    both = [(request.configuration.fs.name, request.pace.value) for request in requests]
+    assert both == [("ext4", pace) for pace in ("undisturbed", "slow", "busy")]
+    program, requests, *_ = asked(lambda: bob.app("replace-rename", fs="btrfs"))
+    assert [request.pace for request in requests] == list(Pace)
 
 
 def test_what_bob_toml_says_is_read_by_each_call_and_the_call_wins() -> None:
