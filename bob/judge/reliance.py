@@ -168,6 +168,7 @@ class Reliances:
         if self._effects is None:
             return ()
         found: dict[Explanation, int] = {}
+        alike: dict[object, Explanation] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there = self._presence(self._effects, place, outcome)
             accepted = self._those_accepted(self._effects, place)
@@ -176,7 +177,8 @@ class Reliances:
                 known = explain(cleared(there, self._known(outcome)), accepted.known)
                 explanation = nearer(explanation, known)
             explanation = folded(explanation, there, self._groups)
-            found[explanation] = found.get(explanation, 0) + 1
+            first = alike.setdefault(explanation.need, explanation)
+            found[first] = found.get(first, 0) + 1
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
         return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)
 

@@ -46,6 +46,13 @@ class Explanation:
     missing: tuple[int, ...] = ()
     there: tuple[int, ...] = ()
 
+    @property
+    def need(self) -> tuple[Reliance, frozenset[int], frozenset[int]]:
+        """What is relied on: of calls that must be there together, one state may lack these, and another one those."""
+        if self.reliance is Reliance.TOGETHER:
+            return self.reliance, frozenset({*self.missing, *self.there}), frozenset()
+        return self.reliance, frozenset(self.missing), frozenset(self.there)
+
     def sentence(self, words: Mapping[int, str]) -> str:
         """What the program relies on; ``words`` are those of its calls."""
         missing, there = _named(self.missing, words), _named(self.there, words)

@@ -28,6 +28,7 @@ from bob.apm.counting import count
 from bob.apm.crashes import Stage, Tries
 from bob.apm.micro import workings
 from bob.apm.promised import graph_under
+from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
@@ -445,6 +446,15 @@ def test_the_explanation_that_names_fewer_calls_is_taken() -> None:
     assert nearer(two, one) == nearer(one, two) == nearer(unclear, one) == nearer(one, unclear) == one
     assert (nearer(two, order), nearer(order, two)) == (two, order)
     assert nearer(unclear, unclear) == unclear
+
+
+def test_what_belongs_together_is_told_once_whichever_part_of_it_a_tree_lacks(tmp_path: Path) -> None:
+    """nano empties a file and writes it in two calls: a crash may leave nothing of it, or the first half."""
+    done = perform(tmp_path, [("write", "/a", b"xy" * 100, "O_TRUNC", 0)])
+    trees = dict(enumerate(done.trees[-4:]))
+    asked = SimpleNamespace(accepted=[0, 3], tree=trees.__getitem__)
+    told = Reliances([asked], done.calls, made(done)).relied_on([(0, 1), (0, 2)])
+    assert [(one.explanation.reliance, one.trees, len(one.calls)) for one in told] == [(Reliance.TOGETHER, 2, 3)]
 
 
 def test_a_sentence_names_the_calls() -> None:
