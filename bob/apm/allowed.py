@@ -113,7 +113,7 @@ class Foreseen:
 
     def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._told, self._most = Implications(graph, promised), told, most
-        self._graph = graph
+        self._graph, self._promised = graph, promised
         # Inode numbers are used again for what the program makes and removes: so names and contents tell files apart.
         self._reader = Reader(graph.workings, {})
 
@@ -128,6 +128,18 @@ class Foreseen:
             )
         except Undecided:
             return None
+
+    def clauses(self, told: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
+        """The fewest clauses that together forbid a ``tree`` that the model does not allow after ``told`` had been
+        told; none where that takes too long to say."""
+        constraints, graph = self._seen(tree), self._graph
+        times = [returned for returned in range(len(graph.returns)) if self._told[returned] == told]
+        try:
+            found = [forbidding(graph, self._promised, constraints, at, self._most).clauses for at in times]
+        except Undecided:
+            return frozenset()
+        # At a time at which no model allows it, as its calls had not been made, none is needed.
+        return min(filter(None, found), key=len, default=frozenset())
 
     def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
         """What a tree says, but of attributes, of which the states of models have not all, and of names in a directory
@@ -189,14 +201,16 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
     return list(found.values())
 
 
-def forbidding(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> Conflict:
+def forbidding(
+    graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int, most: int | None = None
+) -> Conflict:
     """Clauses that together forbid an observation which refutes none by itself: without any one of them it may be
-    allowed, or at least forbidden by fewer."""
+    allowed, or at least forbidden by fewer. ``most`` is as for :meth:`Implications.is_allowed`."""
     tested = graph.clauses
     least = {clause for clause in promised if without_exception(clause) in tested}
     for clause in sorted(least, key=lambda clause: clause.name):
         # What is left out for good is not needed to forbid it: the rest does.
-        if not Implications(graph, least - {clause}).is_allowed(constraints, returned):
+        if not Implications(graph, least - {clause}).is_allowed(constraints, returned, most):
             least.discard(clause)
     return Conflict(frozenset(least))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,12 +136,13 @@ def numbered(effects: Effects) -> Effects:
 
 
 def crossed(
-    model: ModelResult, result: ProgramResult, unforeseen: Collection[Key], *, is_its_own: bool = False
+    model: ModelResult, result: ProgramResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> ModelResult:
     """The answer of a model beside that of a real file system of the same run.
 
     ``unforeseen`` are the vulnerabilities of the file system with a tree that the model does not allow, though all that
-    it allows is known. It should allow them where it was derived of that file system (``is_its_own``).
+    it allows is known, each with the clauses that forbid it. It should allow them where it was derived of that file
+    system (``is_its_own``).
     """
     real = {_key(one.consequence, one.evidence) for one in result.vulnerabilities}
     is_whole = result.states.exhaustive is not None and result.reason is None
@@ -152,9 +153,9 @@ def crossed(
             cross = Cross.CONFIRMED
         predicted.append(replace(one, crossed={**one.crossed, result.configuration: cross}))
     missed = [
-        Missed(result.configuration, one.evidence, is_its_own)
+        Missed(result.configuration, one.evidence, is_its_own, unforeseen[key])
         for one in result.vulnerabilities
-        if _key(one.consequence, one.evidence) in unforeseen
+        if (key := _key(one.consequence, one.evidence)) in unforeseen
     ]
     return replace(model, vulnerabilities=tuple(predicted), missed=(*model.missed, *missed))
 

@@ -112,19 +112,21 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A vulnerability of a real file system, the ``configuration``, with a tree that a model does not allow. Where
-    ``is_wrong``, the model was derived of that file system: it is wrong, or bob."""
+    """A vulnerability of a real file system, the ``configuration``, with a tree that a model does not allow, by these
+    ``clauses`` (none: it is not known by which). Where ``is_wrong``, the model was derived of that file system: it is
+    wrong, or bob."""
 
     configuration: str
     evidence: str
     is_wrong: bool
+    clauses: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """A sentence for people."""
-        said = (
-            f"{Cross.MISSED.value}: {self.evidence} ({self.configuration} leaves a tree that the model does not allow)"
-        )
+        by = f", by {' and '.join(map(repr, self.clauses))}" if self.clauses else ""
+        said = f"{self.configuration} leaves a tree that the model does not allow{by}"
+        said = f"{Cross.MISSED.value}: {self.evidence} ({said})"
         return f"{said}; the model was derived of this file system: it is wrong, or bob" if self.is_wrong else said
 
 
@@ -353,7 +355,8 @@ def _model_from_json(document: Mapping[str, Any]) -> ModelResult:
         reason=document["reason"],
         notes=tuple(document["notes"]),
         missed=tuple(
-            Missed(one["configuration"], one["evidence"], bool(one["is_wrong"])) for one in document.get("missed", ())
+            Missed(one["configuration"], one["evidence"], bool(one["is_wrong"]), tuple(one.get("clauses", ())))
+            for one in document.get("missed", ())
         ),
         allowed=read(document["allowed"]) if "allowed" in document else None,
         is_counted=bool(document.get("counted")),

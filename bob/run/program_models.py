@@ -7,12 +7,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.apm.allowed import Foreseen
+from bob.apm.clauses import Clause
 from bob.apm.counting import Count, count
 from bob.apm.crashes import ModelState, Tries
 from bob.apm.dependencies import Graph, graph
@@ -56,13 +57,18 @@ MOST_IN_PAIRS = 500
 """Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
 
 
-Allows = Callable[[bytes, Mapping[str, Node]], bool | None]
+@dataclass(frozen=True, slots=True)
+class Allows:
+    """Whether a model allows a tree after so much had been told (``says``; None: that is not known), and by which
+    ``clauses`` it forbids one (none: that is not known)."""
+
+    says: Callable[[bytes, Mapping[str, Node]], bool | None]
+    clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _told, _tree: frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """The answer of a ``model``; ``allows`` says whether it allows a tree after so much had been told (None: that is
-    not known)."""
+    """The answer of a ``model``, and what it ``allows``."""
 
     model: Model
     result: ModelResult
@@ -94,7 +100,7 @@ def hold_against(
         reason = str(found)
     except (GuestLost, AgentBroken) as loss:
         reason = what_happened(loss, " before anything was built")
-    return [Modelled(model, unknown(model.name, model.about, reason), _unknown) for model in models]
+    return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models]
 
 
 def foreseeing(
@@ -106,18 +112,24 @@ def foreseeing(
         again, _notes = protocol_of(taken, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
-            each = [Foreseen(pairs, model.promised, again.told).allows for model in models]
-            return [_but_for_logs(allows, taken.program, before) for allows in each]
+            each = [Foreseen(pairs, model.promised, again.told) for model in models]
+            return [_but_for_logs(Allows(one.allows, one.clauses), taken.program, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
         pass  # what is not known is counted
-    return [_unknown] * len(models)
+    return [UNKNOWN] * len(models)
 
 
-def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[frozenset[Key], int]:
-    """The vulnerabilities of a real file system with a tree that a model does not allow, by what it ``allows``; and of
-    how many trees it is not known whether it does."""
-    found = [(key, allows(told, tree)) for key, told, tree in refused_trees(looked)]
-    return frozenset(key for key, is_allowed in found if is_allowed is False), sum(said is None for _key, said in found)
+def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
+    """The vulnerabilities of a real file system with a tree that a model does not allow, by what it ``allows``, each
+    with the clauses that forbid the first such tree; and of how many trees it is not known whether it allows them."""
+    found: dict[Key, tuple[str, ...]] = {}
+    undecided = 0
+    for key, told, tree in refused_trees(looked):
+        is_allowed = allows.says(told, tree)
+        undecided += is_allowed is None
+        if is_allowed is False and key not in found:
+            found[key] = tuple(sorted(clause.name for clause in allows.clauses(told, tree)))
+    return found, undecided
 
 
 def _trust(
@@ -221,14 +233,20 @@ class _Work:
     def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one; else what a tree shows is held against the
         clauses, unless the program is too large for the orders of all pairs."""
-        if is_all:
-            shapes = frozenset(tries.shapes)
-            return lambda told, tree: shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
-        if len(self._again.history.operations) > MOST_IN_PAIRS:
-            return _unknown
-        if self._pairs is None:
-            self._pairs = graph(self._again.workload, self._apart)
-        return Foreseen(self._pairs, model.promised, self._again.told).allows
+        by_pairs = UNKNOWN
+        if len(self._again.history.operations) <= MOST_IN_PAIRS:
+            if self._pairs is None:
+                self._pairs = graph(self._again.workload, self._apart)
+            foreseen = Foreseen(self._pairs, model.promised, self._again.told)
+            by_pairs = Allows(foreseen.allows, foreseen.clauses)
+        if not is_all:
+            return by_pairs
+        shapes = frozenset(tries.shapes)
+
+        def is_listed(told: bytes, tree: Mapping[str, Node]) -> bool:
+            return shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
+
+        return replace(by_pairs, says=is_listed)
 
 
 class Queue:
@@ -353,15 +371,18 @@ class _Worker:
 
 def unasked(model: Model) -> Modelled:
     """Of a model that has its answer elsewhere: here it is only held against what a file system leaves."""
-    return Modelled(model, unknown(model.name, model.about, ""), _unknown)
+    return Modelled(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 
-def _unknown(_told: bytes, _tree: Mapping[str, Node]) -> None:
-    """It is not known whether a model allows a tree."""
+UNKNOWN = Allows(lambda _told, _tree: None)
+"""It is not known whether a model allows a tree."""
 
 
 def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) -> Allows:
-    return lambda told, tree: allows(told, without_logs(program, before, tree))
+    return Allows(
+        lambda told, tree: allows.says(told, without_logs(program, before, tree)),
+        lambda told, tree: allows.clauses(told, without_logs(program, before, tree)),
+    )
 
 
 def _root(tree: Mapping[str, Node]) -> Node:

@@ -270,7 +270,7 @@ class _Spread:
             for place, seen in enumerate(found.models if answers and number != first else ()):
                 answer = answers[place]
                 for result in found.results:
-                    answer = crossed(answer, result, frozenset())
+                    answer = crossed(answer, result, {})
                 missed, notes = (*answer.missed, *seen.missed), (*answer.notes, *seen.notes)
                 answers[place] = replace(answer, missed=missed, notes=notes)
         protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)

@@ -328,6 +328,10 @@ def test_a_tree_that_a_model_forbids_is_missed() -> None:
     empty = {path: replace(node, size=0, content=b"") for path, node in whole.items()}
     assert every.allows(b"", empty) is every.allows(b"told", empty) is False
     assert Foreseen(asked, frozenset(), told).allows(b"told", empty) is True
+    for words in (b"", b"told"):
+        by = every.clauses(words, empty)
+        assert by and Foreseen(asked, by, told).allows(words, empty) is False
+        assert all(Foreseen(asked, by - {one}, told).allows(words, empty) for one in by)
     assert every.allows(b"", {}) is True
 
 
