@@ -114,7 +114,7 @@ def _tried(
         for number, request in zip(numbers, requests, strict=True):
             watches = number == held
             try:
-                taken = take(guests, image, program, request, progress, run, number, stores=watches)
+                taken = take(guests, image, program, request, progress, run, number, stores=bool(models))
                 trust(guests, image, taken, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or watches:

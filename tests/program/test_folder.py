@@ -16,7 +16,7 @@ import pytest
 from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.programs import Script
+from bob.agent.inside.programs import Ended, Script
 from bob.agent.inside.warm_python import WarmPython
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
@@ -215,6 +215,29 @@ def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
         other.wait()
     assert (tmp_path / "calls").read_bytes() == LINES
     assert (tmp_path / "rounds").read_text() == "0 00000000 0 00000001 0 00000002 "
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_beside_a_neighbour_stores_are_watched_and_it_syncs_all_the_same(
+    stores: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one of the two alone, a machine that was not busy would be called so."""
+
+    def traced(_seconds: float, calls: str, _traced: str, _delay: float) -> tuple[Ended, int]:
+        Path(calls).write_bytes(LINES)
+        return Ended(0, b"", b""), 1
+
+    for name in ("PIPE", "CALLS"):
+        monkeypatch.setattr(programs, name, str(tmp_path / name.lower()))
+    monkeypatch.setattr(programs, "_run_traced", traced)
+    for name in ("sched_setaffinity", "sched_setscheduler"):
+        monkeypatch.setattr(f"os.{name}", lambda *_: None)
+    monkeypatch.setattr("bob.agent.inside.stores._write", lambda *_: None)
+    monkeypatch.setattr("bob.agent.inside.stores.RUNTIME", os.devnull)
+    (tmp_path / "root").mkdir()
+    with Neighbour(str(tmp_path / "root"), str(tmp_path / "beside"), programs.CALLS) as other:
+        assert programs.run_workload(1, stores, 0.5, other)[1] == LINES
+        assert os.pread(other._fd, 100, 0) == b"00000002"
 
 
 def test_a_neighbour_that_cannot_sync_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,13 +27,13 @@ class Neighbour:
     changes and syncs its own file at each call after which the program waits."""
 
     def __init__(self, root: str, pipe: str, out: str) -> None:
-        self._root, self._pipe, self._out = root, pipe, out
+        self._root, self.pipe, self._out = root, pipe, out
         self._fd, self._pid = -1, 0
 
     def __enter__(self) -> Neighbour:
         with suppress(FileNotFoundError):
-            os.unlink(self._pipe)
-        os.mkfifo(self._pipe)
+            os.unlink(self.pipe)
+        os.mkfifo(self.pipe)
         path = f"{self._root}/.neighbour"  # not every file system has O_TMPFILE
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.unlink(path)
@@ -72,7 +72,7 @@ class Neighbour:
     def _copy(self) -> int:
         """Copy all, and say how often it has synced."""
         syncs, rest = 0, b""
-        with open(self._pipe, "rb", buffering=0) as lines, open(self._out, "wb") as copied:
+        with open(self.pipe, "rb", buffering=0) as lines, open(self._out, "wb") as copied:
             while piece := lines.read(1 << 16):
                 copied.write(piece)
                 *whole, rest = (rest + piece).split(b"\n")

@@ -18,7 +18,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Set
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from bob.agent.inside.devices import WORK, plain_environment, read_text
@@ -35,8 +35,9 @@ TOLD = f"{WORK}/told"
 """The file by which a checker learns what was told before the crash."""
 CALLS = f"{WORK}/calls"
 """What strace wrote."""
-PIPE = f"{WORK}/calls.pipe"
-"""Through which it is read at once, where stores are watched, or a neighbour waits for calls."""
+PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
+"""Through which it is read at once: where stores are watched; and where a neighbour waits for calls, with the stores
+that were seen."""
 SCRATCH = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
@@ -127,17 +128,20 @@ def run_workload(
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
-    if stores:
-        with Watching(PIPE, CALLS, ROOT) as watching:
-            ended, pipe_inode = _run_traced(seconds, PIPE, f"{TRACED},munmap", delay)
-            watching.wait()
-    elif neighbour is not None:
-        neighbour.begin()
-        ended, pipe_inode = _run_traced(seconds, PIPE, TRACED, delay)
-        if ended.code == 0:
+    into, traced = CALLS, TRACED
+    with ExitStack() as beside:
+        watching = None
+        if neighbour is not None:
+            neighbour.begin()
+            into = neighbour.pipe
+        if stores:
+            watching = beside.enter_context(Watching(PIPE, into, ROOT))
+            into, traced = PIPE, f"{TRACED},munmap"
+        ended, pipe_inode = _run_traced(seconds, into, traced, delay)
+        if neighbour is not None and ended.code == 0:
             neighbour.wait()
-    else:
-        ended, pipe_inode = _run_traced(seconds, CALLS, TRACED, delay)
+        if watching is not None:
+            watching.wait()
     if ended.code != 0:
         raise Refused(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:

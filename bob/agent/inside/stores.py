@@ -42,8 +42,8 @@ FORKS = b"fork", b"vfork", b"clone", b"clone3"
 
 
 class Watching:
-    """While it lasts, what is written to ``pipe`` (a path; it is made) is copied into the file ``out``, with what is
-    stored in files below ``root``. All that is started meanwhile runs on one processor."""
+    """While it lasts, what is written to ``pipe`` (a path; it is made) is copied at once into the file or pipe ``out``,
+    with what is stored in files below ``root``. All that is started meanwhile runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         self._pipe, self._out, self._root = pipe, out, root
@@ -95,6 +95,7 @@ def _copy(pipe: str, out: str, root: str) -> None:
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 copied.write(b"".join(one + b"\n" for one in watcher.lines(line)))
+            copied.flush()
         copied.write(b"".join(one + b"\n" for one in watcher.left) + rest)
 
 
