@@ -112,12 +112,11 @@ def _tried(
         every: dict[int, TakenProgram] = {}
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
-            watches = number == held
             try:
                 taken = take(guests, image, program, request, progress, run, number, stores=bool(models))
                 trust(guests, image, taken, progress)
             except UsageError as refused:
-                if request.pace is Pace.UNDISTURBED or watches:
+                if request.pace is Pace.UNDISTURBED or number == held:
                     raise
                 results[number] = _not_at_this_pace(request, refused)
             else:
