@@ -32,6 +32,23 @@ CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_O
 """Exit codes by which a checker says which it is. 0 is fine; any other one is :attr:`Consequence.OTHER`."""
 
 
+REQUEST_SECONDS = 10.0
+"""What is asked of a checker in one request takes about so long (host seconds): an interrupt, the loss of a guest and
+what the user is told wait for no more."""
+
+
+class Batches:
+    """How many checks are in the next request: one at first, then what the last ones say, ``most`` at the most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.size = 1
+
+    def took(self, checks: int, seconds: float) -> None:
+        """So many checks took so long (host seconds)."""
+        self.size = max(1, min(self._most, int(REQUEST_SECONDS * checks / max(seconds, 1e-6))))
+
+
 @dataclass(frozen=True, slots=True)
 class CheckerAnswer:
     """The exit code of a checker (None: it did not end in time), and what it printed."""

@@ -4,6 +4,7 @@ the program's checker looks at each."""
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,7 @@ from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refuse
 from bob.judge.program_result import ModelResult
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node, Observation
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswer
 from bob.program.program import EMPTIED, Program
 from bob.program.told import tellings
 from bob.progress import Progress
@@ -44,7 +45,7 @@ from bob.run.program_recording import TakenProgram
 from bob.run.second_chances import SecondChances, each_in_a_guest
 
 BATCH = 20
-"""So many states are built in one request."""
+"""So many states are built in one request at most."""
 MOST_TRIED = 50
 """So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
 MOST_BYTES = 16 * 1024 * 1024
@@ -263,8 +264,8 @@ class Queue:
         self._lock = threading.Lock()
         self._is_over = self._is_stopped = False
 
-    def batch(self) -> list[tuple[ModelState, Mapping[str, Node]]]:
-        """The next states that the checker is to look at; none where the work is done."""
+    def batch(self, most: int = BATCH) -> list[tuple[ModelState, Mapping[str, Node]]]:
+        """The next states that the checker is to look at, ``most`` at the most; none where the work is done."""
         with self._lock:
             if self._is_stopped:
                 return []
@@ -272,7 +273,7 @@ class Queue:
                 return self._built(self._again.popleft())
             found: list[tuple[ModelState, Mapping[str, Node]]] = []
             size = 0
-            while len(found) < BATCH and size < MOST_BYTES and not self._is_over:
+            while len(found) < most and size < MOST_BYTES and not self._is_over:
                 made = next(self._made, None)
                 if made is None or len(self.states) >= self._most:
                     self._is_over = True
@@ -329,12 +330,13 @@ class _Worker:
     def __init__(self, work: _Work, queue: Queue, model: str) -> None:
         self._work, self._queue, self._model = work, queue, model
         self._chances = SecondChances(work.progress)
+        self._batches = Batches(BATCH)
         self.again = 0
         self.without: tuple[str, ...] = ()
 
     def work(self) -> None:
         """Work until nothing is left."""
-        while batch := self._queue.batch():
+        while batch := self._queue.batch(self._batches.size):
             work, taken = self._work, self._work.taken
             mine: list[ModelState] = []
             try:
@@ -344,7 +346,7 @@ class _Worker:
                     while batch:
                         self._ask(builder, batch)
                         mine += [state for state, _tree in batch] if len(mine) < BATCH else []
-                        batch = self._queue.batch()
+                        batch = self._queue.batch(self._batches.size)
                     hung = [one for one in mine if (said := self._queue.answer(one)) and said.code is None]
                     sample = Random(taken.request.seed).sample(mine, min(SAMPLED, len(mine)))
                     batch = self._queue.built([*hung, *sample])
@@ -356,7 +358,9 @@ class _Worker:
 
     def _ask(self, builder: Builder, batch: Sequence[tuple[ModelState, Mapping[str, Node]]]) -> None:
         asked = [BuiltChecking(tree, state.told) for state, tree in batch]
+        began = time.monotonic()
         answers = builder.check(asked, self._work.taken.program.seconds)
+        self._batches.took(len(asked), time.monotonic() - began)
         new = sum(self._queue.take(state, answer) for (state, _tree), answer in zip(batch, answers, strict=True))
         if new:
             self._work.progress.observed(self._model, new)

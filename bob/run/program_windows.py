@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -21,7 +23,7 @@ from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
 from bob.observe.session import Checking
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswer
 from bob.program.told import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
@@ -33,7 +35,8 @@ from bob.run.second_chances import SecondChances
 LEAST_SAMPLED = 3
 """Of the states of a window whose tree was checked in another state, at least so many are checked all the same."""
 BATCH = 10
-"""So many states are checked in one request: what was said of them is known when the guest is lost at a later one."""
+"""So many states are checked in one request at most: what was said of them is known when the guest is lost at a later
+one."""
 
 
 def look(guests: AnyGuests, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
@@ -161,20 +164,21 @@ def _check(
     others = [(one, state) for one in mounting for state in of[one] if state != easiest[one]]
     wanted = min(len(others), max(LEAST_SAMPLED, round(taken.request.audit * len(others))))
     sample = Random(f"{taken.request.seed} checked {len(window.told)}").sample(others, wanted)
-    session = session_of(agent, taken, plan)
+    session, batches = session_of(agent, taken, plan), Batches(BATCH)
 
-    def ask(asked: Sequence[tuple[int, CrashState]]) -> None:
-        for start in range(0, len(asked), BATCH):
+    def ask(asked: Iterator[tuple[int, CrashState]]) -> None:
+        while some := list(islice(asked, batches.size)):
             _stop_if(stop)
-            some = asked[start : start + BATCH]
+            began = time.monotonic()
             checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)
+            batches.took(len(some), time.monotonic() - began)
             for (outcome, _state), answer in zip(some, answers, strict=True):
                 checked.take(outcome, answer)
 
-    ask(list(easiest.items()))
-    ask(sample)
-    ask([(one, easiest[one]) for one, answer in checked.answers.items() if answer.code is None])
+    ask(iter(easiest.items()))
+    ask(iter(sample))
+    ask(iter([(one, easiest[one]) for one, answer in checked.answers.items() if answer.code is None]))
 
 
 def _effort(request: ProbeRequest) -> Effort:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bob.agent.client import Agent, AgentBroken
 from bob.agent.inside.frames import encode
@@ -16,7 +18,7 @@ from bob.agent.loss import Cause, GuestLost, Loss
 from bob.apm.crashes import Tries
 from bob.errors import UsageError
 from bob.guest.spec import Clock
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent
 from bob.run import agents, second_chances
 from bob.run.agents import KeptGuests
@@ -161,6 +163,18 @@ def test_nothing_is_handed_out_after_an_interrupt() -> None:
     handing.put_back([state for state, _tree in handing.batch()])
     handing.stop()
     assert handing.batch() == []
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 300), st.booleans()), max_size=20), st.integers(1, 20))
+def test_a_request_asks_for_no_more_checks_than_take_ten_seconds(drawn: list[tuple[float, bool]], most: int) -> None:
+    """As the last request says: then an interrupt waits for no more than that, or for one check."""
+    batches = Batches(most)
+    assert batches.size == 1
+    for each, is_last_one in drawn:
+        asked = 1 if is_last_one else batches.size
+        batches.took(asked, asked * each)
+        assert 1 <= batches.size <= most and (batches.size == 1 or batches.size * each <= 10.001)
+        assert batches.size == most or (batches.size + 1) * each > 9.999
 
 
 class Answers:
