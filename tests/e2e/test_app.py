@@ -136,6 +136,21 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     tell_results(tmp_path)
 
 
+def test_what_btrfs_commits_by_itself_every_thirty_seconds_is_waited_for(tmp_path: Path) -> None:
+    """A file is emptied and written anew in two calls, and btrfs commits in between. At the pace of file systems that
+    commit every five seconds it did not, and bob called this safe."""
+    program = scripts(
+        "dd if=/dev/zero of=f bs=4096 count=2 conv=fsync status=none",
+        'case $(wc -c < "$1/f") in 4 | 8192) exit 0 ;; *) exit 11 ;; esac',
+        "echo old > f",
+    )
+    requests = [replace(request("btrfs"), pace=pace) for pace in (Pace.SLOW, Pace.SLOWER)]
+    answers, _path = try_program(program, requests, tmp_path, Silent())
+    slow, slower = answers.results
+    assert (slow.safety, slower.safety) == (Safety.SAFE, Safety.VULNERABLE)
+    assert {one.consequence for one in slower.vulnerabilities} == {Consequence.CORRUPT}
+
+
 def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
     """What it says stays, no more writes are off a clean prefix, and the story has the decisive write and the calls."""
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
