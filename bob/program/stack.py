@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
+from itertools import takewhile
+
+from bob.program.strace import SystemCall
 
 _FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
 """Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
 """Programs whose own functions say nothing of the script that they run."""
+
+MOST_COMPARED = 1_000_000
+"""So many pairs of calls are compared of two runs of a process, from where they differ on."""
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -40,3 +48,39 @@ def caller(stack: Sequence[str]) -> str:
             continue
         return "" if INTERPRETERS.match(file) else f"{found['symbol']} in {found['line'] or file}"
     return ""
+
+
+def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
+    """The ``calls`` with the frames of ``others``, which another run of the same program has made: process by process,
+    in the order in which these begin, and as far as they make the same calls in the same folders. What is left has
+    none."""
+    found = list(calls)
+    for mine, theirs in zip(_by_process(calls), _by_process(others), strict=False):
+        pairs = _alike([_asked(calls[one]) for one in mine], [_asked(others[one]) for one in theirs])
+        for place, other in pairs:
+            found[mine[place]] = replace(calls[mine[place]], stack=others[theirs[other]].stack)
+    return tuple(found)
+
+
+def _alike(mine: Sequence[object], theirs: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """Places of the same in both, in order. Most runs are the same all along, and of long ones that are not, it is
+    enough to know how they begin."""
+    same = sum(1 for _pair in takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
+    yield from ((place, place) for place in range(same))
+    mine, theirs = mine[same:], theirs[same:]
+    if len(mine) * len(theirs) <= MOST_COMPARED:
+        for at, other, length in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
+            yield from ((same + at + place, same + other + place) for place in range(length))
+
+
+def _by_process(calls: Sequence[SystemCall]) -> Iterator[list[int]]:
+    """The places of the calls of each process."""
+    of: dict[int, list[int]] = {}
+    for place, call in enumerate(calls):
+        of.setdefault(call.pid, []).append(place)
+    yield from of.values()
+
+
+def _asked(call: SystemCall) -> tuple[str, str]:
+    """What two runs have in common of a call: a temporary file has another name each time."""
+    return call.name, posixpath.dirname(call.path(0))

@@ -118,9 +118,11 @@ def record_program(
     *,
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
+    stacks: bool = True,
 ) -> RecordedProgram:
     """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` what
-    it stores through shared mappings of files is among its calls.
+    it stores through shared mappings of files is among its calls; with ``stacks`` each call has its frames, which takes
+    most of the time.
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
@@ -141,6 +143,7 @@ def record_program(
         neighbour=program.pace.has_neighbour,
         completion=completion.value,
         stores=stores,
+        stacks=stacks,
         **configuration.for_agent,
     )
     calls = pieces[len(pieces) - header["calls"] :]

@@ -20,7 +20,7 @@ from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
-from bob.program.stack import from_chosen
+from bob.program.stack import from_chosen, with_stacks_of
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.unsynced import mapped
@@ -112,9 +112,11 @@ def take(
     number: int = 0,
     *,
     stores: bool = False,
+    like: TakenProgram | None = None,
 ) -> TakenProgram:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
-    any, it is recorded once more, with these: that takes longer for each call.
+    any, it is recorded once more, with these: that takes longer for each call. Its calls have the frames of those of
+    another recording, which it is ``like``, if there is one: to look at the frames takes most of the time.
 
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
@@ -126,7 +128,8 @@ def take(
     def recording(agent: Agent, watches: bool) -> tuple[Base, RecordedProgram]:
         put_program(agent, program)
         base = make_program_base(agent, made, program)
-        return base, record_program(agent, made, base, program, completion=request.model.completion, stores=watches)
+        how = {"stores": watches, "stacks": like is None}
+        return base, record_program(agent, made, base, program, completion=request.model.completion, **how)
 
     def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
         items = [(program.name, watches)]
@@ -143,6 +146,8 @@ def take(
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
     done = taken(program, request, world, base, recorded)
+    if like is not None:
+        done = replace(done, calls=with_stacks_of(done.calls, like.calls))
     if run is not None:
         _keep(run, number, done, recorded)
     progress.recorded(program.name)

@@ -113,7 +113,9 @@ def _tried(
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
             try:
-                taken = take(guests, image, program, request, progress, run, number, stores=bool(models))
+                first_taken = next(iter(every.values()), None)
+                stores = bool(models)
+                taken = take(guests, image, program, request, progress, run, number, stores=stores, like=first_taken)
                 trust(guests, image, taken, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == held:

@@ -224,7 +224,7 @@ def test_beside_a_neighbour_stores_are_watched_and_it_syncs_all_the_same(
 ) -> None:
     """With one of the two alone, a machine that was not busy would be called so."""
 
-    def traced(_seconds: float, calls: str, _traced: str, _delay: float) -> tuple[Ended, int]:
+    def traced(_seconds: float, calls: str, _traced: str, _delay: float, _stacks: bool) -> tuple[Ended, int]:
         Path(calls).write_bytes(LINES)
         return Ended(0, b"", b""), 1
 

@@ -31,6 +31,7 @@ def record_program(
     stores: bool = False,
     delay: float = 0.0,
     neighbour: bool = False,
+    stacks: bool = True,
     sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,
@@ -43,8 +44,8 @@ def record_program(
     The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
     the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
     strace wrote, with what was stored through mappings if ``stores`` asks for it. ``pipe`` is the inode of the pipe
-    that the standard output was. ``delay`` is as for :func:`run_workload`; where there is one, the workload may have a
-    ``neighbour``.
+    that the standard output was. ``stacks`` and ``delay`` are as for :func:`run_workload`; where there is a delay, the
+    workload may have a ``neighbour``.
     """
     more = {"raw_syscalls/sys_exit": TELLING}
     with (
@@ -58,7 +59,7 @@ def record_program(
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         mark("start")
-        told, calls, pipe = run_workload(seconds, stores, delay, other)
+        told, calls, pipe = run_workload(seconds, stores, delay, other, stacks)
         mark("ended")
         device.wait_until_quiet(quiet, enough, deadline)
         if sync_when_quiet:

@@ -117,12 +117,17 @@ def run_setup(seconds: float) -> None:
 
 
 def run_workload(
-    seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None
+    seconds: float,
+    stores: bool = False,
+    delay: float = 0.0,
+    neighbour: Neighbour | None = None,
+    stacks: bool = True,
 ) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace: what it wrote to its standard output, what strace wrote, and the inode
     of the pipe that its standard output was. Refuses in its own words where it fails.
 
-    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`). With a
+    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`), and with
+    ``stacks`` each call has its frames: to look at them takes strace longer than all else. With a
     ``delay`` a process waits so many seconds when a call that changes or syncs something has returned; then the
     ``neighbour`` syncs.
     """
@@ -137,7 +142,7 @@ def run_workload(
         if stores:
             watching = beside.enter_context(Watching(PIPE, into, ROOT))
             into, traced = PIPE, f"{TRACED},munmap"
-        ended, pipe_inode = _run_traced(seconds, into, traced, delay)
+        ended, pipe_inode = _run_traced(seconds, into, traced, delay, stacks)
         if neighbour is not None and ended.code == 0:
             neighbour.wait()
         if watching is not None:
@@ -148,9 +153,10 @@ def run_workload(
         return ended.output, calls.read(), pipe_inode
 
 
-def _run_traced(seconds: float, calls: str, traced: str, delay: float) -> tuple[Ended, int]:
+def _run_traced(seconds: float, calls: str, traced: str, delay: float, stacks: bool) -> tuple[Ended, int]:
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
-    tracer = ["strace", "-D", "-f", "-q", "-y", "-k", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
+    tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
+    tracer += ["-k"] if stacks else []
     if delay:
         # Behind the call, not before it: so strace, which notes when a call begins, and the kernel, which notes when it
         # has returned, still agree.
