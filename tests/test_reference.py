@@ -57,7 +57,7 @@ def test_predictions_of_derived_models_are_confirmed_at_least_half_and_miss_noth
     asked = Counter((model.model, run.results[0].configuration) for run in runs if run.results for model in run.models)
     assert {"ext4-ordered", "xfs", "btrfs (derived)"} <= {model for model, _fs in asked}
     for answers in runs:
-        assert len(answers.results) in (0, 3, 4)
+        assert not answers.results or answers.results[0].configuration in ("ext4", "xfs", "btrfs"), "undisturbed first"
         assert not answers.is_contradicted
     shares = dict(by_cross_check(runs).rows)
     for name in ("ext4-ordered", "xfs", "btrfs (derived)"):
