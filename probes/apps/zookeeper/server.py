@@ -31,7 +31,7 @@ def running(data):
         server = subprocess.Popen([*JAVA, str(PORT), data], stdout=log, stderr=log)
     client = KazooClient(f"127.0.0.1:{PORT}", timeout=300)
     try:
-        _wait_for(server, _serves)
+        _wait_for(server, Serving())
         client.start_async()
         _wait_for(server, lambda: client.connected)
         yield client
@@ -49,13 +49,23 @@ def _wait_for(server, is_so):
         time.sleep(0.1)
 
 
-def _serves():
-    """Whether the server answers: a client that comes too early may wait until its session would end."""
-    try:
-        with socket.create_connection(("127.0.0.1", PORT), timeout=60) as connection:
-            connection.sendall(b"srvr")
-            return b"Mode: " in connection.makefile("rb").read()
-    except OSError:
+class Serving:
+    """Whether the server answers: a client that comes too early may wait until its session would end. The server never
+    answers who asks as it begins to listen, so it is soon asked again; on a slow machine, less and less soon."""
+
+    def __init__(self):
+        self.patience = 2.0
+
+    def __call__(self):
+        try:
+            with socket.create_connection(("127.0.0.1", PORT), timeout=60) as connection:
+                connection.settimeout(self.patience)
+                connection.sendall(b"srvr")
+                return b"Mode: " in connection.makefile("rb").read()
+        except TimeoutError:
+            self.patience = min(60.0, 2 * self.patience)
+        except OSError:
+            pass
         return False
 
 
