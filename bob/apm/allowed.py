@@ -18,6 +18,9 @@ from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
 from bob.workload.history import Kind
 
+MOST_ASKED = 10_000
+"""By which clauses a tree is forbidden is asked where times and clauses make so many questions at most."""
+
 Known = dict[int, bool]
 """Node -> whether it is there."""
 
@@ -130,16 +133,15 @@ class Foreseen:
             return None
 
     def clauses(self, told: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """The fewest clauses that together forbid a ``tree`` that the model does not allow after ``told`` had been
-        told; none where that takes too long to say."""
-        constraints, graph = self._seen(tree), self._graph
-        times = [returned for returned in range(len(graph.returns)) if self._told[returned] == told]
+        """Clauses that together forbid a ``tree`` that the model does not allow after ``told`` had been told, whenever
+        the crash came; without any one of them it may be allowed. None where that takes too long to say."""
+        times = [returned for returned, words in enumerate(self._told) if words == told]
+        if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
+            return frozenset()
         try:
-            found = [forbidding(graph, self._promised, constraints, at, self._most).clauses for at in times]
+            return forbidding(self._graph, self._promised, self._seen(tree), *times, most=self._most).clauses
         except Undecided:
             return frozenset()
-        # At a time at which no model allows it, as its calls had not been made, none is needed.
-        return min(filter(None, found), key=len, default=frozenset())
 
     def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
         """What a tree says, but of attributes, of which the states of models have not all, and of names in a directory
@@ -202,17 +204,24 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 
 
 def forbidding(
-    graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int, most: int | None = None
+    graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Clauses that together forbid an observation which refutes none by itself: without any one of them it may be
-    allowed, or at least forbidden by fewer. ``most`` is as for :meth:`Implications.is_allowed`."""
-    tested = graph.clauses
-    least = {clause for clause in promised if without_exception(clause) in tested}
+    """Clauses that together forbid an observation which refutes none by itself, at each of these times: without any one
+    of them it may be allowed, or at least forbidden by fewer. ``returned`` and ``most`` are as for
+    :meth:`Implications.is_allowed`."""
+    least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
         # What is left out for good is not needed to forbid it: the rest does.
-        if not Implications(graph, least - {clause}).is_allowed(constraints, returned, most):
+        fewer = Implications(graph, least - {clause})
+        if not any(fewer.is_allowed(constraints, at, most) for at in returned):
             least.discard(clause)
     return Conflict(frozenset(least))
+
+
+def _tested(graph: Graph, promised: Set[Clause]) -> set[Clause]:
+    """The clauses of ``promised`` that say something of this workload."""
+    tested = graph.clauses
+    return {clause for clause in promised if without_exception(clause) in tested}
 
 
 def _weakest(readings: list[Reading]) -> list[Reading]:

@@ -23,7 +23,7 @@ class KeptGuests:
     time, as each recording begins in a guest that is like every other. Several threads may share it."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
-        self._hypervisor = hypervisor
+        self.hypervisor = hypervisor
         self._idle: defaultdict[tuple[str, Path | None], deque[tuple[Agent, ExitStack]]] = defaultdict(deque)
 
     def __enter__(self) -> Self:
@@ -40,14 +40,14 @@ class KeptGuests:
         """An agent, as :func:`agent_in` has it."""
         with ExitStack() as stack:
             if clock is Clock.VIRTUAL:
-                yield stack.enter_context(agent_in(self._hypervisor, image, clock, world))
+                yield stack.enter_context(agent_in(self.hypervisor, image, clock, world))
                 return
             idle = self._idle[image.name, world]
             try:
                 agent, its = idle.pop()
                 stack.push(its)
             except IndexError:
-                agent = stack.enter_context(agent_in(self._hypervisor, image, clock, world))
+                agent = stack.enter_context(agent_in(self.hypervisor, image, clock, world))
             yield agent
             if agent.is_sound:
                 idle.append((agent, stack.pop_all()))
@@ -57,6 +57,12 @@ Guests = Hypervisor | GivenMachine
 """Where guests come from."""
 AnyGuests = Guests | KeptGuests
 """Where agents in guests come from."""
+
+
+def unshared(guests: AnyGuests) -> Guests:
+    """Where guests come from that are new, and not handed on: for scripts that spoil things, who knows where."""
+    return guests.hypervisor if isinstance(guests, KeptGuests) else guests
+
 
 _REMOTE_FILE = "/tmp/bob-agent.pyz"
 _START = f"exec python3 -S {_REMOTE_FILE}"

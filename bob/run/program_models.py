@@ -39,7 +39,7 @@ from bob.protocol.diagram import steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
-from bob.run.agents import AnyGuests, agent_in
+from bob.run.agents import AnyGuests, agent_in, unshared
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 from bob.run.program_recording import TakenProgram
 from bob.run.second_chances import SecondChances, each_in_a_guest
@@ -65,6 +65,10 @@ class Allows:
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _told, _tree: frozenset()
+
+
+UNKNOWN = Allows(lambda _told, _tree: None)
+"""It is not known whether a model allows a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,8 @@ def _trust(
         return Builder(agent, root).check(asked, program.seconds)
 
     try:
-        [answers] = each_in_a_guest(guests, image, Clock.REAL, [("trust", None)], ask, progress, taken.world)
+        items = [("trust", None)]
+        [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, taken.world)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
     for answer, what in zip(answers, ("what setup leaves", "what a clean end leaves"), strict=False):
@@ -376,10 +381,6 @@ class _Worker:
 def unasked(model: Model) -> Modelled:
     """Of a model that has its answer elsewhere: here it is only held against what a file system leaves."""
     return Modelled(model, unknown(model.name, model.about, ""), UNKNOWN)
-
-
-UNKNOWN = Allows(lambda _told, _tree: None)
-"""It is not known whether a model allows a tree."""
 
 
 def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) -> Allows:

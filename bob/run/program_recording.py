@@ -29,7 +29,7 @@ from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program
 from bob.request import ProbeRequest, configuration_to_json
-from bob.run.agents import AnyGuests
+from bob.run.agents import AnyGuests, unshared
 from bob.run.second_chances import each_in_a_guest
 from bob.store.run_directory import RunDirectory, write_whole
 from bob.story.timeline import Asked
@@ -208,7 +208,7 @@ def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progre
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 
     items = [(program.name, None)]
-    [answers] = each_in_a_guest(guests, image, Clock.REAL, items, ask, progress, taken.world)
+    [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, taken.world)
     hint = "bob app check tries the checker, and explores nothing"
     for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
         if answer.consequence is not None:

@@ -113,9 +113,8 @@ def _tried(
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
             try:
-                first_taken = next(iter(every.values()), None)
-                stores = bool(models)
-                taken = take(guests, image, program, request, progress, run, number, stores=stores, like=first_taken)
+                like = next(iter(every.values()), None)
+                taken = take(guests, image, program, request, progress, run, number, stores=bool(models), like=like)
                 trust(guests, image, taken, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == held:
@@ -284,10 +283,10 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     Raises as :func:`try_program` does.
     """
     image = _image(requests, progress)
-    with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor, KeptGuests(hypervisor) as guests:
-        taken = [take(guests, image, program, request, progress) for request in requests]
+    with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
+        taken = [take(hypervisor, image, program, request, progress) for request in requests]
         for one in taken:
-            trust(guests, image, one, progress)
+            trust(hypervisor, image, one, progress)
     return [one.preflight for one in taken]
 
 

@@ -335,6 +335,22 @@ def test_a_tree_that_a_model_forbids_is_missed() -> None:
     assert every.allows(b"", {}) is True
 
 
+@given(integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_the_clauses_that_forbid_a_tree_do_so_whenever_the_crash_came_and_each_is_needed(seed: int) -> None:
+    rng = Random(seed)
+    asked = graph_of_workload(random_workload(rng, most=5, shifting=False))
+    promised = closed({clause for clause in every_clause() if rng.random() < 0.7})
+    told = told_at_random(asked, rng)
+    foreseen = Foreseen(asked, promised, told)
+    tries = Tries(asked, frozenset(), told, 200)
+    for state in islice(tries, 40):
+        tree = tries.nodes(state)
+        if foreseen.allows(state.told, tree) is False and (by := foreseen.clauses(state.told, tree)):
+            assert by <= promised and Foreseen(asked, by, told).allows(state.told, tree) is False
+            assert all(Foreseen(asked, by - {one}, told).allows(state.told, tree) is not False for one in by)
+
+
 def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> None:
     operations = "; ".join(f"write /f {4096 * number} 4096" for number in range(6))
     asked = graph_of(operations)

@@ -21,7 +21,7 @@ from bob.guest.spec import Clock
 from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent
 from bob.run import agents, second_chances
-from bob.run.agents import KeptGuests
+from bob.run.agents import KeptGuests, unshared
 from bob.run.program_models import Queue
 from bob.run.second_chances import SecondChances, each_in_a_guest
 from tests.apm.cases import NOTHING, graph_of
@@ -259,6 +259,7 @@ def test_a_guest_is_handed_on_where_its_user_ended_well_and_all_end_with_the_blo
 
         first = use()
         assert use(asks=0) is first
+        assert unshared(guests) is booted is unshared(booted), "no script that spoils things leaves any in these"  # type: ignore[arg-type]
         with agents.agent_in(guests, image, Clock.REAL) as held:
             assert use() is not held is first
         assert booted.story == ["start 1", "start 2"]
