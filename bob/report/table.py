@@ -323,7 +323,7 @@ def _exhausted(result: Result) -> str:
     """How many of the cells that hold do so in every legal state of whole writes of their workloads."""
     cells = [cell for column in result.configurations for cell in column.properties if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in cells)
-    return f"; {whole} of {len(cells)} holds cover every whole state of their workloads" if whole else ""
+    return f"; of {len(cells)} holds, {whole} cover{'s' if whole == 1 else ''} every whole state" if whole else ""
 
 
 def _took(started: str, finished: str) -> str:

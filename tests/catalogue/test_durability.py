@@ -271,7 +271,7 @@ def test_a_violation_is_told_in_words() -> None:
     seen = world.crash(set(world.all) - {question.required[0]})
     found = violation(probe.property, question, world.history, oracle, oracle.read(seen), seen)
     assert found is not None
-    assert "(rename /d/f /d/y-moved) is there, but nothing of the earlier operation 1 (append /d/f 4096)" in (
+    assert "(rename /d/f /d/y-moved) survived; operation 1 (append /d/f 4096), issued earlier, did not" in (
         found.evidence
     )
 

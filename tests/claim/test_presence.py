@@ -174,6 +174,36 @@ def test_a_file_goes_by_the_name_that_it_had_first() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("operations", "there", "number", "words"),
+    [
+        ("unlink /a", (), 1, ["/a still exists"]),
+        ("rename /a /moved", (), 1, ["/a still exists", "/moved does not exist"]),
+        ("rename /a /b; rename /b /c", (), 2, ["/b still exists", "/c does not exist"]),
+        (
+            "rename /a /n; rename /n /c",
+            (1,),
+            2,
+            ["/n still exists: it is the file first known as /a", "/c does not exist"],
+        ),
+        ("create /n", (), 1, ["/n does not exist"]),
+    ],
+)
+def test_a_name_that_is_or_is_not_there_is_told_of_plainly(
+    operations: str, there: tuple[int, ...], number: int, words: list[str]
+) -> None:
+    world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse(operations))))
+    found = {one.words for one in world.oracle().findings(number, world.crash(there))}
+    assert set(words) <= found, found
+
+
+def test_another_name_in_the_place_of_one_that_was_to_go_is_not_called_still_there() -> None:
+    world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse("unlink /a; rename /b /a"))))
+    found = {one.words for one in world.oracle().findings(1, world.crash((1, 2)))}
+    assert "the name /a: the file first known as /b instead of nothing" in found
+    assert not any("still" in words for words in found)
+
+
 # Which names can be there, against performing every set of operations one by one; and what nothing else looks at is
 
 SETUP = "create /a; create /b; mkdir /d; create /d/a; mkdir /e; link /b /e/b"

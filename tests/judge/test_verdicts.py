@@ -66,7 +66,7 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert (found.evidence.state, found.evidence.outcome) == dense
     assert found.evidence.violation.question.required == (1,)
     assert found.evidence.violation.evidence.startswith(
-        "operation 2 (create /n) is there, but nothing of the earlier operation 1 (write /a 0 4096) (bytes 0 to 4,096"
+        "operation 2 (create /n) survived; operation 1 (write /a 0 4096), issued earlier, did not (bytes 0 to 4,096"
     )
 
 

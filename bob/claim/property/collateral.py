@@ -108,8 +108,8 @@ class Collateral:
             if there is None or thing in there:
                 continue
             suspects = self._touchers[thing] | self._beside(frozenset({place[0]}))
-            now = "nothing" if there == {None} else "something else"
-            yield Damage(suspects, f"the name {self._path(place)}: {now} instead of {described(self._history, thing)}")
+            now = "does not exist" if there == {None} else f"is not {described(self._history, thing)}"
+            yield Damage(suspects, f"{self._path(place)} {now}, though no operation changed this name")
 
     def _of(self, thing: int, path: str, node: Node, beside: frozenset[int], seen: Sightings) -> Iterator[Damage]:
         """What is damaged of ``node``, if it is ``thing``."""

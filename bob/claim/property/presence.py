@@ -50,18 +50,20 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact of an operation in an observation, in words for people. ``suspects``: see the module's text."""
+    """One fact of an operation in an observation, in words for people. ``suspects``: see the module's text. ``plainly``
+    says in a sentence what was found, where there is a shorter one than what was found instead of what."""
 
     fact: Fact
     about: str
     expected: str
     found: str
     suspects: frozenset[int] = frozenset()
+    plainly: str = ""
 
     @property
     def words(self) -> str:
         """The finding in one line."""
-        return f"{self.about}: {self.found or 'nothing'} instead of {self.expected}"
+        return self.plainly or f"{self.about}: {self.found or 'nothing'} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> Finding:
         """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
@@ -165,7 +167,8 @@ class Oracle:
         """What is at a place that the operation changed."""
         places = self._places
         now = places.changes[number][place]
-        about, expected = f"the name {self._path(number, place)}", self._who({now})
+        path, earlier = self._path(number, place), {places.initially(place), places.before(number, place)}
+        about, expected = f"the name {path}", self._who({now})
         finding = Finding(Fact.EITHER, about, expected, "out of sight")
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
@@ -178,7 +181,7 @@ class Oracle:
             there = ("something unreadable" if kind == "unreadable" else f"a {kind}") + (f" ({fault})" if fault else "")
             return replace(finding, found=there).blaming(number, suspects)
         values = {other: places.brought[other][place] for other in sorted(places.changers(place))}
-        finding = replace(finding, found=self._who(found))
+        finding = replace(finding, found=self._who(found), plainly=self._plainly(path, found, now, earlier))
         if not found & frozenset({places.initially(place)}).union(*values.values()):
             return finding.blaming(number, frozenset(values))
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
@@ -352,6 +355,15 @@ class Oracle:
                 if identity == place[0]:
                     return f"{path.rstrip('/')}/{place[1]}"
         return place[1]
+
+    def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
+        """A sentence about a name that is not there, or that was to be gone; empty where it is another thing's name."""
+        if found == {None} != {now}:
+            return f"{path} does not exist"
+        if now is not None or not found <= earlier:
+            return ""
+        who = self._who(found)
+        return f"{path} still exists" + ("" if who.endswith(f" {path}") else f": it is {who}")
 
     def _who(self, found: Iterable[int | None]) -> str:
         things = sorted(found, key=str)

@@ -211,8 +211,12 @@ def violation(
         returned = quoted(history, question.returned)
         return Violation(question, f"{returned} had returned, but {lost} of {of} is there ({detail})")
     if question.later is not None:
-        there = quoted(history, question.later)
-        return Violation(question, f"{there} is there, but {lost} of the earlier {quoted(history, number)} ({detail})")
+        survived = f"{quoted(history, question.later)} survived"
+        if reading.of(number) is Presence.NONE:
+            return Violation(question, f"{survived}; {quoted(history, number)}, issued earlier, did not ({detail})")
+        return Violation(
+            question, f"{survived}; of {quoted(history, number)}, issued earlier, only a part did ({detail})"
+        )
     damage = _damage(prop, number, history, reading)
     if reading.of(number) is Presence.PARTIAL or damage is None:
         return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")

@@ -76,6 +76,10 @@ class Places:
         """What is at ``place`` in the initial tree."""
         return self._steps[0].get(place)
 
+    def before(self, number: int, place: Place) -> int | None:
+        """What is at ``place`` just before operation ``number``, where each one before it was performed."""
+        return self._steps[number - 1].get(place)
+
     def lasting(self) -> list[tuple[Place, int]]:
         """The names of the initial tree that no operation changes, and what they refer to."""
         changed = frozenset().union(*self.changes)
