@@ -34,7 +34,7 @@ from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
-from bob.subject import configuration
+from bob.subject import Configuration, configuration
 
 DEFAULT = "run"
 RECORDED_ON = "ext4"
@@ -287,13 +287,19 @@ def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list
     paces = tuple(dict.fromkeys(map(Pace, asked.pop("paces", ()))))
     if not names:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
-    device = asked.pop("device") or program.device
     if asked.get("guest") is not None:
         raise UsageError("a program runs in guests that bob boots", hint="leave out --guest")
-    made = [configuration(name, mkfs, mount, device) for name in dict.fromkeys(names)]
+    device = asked.pop("device") or 0
+    made = [configured(program, name, mkfs, mount, device) for name in dict.fromkeys(names)]
     systems = [one.fs for one in made]
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)
     return [replace(request(one, asked), pace=pace) for one in made for pace in paces or Pace.on(one.fs.commit)]
+
+
+def configured(program: Program, name: str, mkfs: str, mount: str, device: int = 0) -> Configuration:
+    """A file system to run the program on. Without ``device`` (bytes), the device is as large as both need it."""
+    made = configuration(name, mkfs, mount, device)
+    return replace(made, device=program.device) if not device and made.fs.device < program.device else made
 
 
 def programs_exit(answers: Programs) -> Exit:

@@ -18,7 +18,7 @@ from bob.agent.inside.frames import Refused
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import Ended, Script
 from bob.agent.inside.warm_python import WarmPython
-from bob.cli.app import TEMPLATE
+from bob.cli.app import TEMPLATE, configured
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
 from bob.program.pace import Pace
@@ -45,6 +45,14 @@ def test_a_program_is_its_files_and_what_it_declares(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(found.archive)) as archive:
         modes = {entry.name: entry.mode for entry in archive}
     assert modes == {"app.toml": 0o644, "setup": 0o755, "workload": 0o755, "check": 0o755}
+
+
+def test_the_device_is_as_large_as_the_program_and_the_file_system_need_it(tmp_path: Path) -> None:
+    wide = load(folder(tmp_path / "wide", "device_mib = 64\n"))
+    sizes = {fs: configured(wide, fs, "", "").device_bytes // 2**20 for fs in ("ext4", "btrfs", "xfs")}
+    assert sizes == {"ext4": 64, "btrfs": 128, "xfs": 300}
+    assert configured(load(folder(tmp_path / "any")), "ext4", "", "").device_bytes == 32 * 2**20
+    assert configured(wide, "ext4", "", "", 48 * 2**20).device_bytes == 48 * 2**20
 
 
 def test_a_program_is_written_and_read_back(tmp_path: Path) -> None:

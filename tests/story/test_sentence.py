@@ -151,6 +151,18 @@ def test_a_write_that_was_kept_can_be_the_one() -> None:
     )
 
 
+def test_data_that_was_written_and_does_not_show() -> None:
+    """Once: "had returned, but it had its data written, but is not there"."""
+    itself = Question((1,), returned=1)
+    events = [data(0.005, Fate.DURABLE), decisive(written(6.2, Fate.LOST, COMMIT, "journal"))]
+    why = f"is not there, though its data was written: the {COMMIT} of 6.2 s was lost."
+    assert told(*events, question=itself) == f"«write /a 0 512» had returned, but it {why}"
+    assert told(*events).endswith(f"{FIRST} {why}")
+    assert told(events[0], question=itself).endswith(
+        "but it is not there, though its data was written: no metadata on the disk shows it."
+    )
+
+
 def test_a_block_without_a_name_is_told_by_its_place() -> None:
     """Once: "The unknown of 92.2 s was lost"."""
     event = decisive(written(92.2, Fate.LOST, "unknown", "unknown"))

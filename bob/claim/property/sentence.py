@@ -84,9 +84,11 @@ def _still(line: Timeline, number: int) -> str:
         return f"{what}, sent at {at(first.seconds)}"
     own = any(number in one.operations for one in line.writes)
     if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
-        had = "had its data written, but is" if own else "is"
-        return f"{had} not there: {in_words(line)}"
-    return "had its data written, but no metadata that would show them" if own else "was still only in memory"
+        all_the_same = ", though its data was written" if own else ""
+        return f"is not there{all_the_same}: {in_words(line)}"
+    if own:
+        return "is not there, though its data was written: no metadata on the disk shows it"
+    return "was still only in memory"
 
 
 def _where(line: Timeline, number: int) -> str:
