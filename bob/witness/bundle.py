@@ -1,16 +1,20 @@
-"""The witnesses of a run in one file.
+"""The witnesses of a run, or of a matrix, in one file.
 
 In the place of a folder ``witnesses/`` there may be a file ``witnesses.json.xz`` beside where it was: a bundle,
 ``bob.witnesses/1``, compressed. It has the documents of all witnesses by their names, and what several of them share,
-base images above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either.
+base images above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either. A matrix
+may have one bundle for the folders of all its configurations: the name of a witness in it begins with that of the
+configuration, and ``xfs/witnesses/append-any.json`` is its ``xfs/append-any``.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
+import shutil
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,59 +36,67 @@ def load(path: Path) -> Any:
 
     Raises OSError where there is neither, ValueError where it is no JSON, MalformedError for a bundle that is none.
     """
-    if not path.is_file() and (bundle := _bundle_of(path)) is not None:
-        return _whole(bundle, path.stem)
+    if not path.is_file() and (bundled := _bundled(path)) is not None:
+        return _whole(*bundled)
     return json.loads(path.read_text())
 
 
 def is_there(path: Path) -> bool:
     """Whether ``path`` names a witness, as a file or in a bundle."""
-    return path.is_file() or ((bundle := _bundle_of(path)) is not None and path.stem in _read(bundle)["witnesses"])
+    if path.is_file() or (bundled := _bundled(path)) is None:
+        return path.is_file()
+    bundle, name = bundled
+    return name in _read(bundle)["witnesses"]
 
 
 def within(folder: Path) -> list[Path]:
     """The paths of all witnesses in ``folder``, and in the folders in it, by name."""
     found = set(folder.glob(f"**/{FOLDER}/*.json"))
     for bundle in folder.glob(f"**/{FILE}"):
-        found |= {bundle.with_name(FOLDER) / f"{name}.json" for name in _read(bundle)["witnesses"]}
+        for name in _read(bundle)["witnesses"]:
+            configuration, _, own = name.rpartition("/")
+            found.add(bundle.parent / configuration / FOLDER / f"{own}.json")
     return sorted(found)
 
 
 def pack(folder: Path) -> Path:
-    """Make a bundle of ``folder``, which is called ``witnesses``, and take the folder away; the bundle's path.
+    """Make one bundle of ``folder``, which is called ``witnesses``, or else of all folders of this name in those of
+    ``folder``; these are taken away. The bundle's path.
 
-    Raises StoreError where the folder has anything but witnesses, or none.
+    Raises StoreError where such a folder has anything but witnesses, or none.
     """
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    if folder.name != FOLDER or not files or any(path.suffix != ".json" for path in files):
+    is_one = folder.name == FOLDER
+    packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
+    files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}
+    if not files or not all(files.values()) or any(path.suffix != ".json" for path in chain(*files.values())):
         raise StoreError(
-            f"{folder} cannot be made a bundle", hint=f"it must be called {FOLDER} and have witnesses only"
+            f"{folder} cannot be made a bundle", hint=f"it must have folders {FOLDER}, or be one, with witnesses only"
         )
     shared: dict[str, list[Any]] = {part: [] for part in SHARED}
     witnesses: dict[str, Any] = {}
-    for path in files:
+    for path in chain(*files.values()):
         document = json.loads(path.read_text())
         for part in filter(document.__contains__, SHARED):
             known = shared[part]
             if document[part] not in known:
                 known.append(document[part])
             document[part] = known.index(document[part])
-        witnesses[path.stem] = document
-    bundle = folder.with_name(FILE)
+        witnesses[path.stem if is_one else f"{path.parent.parent.name}/{path.stem}"] = document
+    bundle = folder.with_name(FILE) if is_one else folder / FILE
     text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses})
     bundle.write_bytes(lzma.compress(text.encode(), preset=9))
-    for path in files:
-        path.unlink()
-    folder.rmdir()
+    for one in packed:
+        shutil.rmtree(one)
     return bundle
 
 
-def _bundle_of(path: Path) -> Path | None:
-    """The bundle that may have the witness ``path``."""
+def _bundled(path: Path) -> tuple[Path, str] | None:
+    """The bundle that may have the witness ``path``, and what the witness would be called in it."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
-    bundle = path.parent.with_name(FILE)
-    return bundle if bundle.is_file() else None
+    run = path.parent.parent
+    places = ((run / FILE, path.stem), (run.parent / FILE, f"{run.name}/{path.stem}"))
+    return next(((bundle, name) for bundle, name in places if bundle.is_file()), None)
 
 
 def _whole(bundle: Path, name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,6 +55,32 @@ def test_witnesses_read_the_same_from_a_bundle(folder: Path) -> None:
     assert packed.stat().st_size < size
     assert all(bundle.is_there(path) for path in before)
     assert not bundle.is_there(folder / "another.json")
+
+
+def test_a_matrix_has_one_bundle_for_all_its_configurations(folder: Path) -> None:
+    matrix = folder.parent.parent
+    shutil.copytree(folder.parent, matrix / "xfs")
+    (matrix / "result.json").write_text("{}")
+    before = {path: (read(path), bundle.load(path)) for path in files_in([matrix])}
+    assert {path.parent.parent.name for path in before} == {"run", "xfs"}
+    packed = bundle.pack(matrix)
+    assert sorted(matrix.rglob("*.*")) == sorted([packed, matrix / "result.json"])
+    assert files_in([matrix]) == sorted(before)
+    assert {path: (read(path), bundle.load(path)) for path in before} == before
+    assert all(map(bundle.is_there, before))
+    [first, *_] = before
+    assert not bundle.is_there(matrix / "ext4" / "witnesses" / first.name)
+    assert not bundle.is_there(matrix / "witnesses" / first.name)
+    assert len(read_packed(packed)["shared"]["environment"]) == 1
+
+
+def test_a_bundle_of_its_own_comes_before_that_of_the_matrix(folder: Path) -> None:
+    [first, *_] = files_in([folder.parent])
+    bundle.pack(folder.parent.parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / first.name).write_text(json.dumps({**bundle.load(first), "program": "its own"}))
+    bundle.pack(folder)
+    assert bundle.load(first)["program"] == "its own"
 
 
 def test_each_part_that_witnesses_share_is_there_once(folder: Path) -> None:
