@@ -22,8 +22,8 @@ from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent
 from bob.run import agents, second_chances
 from bob.run.agents import KeptGuests, unshared
-from bob.run.program_models import Queue
 from bob.run.second_chances import SecondChances, each_in_a_guest
+from bob.run.state_queue import StateQueue
 from tests.apm.cases import NOTHING, graph_of
 
 LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
@@ -104,11 +104,11 @@ def test_each_work_has_one() -> None:
     assert len(told.lines) == 2
 
 
-def queue(most: int, answers: dict[bytes, CheckerAnswer] | None = None) -> tuple[Queue, Tries]:
+def queue(most: int, answers: dict[bytes, CheckerAnswer] | None = None) -> tuple[StateQueue, Tries]:
     """The states of a workload of eight sectors under a model that promises nothing: 2**8 trees."""
     asked = graph_of("write /a 0 4096", "write /a 0 4096")
     tries = Tries(asked, NOTHING, [b"", b""], 10_000)
-    return Queue(tries, most, {} if answers is None else answers), tries
+    return StateQueue(tries, most, {} if answers is None else answers), tries
 
 
 def test_each_state_of_a_model_is_handed_out_once_and_those_of_a_lost_guest_once_more() -> None:
