@@ -31,7 +31,8 @@ from bob.run import cluster, columns
 from bob.run.parcels import Parcel, Piece, is_of, new_in, packed, unpack
 from bob.run.prober import now
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, workload_from_json
+from bob.store.run_directory import RunDirectory
+from bob.workload.plain import workload_from_json
 
 RUNS, JOBS, FASTER = "BOB_BENCH_RUNS", "BOB_BENCH_JOBS", "BOB_BENCH_FASTER"
 """What a worker is told: the directory with the runs, and how long it sleeps."""

@@ -14,10 +14,11 @@ from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.program.pace import Pace
-from bob.store.run_directory import RunDirectory, no_probe, workload_from_json, workload_to_json
+from bob.store.run_directory import RunDirectory, no_probe
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration, declared_by, file_systems
 from bob.subject.stack import Stack
 from bob.trace.completion import Completion
+from bob.workload.plain import workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
 """The guest image where nobody says which."""

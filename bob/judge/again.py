@@ -19,9 +19,10 @@ from bob.search.space import BESIDE
 from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, no_probe, workload_from_json
+from bob.store.run_directory import RunDirectory, no_probe
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_from_json
 
 
 def _nobody(_text: str) -> None:

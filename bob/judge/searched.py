@@ -32,11 +32,12 @@ from bob.search.searched import Counted, Kept, On, Said, Whole, asked_by, counte
 from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RUNS, RunDirectory, workload_from_json
+from bob.store.run_directory import RUNS, RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import read, update
 from bob.witness import bundle
 from bob.witness import document as witness
+from bob.workload.plain import workload_from_json
 
 _ABOVE = 3
 """A column of a matrix on one of several kernels has so many folders above it, up to the one that runs are kept in."""

@@ -24,9 +24,9 @@ from bob.result import (
     run_from_json,
     unmountable_from_json,
 )
-from bob.store.run_directory import finish_from_json, finish_to_json, workload_from_json, workload_to_json
 from bob.subject import Configuration
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.plain import finish_from_json, finish_to_json, workload_from_json, workload_to_json
 
 SCHEMA = "bob.try/1"
 

@@ -25,9 +25,10 @@ from bob.run.cluster import Workers, workers
 from bob.run.parcels import Parcel, Piece, is_of, packed, unpack
 from bob.run.prober import Asked, Prober, now, unfinished
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, workload_from_json
+from bob.store.run_directory import RunDirectory
 from bob.timings import Timed
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_from_json
 
 PARCELS_PER_PLACE = 4
 """So many parcels for each that is done at a time: where some take longer than others, the workers end together."""

@@ -21,9 +21,10 @@ from bob.run.cluster import Workers
 from bob.run.columns import judging, lose
 from bob.run.parcels import Parcel, Piece, packed, unpack
 from bob.run.prober import start, unfinished
-from bob.store.run_directory import RunDirectory, workload_from_json
+from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_from_json
 
 AHEAD = 2
 """So many lots are handed out for each place at which one is done: a worker need not wait for the next one."""

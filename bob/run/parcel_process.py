@@ -38,7 +38,8 @@ from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.pipeline import Pipeline
 from bob.run.programs import try_program
 from bob.run.tasks import Task
-from bob.store.run_directory import FOLDERS, RunDirectory, workload_from_json
+from bob.store.run_directory import FOLDERS, RunDirectory
+from bob.workload.plain import workload_from_json
 
 
 class Telling:

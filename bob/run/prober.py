@@ -36,10 +36,11 @@ from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory, workload_from_json, workload_to_json
+from bob.store.run_directory import RunDirectory
 from bob.timings import Timed, Work, timed
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_from_json, workload_to_json
 from bob.workload.simulation import simulate
 
 RUNS = run_directory.RUNS

@@ -34,11 +34,12 @@ from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.store.run_directory import RunDirectory
 from bob.timings import Work, timed
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_to_json
 
 
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, Path]:

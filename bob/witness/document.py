@@ -27,7 +27,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.request import configuration_from_json, configuration_to_json
-from bob.store.run_directory import base_from_json, workload_from_json, workload_to_json
+from bob.store.run_directory import base_from_json
 from bob.story import timeline
 from bob.story.timeline import Timeline
 from bob.subject import Configuration
@@ -39,6 +39,7 @@ from bob.witness import bundle
 from bob.witness.recipes import from_recipe, to_recipe
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_from_json, workload_to_json
 
 SCHEMA = "bob.witness/1"
 

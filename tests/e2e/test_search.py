@@ -27,7 +27,6 @@ from bob.run.replay import replay
 from bob.search.space import ALL, Part, probes
 from bob.search.spaces import search as asked_search
 from bob.search.spaces import search_of_file
-from bob.store.run_directory import workload_from_json
 from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 from bob.witness import document as witness
@@ -35,6 +34,7 @@ from bob.witness.probe_file import to_probe
 from bob.witness.xfstests import Loss, loss, to_case
 from bob.workload.language import write_one
 from bob.workload.operations import Fsync, Operation, Workload, Write
+from bob.workload.plain import workload_from_json
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 NOBODY = Silent()

@@ -28,11 +28,12 @@ from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.result import Result, Verdict, from_json, to_json
 from bob.search.spaces import search
-from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.witness import document as witness
 from bob.witness.document import read
 from bob.workload.operations import Workload
+from bob.workload.plain import workload_to_json
 from claims import broken
 
 WORKLOADS = [replace(samples.WORKLOAD, name=name) for name in ("one", "two")]

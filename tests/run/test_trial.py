@@ -30,8 +30,9 @@ from bob.result import Environment, Run, Verdict
 from bob.run import programs, recoveries
 from bob.run.recoveries import Recoveries
 from bob.store.new_folder import check_new_folder
-from bob.store.run_directory import RunDirectory, workload_to_json
+from bob.store.run_directory import RunDirectory
 from bob.workload.operations import At, Finish, Fsync, Workload
+from bob.workload.plain import workload_to_json
 
 LOST, SCATTERED = CrashState(1, (3,)), CrashState(0, (0, 2))
 FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE]

@@ -28,11 +28,12 @@ from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
 from bob.store.lock import alone, writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, base_from_json, base_to_json, workload_from_json, workload_to_json
+from bob.store.run_directory import RunDirectory, base_from_json, base_to_json
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from bob.workload.plain import workload_from_json, workload_to_json
 from workload.generators import random_workload
 
 STATES = (
