@@ -1,0 +1,97 @@
+"""``bob apm what-if``: a model that differs from another one by some clauses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bob.cli.asking import jobs_option, preflight_options
+from bob.cli.models import ModelName, held_beside, named_model, named_programs
+from bob.cli.options import Files, NewFile
+from bob.cli.output import console, is_stdout, write_json
+from bob.errors import Exit
+from bob.program.folder import shipped_programs
+
+
+class WithSigns(click.Command):
+    """A command of which an argument may begin with a ``-`` and be no option: one of several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's own, of what is :meth:`shielded`."""
+        return super().parse_args(ctx, self.shielded(args))
+
+    @staticmethod
+    def shielded(args: list[str]) -> list[str]:
+        """The arguments, with a space before those that are no option: that makes no difference to a clause."""
+        return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
+
+
+@click.command("what-if", cls=WithSigns)
+@click.argument("model", metavar="MODEL", type=ModelName())
+@click.argument("changes", metavar="CHANGE...", nargs=-1, required=True)
+@click.option("--out", type=NewFile(stdout=False), metavar="FILE", help="The model. [default: apm/MODEL-what-if.json]")
+@click.option(
+    "--app",
+    "programs",
+    metavar="PROGRAM",
+    multiple=True,
+    type=Files(shipped_programs, "dir"),
+    help="Hold this program against both models; may be repeated; all: each one that bob ships.",
+)
+@jobs_option
+@preflight_options
+def what_if_(
+    model: str,
+    changes: tuple[str, ...],
+    out: Path | None,
+    programs: tuple[str, ...],
+    json_file: Path | None,
+    quiet: bool,
+    **asked: Any,
+) -> Exit:
+    """Change MODEL by clauses, write it as a model file, and say what is different.
+
+    CHANGE is a clause with a sign: + where the new model promises it, - where it does not. In place of a word may stand
+    any, several with | between them, or a part with a *. Some changes have plain words, with a - for the opposite:
+    'fsync persists only its file', 'safe rename', 'safe file flush', 'atomic contents', 'atomic appends', 'directory
+    operations in order', 'everything in order'.
+
+    With --app, programs are recorded in a guest and held against both models (see `bob app run --help`): bob tells
+    which vulnerabilities the change adds, and which it mends. The other options are about that.
+
+    \b
+    Examples:
+      bob apm what-if ext3-j 'fsync persists only its file'
+      bob apm what-if ext4-o '-safe rename' --out no-safe-rename.json --app replace-rename
+      bob apm what-if xfs '+ordered append any same-file' '-durable fsync-file other-*'
+
+    \b
+    Exit codes:
+      0   the model was written, and it harms no program more
+      1   the change adds a vulnerability to a program
+      2   a change is none, or changes nothing
+      3   of a program it is not known
+      4+  something is missing or went wrong, see `bob --help`
+    """
+    from bob.apm.listing import print_what_if, what_if_document
+    from bob.apm.model import save
+    from bob.apm.what_if import what_if
+
+    before = named_model(model)
+    name = out.stem if out is not None else f"{before.name}-what-if"
+    found = what_if(before, [change.strip() for change in changes], name)
+    tried = named_programs(programs)
+    path = out or Path("apm") / f"{name}.json"
+    save(found.after, path)
+    if not is_stdout(json_file):
+        print_what_if(console(), found, path)
+    answers = list(held_beside(tried, (found.before, found.after), asked, quiet=quiet, tells=not is_stdout(json_file)))
+    if json_file is not None:
+        from bob.judge.modelled import changes_to_json
+
+        write_json(json_file, {**what_if_document(found, path), "programs": changes_to_json(answers)})
+    if any(answer.added for answer in answers):
+        return Exit.DIFFERENT
+    return Exit.UNKNOWN_CELLS if any(answer.is_unknown for answer in answers) else Exit.DONE
