@@ -397,6 +397,14 @@ def test_a_checker_that_is_not_plain_python_is_started_each_time(line: str, tmp_
     assert WarmPython(str(script), list, {}, 1.0).pid is None
 
 
+def test_paths_in_what_a_script_says_are_those_of_the_file_system_under_test() -> None:
+    said = f"{programs.ROOT}/db/CURRENT: gone\nnothing in {programs.ROOT}, see /var/log/x"
+    assert Ended(11, b"", said.encode()).words == "/db/CURRENT: gone\nnothing in /, see /var/log/x"
+    assert programs.how_it_ended(Ended(1, b"", said.encode()), 9.0).startswith(
+        "failed (1): nothing in /, see /var/log/x"
+    )
+
+
 def test_a_library_with_a_thread_is_imported_each_time(tmp_path: Path) -> None:
     (tmp_path / "early").mkdir()
     (tmp_path / "early" / "threaded.py").write_text(

@@ -72,7 +72,7 @@ def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> Answer:
     elif spoiler:
         run_spoiler(spoiler, seconds)
     ended = run_check(told, seconds)
-    return ended.code, ended.said.decode(errors="replace")
+    return ended.code, ended.words
 
 
 def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None:

@@ -78,6 +78,11 @@ class Ended(NamedTuple):
     output: bytes
     said: bytes
 
+    @property
+    def words(self) -> str:
+        """What it said, for people: paths of the file system under test as they are in that."""
+        return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
+
 
 uses_world = False
 """Whether the scripts of the program run in a world of their own."""
@@ -215,7 +220,7 @@ def _environment() -> dict[str, str]:
 
 def how_it_ended(ended: Ended, seconds: float) -> str:
     """In words, with the last of what it printed; and that the file system under test is full, if it is."""
-    said = ended.said.decode(errors="replace").strip().splitlines()
+    said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     words += "; the file system is full, and device_mib in app.toml makes it larger" if _is_full(ROOT) else ""
     if ended.code is None:
