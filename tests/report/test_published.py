@@ -176,6 +176,18 @@ def test_vulnerabilities_by_type_consequence_and_file_system() -> None:
     )
 
 
+def test_each_file_system_has_its_paces_side_by_side_whichever_program_was_recorded_at_them() -> None:
+    def of(program: str, *names: str) -> Programs:
+        return Programs(program, "", tuple(ProgramResult(name, "", Safety.SAFE, States(), 1, 1, 1) for name in names))
+
+    paces = by_file_system(
+        [of("a", "xfs", "xfs-busy", "ext4"), of("b", "ext4-slow"), of("c", "xfs-slow", "xfs-slower")]
+    )
+    assert paces.columns == ("xfs", "xfs-slow", "xfs-slower", "xfs-busy", "ext4", "ext4-slow")
+    assert paces.rows[1] == ("b", ("–",) * 5 + ("0",))
+    assert by_file_system([of("a", "ext4-slow", "xfs")]).columns == ("ext4-slow", "xfs")
+
+
 def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
     def crossed(harm: Predicted, **said: Cross) -> Predicted:
         return replace(harm, crossed=said)
