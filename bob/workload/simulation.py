@@ -6,25 +6,20 @@ It is the source of the bytes that the agent writes, and of the history that the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from bob.errors import UsageError
 from bob.workload import operations as ops
-from bob.workload.history import PERMISSIONS, SPECIAL_FILES, History, Inode, Kind, Performed, Step, Thing
+from bob.workload.file_tree import FileTree, not_open
+from bob.workload.history import SPECIAL_FILES, History, Kind, Performed, Step, Thing
 from bob.workload.language import write_one
-from bob.workload.operations import Allocation, How, Operation, Replacing, Workload
+from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import (
     FIRST_SETUP_NUMBER,
     MAX_OPERATIONS,
     MOST_SETUP_OPERATIONS,
     PATTERN,
-    UNSHADED,
-    UNSHADED_PATTERN,
-    contents,
-    word_of,
 )
-from bob.workload.shades import CELL_BYTES, Shades
 
 DIRECT_BYTES = 512
 """Offsets and lengths of direct I/O are multiples of this many bytes."""
@@ -45,175 +40,6 @@ class RefusedError(UsageError):
 
 class _TooLarge(ValueError):
     """A file would have more bytes than bob puts into one."""
-
-
-class _FileSystem:
-    """The mutable model behind :func:`simulate`; ``pattern`` is that by which data is written."""
-
-    def __init__(self, pattern: int = PATTERN) -> None:
-        self._shades = None if pattern == UNSHADED_PATTERN else Shades()
-        self.names: dict[str, int] = {"/": 0}
-        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[Kind.DIRECTORY])}
-        self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
-        self.handles: dict[str, int] = {}
-        self._shifted: set[int] = set()
-
-    def copy(self) -> _FileSystem:
-        """Another one that is as this is now."""
-        copied = _FileSystem.__new__(_FileSystem)
-        copied._shades = None if self._shades is None else self._shades.copied()
-        copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
-        copied.things = [replace(thing, names=set(thing.names)) for thing in self.things]
-        copied._shifted = set(self._shifted)
-        return copied
-
-    def shift(self, identity: int) -> None:
-        """Take note that what is in a file gets another place."""
-        if identity in self._shifted:  # of two that are torn, nobody could say what is whose
-            raise ValueError("a file is shifted once at most")
-        self._shifted.add(identity)
-        if self._shades is not None:
-            self._shades.shift((identity, ""))
-
-    def snapshot(self) -> Step:
-        return Step(dict(self.names), dict(self.inodes), dict(self.handles))
-
-    def make(self, path: str, kind: Kind, step: int, target: str = "") -> int:
-        if not path.startswith("/"):
-            raise ValueError(_not_open(path))
-        self.parent_of(path)
-        if path in self.names:
-            raise ValueError(f"{path} exists already")
-        self._touch(path)
-        identity = len(self.things)
-        self.things.append(Thing(identity, kind, step, target, {path}))
-        self.names[path] = identity
-        self.inodes[identity] = Inode(mode=PERMISSIONS[kind])
-        return identity
-
-    def make_unnamed(self, directory: str, step: int) -> int:
-        """A file that no name leads to yet."""
-        self.find(directory, Kind.DIRECTORY)
-        identity = len(self.things)
-        self.things.append(Thing(identity, Kind.FILE, step, is_born_unnamed=True))
-        self.inodes[identity] = Inode(mode=PERMISSIONS[Kind.FILE], links=0)
-        return identity
-
-    def keep_open(self, handle: str, identity: int) -> None:
-        if handle in self.handles:
-            raise ValueError(f"{handle} is open already")
-        self.handles[handle] = identity
-
-    def has(self, name: str) -> bool:
-        """Whether there is something with this path or handle."""
-        return name in self.names or name in self.handles
-
-    def find(self, path: str, *kinds: Kind) -> int:
-        """What a path or a handle leads to."""
-        if path not in self.names and path.startswith("/"):
-            raise ValueError(f"{path} does not exist")
-        if path not in self.names and path not in self.handles:
-            raise ValueError(_not_open(path))
-        identity = self.names[path] if path in self.names else self.handles[path]
-        if kinds and self.things[identity].kind not in kinds:
-            raise ValueError(f"{path} is a {self.things[identity].kind}")
-        return identity
-
-    def set(self, identity: int, **changes: object) -> None:
-        self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
-
-    def fill(self, identity: int, content: bytes) -> None:
-        """Give a file its new contents: it is modified now."""
-        self.set(identity, content=content, modified=None)
-
-    def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
-        """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
-        if self._shades is None:
-            return contents(number, offset, length, UNSHADED)
-        shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
-        return contents(number, offset, length, shade)
-
-    def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
-        """What is copied of ``source`` to the same place in the file ``path``, which may not be there yet."""
-        identity = self.find(path, Kind.FILE) if self.has(path) else None
-        if source == identity:
-            raise ValueError("a file is not copied to itself")
-        copied = self.inodes[source].content[offset : offset + length]
-        there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
-        if len(copied) < length or not length:
-            raise ValueError(f"the source has only {len(self.inodes[source].content):,} bytes")
-        # Other data differs in the number of its operation at least, once in each cell.
-        starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
-        cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
-        if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
-            raise ValueError("some of these bytes are there already, so that it could not be seen")
-        return copied
-
-    def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Take note that bytes of ``source`` are in another file now, too."""
-        if self._shades is not None:
-            self._shades.copy((source, ""), (identity, ""), offset, length)
-
-    def rename(self, old: str, new: str, replacing: Replacing) -> None:
-        moved = self.find(old)
-        self.parent_of(new)
-        if "/" in (old, new) or new.startswith(old + "/"):
-            raise ValueError(f"{old} cannot be moved to {new}")
-        if replacing is Replacing.REFUSE and new in self.names:
-            raise ValueError(f"{new} exists already")
-        if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
-            raise ValueError(f"{old} and {new} cannot swap their names")
-        if self.names.get(new) == moved:
-            return  # two names of one file: rename(2) does nothing
-        self._touch(old)
-        self._touch(new)
-        if replacing is Replacing.EXCHANGE:
-            places = {old: new, new: old}
-            both = [(path, top) for path in self.names for top in places if path == top or path.startswith(top + "/")]
-            taken = {places[top] + path[len(top) :]: self.names.pop(path) for path, top in both}
-            self.names.update(taken)
-            for path, identity in taken.items():
-                self.things[identity].names.add(path)
-            return
-        if new in self.names:
-            replaced = self.things[self.names[new]].kind
-            if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
-                raise ValueError(f"{new} is a {replaced}")
-            self.drop(new)
-        for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
-            identity = self.names.pop(path)
-            self.names[new + path[len(old) :]] = identity
-            self.things[identity].names.add(new + path[len(old) :])
-
-    def drop(self, path: str) -> None:
-        identity = self.find(path)
-        if path == "/":
-            raise ValueError("the root cannot be removed")
-        if any(other.startswith(path + "/") for other in self.names):
-            raise ValueError(f"{path} is not empty")
-        self._touch(path)
-        del self.names[path]
-        self.set(identity, links=self.inodes[identity].links - 1)
-
-    def link(self, old: str, new: str) -> None:
-        identity = self.find(old, Kind.FILE)
-        self.parent_of(new)
-        if new in self.names:
-            raise ValueError(f"{new} exists already")
-        thing = self.things[identity]
-        if not self.inodes[identity].links and not (thing.is_born_unnamed and not thing.names):
-            raise ValueError(f"{old} has no name any more, and gets none")
-        self._touch(new)
-        self.names[new] = identity
-        self.things[identity].names.add(new)
-        self.set(identity, links=self.inodes[identity].links + 1)
-
-    def parent_of(self, path: str) -> int:
-        return self.find(path.rsplit("/", 1)[0] or "/", Kind.DIRECTORY)
-
-    def _touch(self, path: str) -> None:
-        """A name is made or taken away in the directory of ``path``: that is modified now."""
-        self.set(self.parent_of(path), modified=None)
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[Performed, ...]]:
@@ -237,19 +63,19 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
     return history, setup, tuple(performed)
 
 
-def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[_FileSystem, tuple[Performed, ...]]:
+def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[FileTree, tuple[Performed, ...]]:
     """What the ``setup`` of a workload makes, and how the agent performs it. Raises as :func:`simulate` does."""
     try:
         system, performed = _made(setup, pattern)
     except UsageError:
-        _run(_FileSystem(pattern), setup, FIRST_SETUP_NUMBER, -1, name)  # the same refusal, with the name
+        _run(FileTree(pattern), setup, FIRST_SETUP_NUMBER, -1, name)  # the same refusal, with the name
         raise
     return system.copy(), performed
 
 
 @lru_cache(maxsize=4)  # thousands of workloads of a search have one setup, which may have large files
-def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[_FileSystem, tuple[Performed, ...]]:
-    system = _FileSystem(pattern)
+def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[FileTree, tuple[Performed, ...]]:
+    system = FileTree(pattern)
     performed, _ = _run(system, setup, FIRST_SETUP_NUMBER, -1, "")
     return system, tuple(performed)
 
@@ -293,7 +119,7 @@ class Performing:
         """Everything that there ever was; an identity is its place."""
         return self._system.things
 
-    def _again(self) -> _FileSystem:
+    def _again(self) -> FileTree:
         system, _performed = _set_up(self.setup, PATTERN, self._name)
         for number, operation in enumerate(self.done, start=1):
             _run(system, (operation,), number, number, self._name)
@@ -301,7 +127,7 @@ class Performing:
 
 
 def _run(
-    system: _FileSystem, operations: Iterable[Operation], first: int, step: int, name: str
+    system: FileTree, operations: Iterable[Operation], first: int, step: int, name: str
 ) -> tuple[list[Performed], tuple[int, int, int] | None]:
     performed: list[Performed] = []
     wrote: tuple[int, int, int] | None = None
@@ -326,7 +152,7 @@ def _run(
     return performed, wrote
 
 
-def _apply(system: _FileSystem, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
+def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
     match operation:
         case ops.Create(path):
             system.make(path, Kind.FILE, step)
@@ -342,7 +168,7 @@ def _apply(system: _FileSystem, operation: Operation, number: int, step: int) ->
             system.keep_open(handle, system.make_unnamed(path, step))
         case ops.Close(handle):
             if system.handles.pop(handle, None) is None:
-                raise ValueError(_not_open(handle))
+                raise ValueError(not_open(handle))
         case ops.CopyRange(source, path, offset, length):
             return _copy(system, step, source, path, offset, length), b""
         case ops.Reflink(source, path):
@@ -439,7 +265,7 @@ def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> byte
     raise ValueError(f"the range does not end before the {len(content):,} bytes of the file do")
 
 
-def _copy(system: _FileSystem, step: int, source: str, path: str, offset: int, length: int) -> int:
+def _copy(system: FileTree, step: int, source: str, path: str, offset: int, length: int) -> int:
     """Copy a range of ``source`` to the same place in ``path``; where that is."""
     copied_from = system.find(source, Kind.FILE)
     copied = system.copied(copied_from, offset, length, path)
@@ -450,10 +276,6 @@ def _copy(system: _FileSystem, step: int, source: str, path: str, offset: int, l
     old = system.inodes[identity].content
     system.fill(identity, old[:offset].ljust(offset, b"\0") + copied + old[offset + length :])
     return offset
-
-
-def _not_open(handle: str) -> str:
-    return f"no file is open as {handle} (a path begins with a slash)"
 
 
 def _check_size(size: int) -> None:

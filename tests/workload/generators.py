@@ -10,9 +10,10 @@ from collections.abc import Callable
 from random import Random
 
 from bob.workload import operations as ops
+from bob.workload.file_tree import FileTree
 from bob.workload.operations import How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER
-from bob.workload.simulation import _apply, _FileSystem
+from bob.workload.simulation import _apply
 
 NAMES = ("/a", "/b", "/c", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f", "/f/a")
 SIZES = (1, 7, 16, 60, 100, 511, 512, 1000, 4096, 5000, 8192, 9000)
@@ -99,7 +100,7 @@ def random_workload(rng: Random, most: int = 6, *, shifting: bool = True) -> Wor
     is in a file."""
     setup = rng.choice([SMALL_TREE, FEW_FILES])
     kind = rng.choice([any_operation, any_operation, name_operation, file_operation])
-    system = _FileSystem()
+    system = FileTree()
     for number, operation in enumerate(setup, start=FIRST_SETUP_NUMBER):
         _apply(system, operation, number, -1)
     chosen: list[Operation] = []

@@ -1,0 +1,198 @@
+"""A file system in memory that knows no kernel: what a workload has made so far.
+
+It is the mutable model behind :func:`bob.workload.simulation.simulate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bob.workload.history import PERMISSIONS, Inode, Kind, Step, Thing
+from bob.workload.operations import Replacing
+from bob.workload.pattern import PATTERN, UNSHADED, UNSHADED_PATTERN, contents, word_of
+from bob.workload.shades import CELL_BYTES, Shades
+
+
+class FileTree:
+    """Names, and files with their contents; ``pattern`` is that by which data is written.
+
+    Its methods raise ValueError, in words for people, for what a file system would refuse.
+    """
+
+    def __init__(self, pattern: int = PATTERN) -> None:
+        self._shades = None if pattern == UNSHADED_PATTERN else Shades()
+        self.names: dict[str, int] = {"/": 0}
+        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[Kind.DIRECTORY])}
+        self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
+        self.handles: dict[str, int] = {}
+        self._shifted: set[int] = set()
+
+    def copy(self) -> FileTree:
+        """Another one that is as this is now."""
+        copied = FileTree.__new__(FileTree)
+        copied._shades = None if self._shades is None else self._shades.copied()
+        copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
+        copied.things = [replace(thing, names=set(thing.names)) for thing in self.things]
+        copied._shifted = set(self._shifted)
+        return copied
+
+    def shift(self, identity: int) -> None:
+        """Take note that what is in a file gets another place."""
+        if identity in self._shifted:  # of two that are torn, nobody could say what is whose
+            raise ValueError("a file is shifted once at most")
+        self._shifted.add(identity)
+        if self._shades is not None:
+            self._shades.shift((identity, ""))
+
+    def snapshot(self) -> Step:
+        """All names, files and handles as they are now."""
+        return Step(dict(self.names), dict(self.inodes), dict(self.handles))
+
+    def make(self, path: str, kind: Kind, step: int, target: str = "") -> int:
+        """Make something at ``path`` in step number ``step``; its identity."""
+        if not path.startswith("/"):
+            raise ValueError(not_open(path))
+        self.parent_of(path)
+        if path in self.names:
+            raise ValueError(f"{path} exists already")
+        self._touch(path)
+        identity = len(self.things)
+        self.things.append(Thing(identity, kind, step, target, {path}))
+        self.names[path] = identity
+        self.inodes[identity] = Inode(mode=PERMISSIONS[kind])
+        return identity
+
+    def make_unnamed(self, directory: str, step: int) -> int:
+        """A file that no name leads to yet."""
+        self.find(directory, Kind.DIRECTORY)
+        identity = len(self.things)
+        self.things.append(Thing(identity, Kind.FILE, step, is_born_unnamed=True))
+        self.inodes[identity] = Inode(mode=PERMISSIONS[Kind.FILE], links=0)
+        return identity
+
+    def keep_open(self, handle: str, identity: int) -> None:
+        """Let ``handle`` stand for a file."""
+        if handle in self.handles:
+            raise ValueError(f"{handle} is open already")
+        self.handles[handle] = identity
+
+    def has(self, name: str) -> bool:
+        """Whether there is something with this path or handle."""
+        return name in self.names or name in self.handles
+
+    def find(self, path: str, *kinds: Kind) -> int:
+        """What a path or a handle leads to."""
+        if path not in self.names and path.startswith("/"):
+            raise ValueError(f"{path} does not exist")
+        if path not in self.names and path not in self.handles:
+            raise ValueError(not_open(path))
+        identity = self.names[path] if path in self.names else self.handles[path]
+        if kinds and self.things[identity].kind not in kinds:
+            raise ValueError(f"{path} is a {self.things[identity].kind}")
+        return identity
+
+    def set(self, identity: int, **changes: object) -> None:
+        """Change fields of an inode."""
+        self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
+
+    def fill(self, identity: int, content: bytes) -> None:
+        """Give a file its new contents: it is modified now."""
+        self.set(identity, content=content, modified=None)
+
+    def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
+        """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
+        if self._shades is None:
+            return contents(number, offset, length, UNSHADED)
+        shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
+        return contents(number, offset, length, shade)
+
+    def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
+        """What is copied of ``source`` to the same place in the file ``path``, which may not be there yet."""
+        identity = self.find(path, Kind.FILE) if self.has(path) else None
+        if source == identity:
+            raise ValueError("a file is not copied to itself")
+        copied = self.inodes[source].content[offset : offset + length]
+        there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
+        if len(copied) < length or not length:
+            raise ValueError(f"the source has only {len(self.inodes[source].content):,} bytes")
+        # Other data differs in the number of its operation at least, once in each cell.
+        starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
+        cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
+        if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
+            raise ValueError("some of these bytes are there already, so that it could not be seen")
+        return copied
+
+    def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
+        """Take note that bytes of ``source`` are in another file now, too."""
+        if self._shades is not None:
+            self._shades.copy((source, ""), (identity, ""), offset, length)
+
+    def rename(self, old: str, new: str, replacing: Replacing) -> None:
+        """rename(2): what is at ``old`` is at ``new``, with all below it, or the two swap their names."""
+        moved = self.find(old)
+        self.parent_of(new)
+        if "/" in (old, new) or new.startswith(old + "/"):
+            raise ValueError(f"{old} cannot be moved to {new}")
+        if replacing is Replacing.REFUSE and new in self.names:
+            raise ValueError(f"{new} exists already")
+        if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
+            raise ValueError(f"{old} and {new} cannot swap their names")
+        if self.names.get(new) == moved:
+            return  # two names of one file: rename(2) does nothing
+        self._touch(old)
+        self._touch(new)
+        if replacing is Replacing.EXCHANGE:
+            places = {old: new, new: old}
+            both = [(path, top) for path in self.names for top in places if path == top or path.startswith(top + "/")]
+            taken = {places[top] + path[len(top) :]: self.names.pop(path) for path, top in both}
+            self.names.update(taken)
+            for path, identity in taken.items():
+                self.things[identity].names.add(path)
+            return
+        if new in self.names:
+            replaced = self.things[self.names[new]].kind
+            if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
+                raise ValueError(f"{new} is a {replaced}")
+            self.drop(new)
+        for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
+            identity = self.names.pop(path)
+            self.names[new + path[len(old) :]] = identity
+            self.things[identity].names.add(new + path[len(old) :])
+
+    def drop(self, path: str) -> None:
+        """Take a name away; of a directory, only where it is empty."""
+        identity = self.find(path)
+        if path == "/":
+            raise ValueError("the root cannot be removed")
+        if any(other.startswith(path + "/") for other in self.names):
+            raise ValueError(f"{path} is not empty")
+        self._touch(path)
+        del self.names[path]
+        self.set(identity, links=self.inodes[identity].links - 1)
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file one more name."""
+        identity = self.find(old, Kind.FILE)
+        self.parent_of(new)
+        if new in self.names:
+            raise ValueError(f"{new} exists already")
+        thing = self.things[identity]
+        if not self.inodes[identity].links and not (thing.is_born_unnamed and not thing.names):
+            raise ValueError(f"{old} has no name any more, and gets none")
+        self._touch(new)
+        self.names[new] = identity
+        self.things[identity].names.add(new)
+        self.set(identity, links=self.inodes[identity].links + 1)
+
+    def parent_of(self, path: str) -> int:
+        """The directory that ``path`` is in, or would be in."""
+        return self.find(path.rsplit("/", 1)[0] or "/", Kind.DIRECTORY)
+
+    def _touch(self, path: str) -> None:
+        """A name is made or taken away in the directory of ``path``: that is modified now."""
+        self.set(self.parent_of(path), modified=None)
+
+
+def not_open(handle: str) -> str:
+    """What to say of a handle that no file is open as."""
+    return f"no file is open as {handle} (a path begins with a slash)"
