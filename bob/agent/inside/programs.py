@@ -68,6 +68,8 @@ WAKING = 50
 """After so many milliseconds, what waits for a script wakes up."""
 MOST_PATIENCE = 100
 """So many times the limit a script may wait for a disk."""
+LOOKS = 20
+"""At so many moments, a waking apart, bob looks whether it does."""
 
 
 class Ended(NamedTuple):
@@ -280,10 +282,20 @@ class Script:
             if ends_within(self._process.pid, seconds):
                 code = self._process.wait()
                 break
-            if not any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others):
+            if not self._is_at_the_disk():
                 break
         self._kill_all()
         return Ended(code, self._output.all(), self._said.all())
+
+    def _is_at_the_disk(self) -> bool:
+        """Whether one of its processes waits for a disk at any of some moments: between two reads it does not. Also
+        where the script ends meanwhile."""
+        for _look in range(LOOKS):
+            if any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others):
+                return True
+            if ends_within(self._process.pid, WAKING / 1000):
+                return True
+        return False
 
     def _kill_all(self) -> None:
         """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
