@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -123,10 +124,11 @@ def _print_why(console: Console, one: Vulnerability | Predicted) -> None:
     lines = [line for line in told if line.strip()]
     said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
     _print(console, Text(said, "bob.dim"), 6)
-    for relied in one.relied_on[:MOST_RELIED_ON]:
-        kind = f"   {relied.kind}" if relied.kind else ""
-        _print(console, Text.assemble(relied.sentence, (kind, "bob.dim")), 6)
-    more = len(one.relied_on) - MOST_RELIED_ON
+    alike = Counter((relied.sentence, relied.kind) for relied in one.relied_on)
+    for (sentence, kind), times in list(alike.items())[:MOST_RELIED_ON]:
+        several = f"   for each of {times} such calls" if times > 1 else ""
+        _print(console, Text.assemble(sentence, (f"   {kind}" if kind else "", "bob.dim"), (several, "bob.dim")), 6)
+    more = len(alike) - MOST_RELIED_ON
     if more > 0:
         _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
 

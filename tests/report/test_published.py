@@ -20,6 +20,7 @@ from bob.judge.reliance import CallWords, ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.kinds import TYPES
+from bob.report.programs import print_programs
 from bob.report.published import Direction, load_reasons, osdi14, osdi14_reasons, reason_for
 from bob.report.rows import FAMILIES
 from bob.report.vulnerability_tables import (
@@ -210,6 +211,17 @@ def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
         ("programs", "predicted", "confirmed", "not reachable", "open", "missed by the model", "share confirmed"),
         (("o", ("2", "4", "1", "2", "1", "1", "25%")), ("none", ("1", "·", "·", "·", "·", "·", "·"))),
     )
+
+
+def test_what_is_relied_on_in_the_same_words_is_told_once(tmp_path: Path) -> None:
+    """Once: the unlink of each of two transactions, in two lines that were the same."""
+    [first] = APPEND.relied_on
+    other = replace(first, explanation=Explanation(Reliance.DURABLE, (7,)))
+    text = io.StringIO()
+    found = Programs("p", "", (), models=(model("o", replace(APPEND, relied_on=(first, other)), RENAME),))
+    print_programs(Console(file=text, width=100), found, tmp_path)
+    assert text.getvalue().count("so   ordering: other   for each of 2 such calls") == 1
+    assert text.getvalue().count("so   ordering") == 2 and text.getvalue().count("such calls") == 1
 
 
 def test_the_tables_are_written_in_every_form_and_text_is_text() -> None:
