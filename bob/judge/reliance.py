@@ -53,6 +53,15 @@ class ReliedOn:
     kind: str = ""
 
 
+def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
+    """The first of those in the same words, of each, and how many there are: of calls that a program makes several
+    times, any one may be missing."""
+    every: dict[tuple[str, str], list[ReliedOn]] = {}
+    for one in relied_on:
+        every.setdefault((one.sentence, one.kind), []).append(one)
+    return [(alike[0], len(alike)) for alike in every.values()]
+
+
 class Harm(Protocol):
     """A vulnerability, of a real file system or of a model."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from bob.judge.modelled import Change
 from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.reliance import told_once
 from bob.report.counts import explored, of_model, plural
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
@@ -124,11 +124,12 @@ def _print_why(console: Console, one: Vulnerability | Predicted) -> None:
     lines = [line for line in told if line.strip()]
     said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
     _print(console, Text(said, "bob.dim"), 6)
-    alike = Counter((relied.sentence, relied.kind) for relied in one.relied_on)
-    for (sentence, kind), times in list(alike.items())[:MOST_RELIED_ON]:
+    reasons = told_once(one.relied_on)
+    for relied, times in reasons[:MOST_RELIED_ON]:
+        kind = f"   {relied.kind}" if relied.kind else ""
         several = f"   for each of {times} such calls" if times > 1 else ""
-        _print(console, Text.assemble(sentence, (f"   {kind}" if kind else "", "bob.dim"), (several, "bob.dim")), 6)
-    more = len(alike) - MOST_RELIED_ON
+        _print(console, Text.assemble(relied.sentence, (kind + several, "bob.dim")), 6)
+    more = len(reasons) - MOST_RELIED_ON
     if more > 0:
         _print(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
 

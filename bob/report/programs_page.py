@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from bob import __version__
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.reliance import told_once
 from bob.protocol.diagram import Protocol
 from bob.report.counts import of_model
 from bob.report.nearby import nearby, witness_command
@@ -150,4 +151,5 @@ def _render(found: Programs, answers: list[ShownAnswer], home: str = "") -> str:
         for number, one in enumerate(found.models, start=1)
     ]
     page = html().get_template("programs.html.j2")
-    return page.render(bob=__version__, home=home, found=found, where=kernels, answers=answers, models=models)
+    shown = {"where": kernels, "answers": answers, "models": models}
+    return page.render(bob=__version__, home=home, found=found, told_once=told_once, **shown)

@@ -43,10 +43,10 @@ def load(path: Path) -> Any:
 
 def is_there(path: Path) -> bool:
     """Whether ``path`` names a witness, as a file or in a bundle."""
-    if path.is_file() or (bundled := _bundled(path)) is None:
-        return path.is_file()
-    bundle, name = bundled
-    return name in _read(bundle)["witnesses"]
+    if path.is_file():
+        return True
+    bundled = _bundled(path)
+    return bundled is not None and bundled[1] in _read(bundled[0])["witnesses"]
 
 
 def within(folder: Path) -> list[Path]:

@@ -21,6 +21,7 @@ from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.kinds import TYPES
 from bob.report.programs import print_programs
+from bob.report.programs_page import to_html as html_of
 from bob.report.published import Direction, load_reasons, osdi14, osdi14_reasons, reason_for
 from bob.report.rows import FAMILIES
 from bob.report.vulnerability_tables import (
@@ -221,6 +222,7 @@ def test_what_is_relied_on_in_the_same_words_is_told_once(tmp_path: Path) -> Non
     found = Programs("p", "", (), models=(model("o", replace(APPEND, relied_on=(first, other)), RENAME),))
     print_programs(Console(file=text, width=100), found, tmp_path)
     assert text.getvalue().count("so   ordering: other   for each of 2 such calls") == 1
+    assert html_of(found, tmp_path).count("so (ordering: other), for each of 2 such calls") == 1
     assert text.getvalue().count("so   ordering") == 2 and text.getvalue().count("such calls") == 1
 
 

@@ -291,9 +291,8 @@ class Script:
         """Whether one of its processes waits for a disk at any of some moments: between two reads it does not. Also
         where the script ends meanwhile."""
         for _look in range(LOOKS):
-            if any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others):
-                return True
-            if ends_within(self._process.pid, WAKING / 1000):
+            waits = any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others)
+            if waits or ends_within(self._process.pid, WAKING / 1000):
                 return True
         return False
 
