@@ -35,7 +35,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_directory
 import bob.witness.document
-from bob.agent.inside import look, observer, recorder, visit
+from bob.agent.inside import look, observer, recorder, state_session, visit
 from bob.agent.inside import main as agent
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
@@ -511,7 +511,7 @@ def test_every_request_to_the_agent_is_described() -> None:
 
 
 def test_every_key_of_an_outcome_is_described() -> None:
-    keys = keys_written(observer, look)
+    keys = keys_written(observer, state_session, look)
     assert {"kind", "repaired", "new_outcomes"} <= keys
     assert keys - {"block/block_bio_queue"} <= words(text("docs/formats.md"))
 

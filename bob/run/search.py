@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from shutil import rmtree
@@ -15,20 +14,18 @@ from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given import is_machine
-from bob.guest.spec import Clock
 from bob.judge.again import told
 from bob.progress import Progress
-from bob.record.base import room
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, Verdict, from_json
 from bob.run import lots, prober
-from bob.run.agents import agent_in, guests_of, image_called, jobs_for
+from bob.run.agents import jobs_for
 from bob.run.cluster import workers
+from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
-from bob.search.bounds import FILLER, parsed
-from bob.search.space import Space, possible, probes, still_asking
+from bob.search.space import probes, still_asking
 from bob.search.spaces import Search
 from bob.store.lock import writing
 from bob.store.run_directory import read_document, write_whole
@@ -58,9 +55,9 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     """
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
-    asked = _filled(asked, request, progress)
+    asked = filled(asked, request, progress)
     identity = new_identity()
-    planned = _Planned.of(asked, request, progress)
+    planned = PlannedSearch.of(asked, request, progress)
     path = out if out is not None else RUNS / identity
     about = {
         "id": identity,
@@ -101,64 +98,8 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     if "merged" in about:
         raise StoreError(f"{path} was merged of others, which are done", hint=f"bob show {path} prints what they found")
     with writing([path]):
-        planned = _Planned.of(asked, request, progress)
+        planned = PlannedSearch.of(asked, request, progress)
         return _Searching(directory, asked, request, planned, progress).result(), path
-
-
-def _filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """The same with the number of bytes that fill the device, where the bounds want it full: a guest tells.
-
-    Raises UsageError where the file system cannot be filled, or has less room than is to be left.
-    """
-    leave, configuration = asked.leave, request.configuration
-    if not leave:
-        return asked
-    if "keep" in configuration.fs.lacks:
-        said = dict(configuration.fs.refusals)["keep"]
-        hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
-        raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
-    image = image_called(request.image, progress.step, request.host.connect)
-    setup = parsed(asked.name, asked.text).setup
-    with (
-        guests_of(image, request.host.connect, progress.step) as hypervisor,
-        agent_in(hypervisor, image, Clock.REAL) as agent,
-    ):
-        free = room(agent, configuration, setup, FILLER)
-    if free <= leave:
-        raise UsageError(
-            f"a new {configuration.name} has room for {free:,} bytes, and the bounds {asked.name} leave {leave:,}",
-            hint="ask for a larger one with --device",
-        )
-    progress.step(f"of {free:,} bytes that are free, a file takes all but {leave:,}")
-    return replace(asked, filler=free - leave)
-
-
-@dataclass(slots=True)
-class _Planned:
-    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn).
-    ``skipped`` counts those made so far that had operations that the file system lacks."""
-
-    space: Space
-    workloads: Iterator[Workload]
-    together: int | None
-    skipped: Counter[str]
-
-    @classmethod
-    def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> _Planned:
-        """Raises UsageError where there is none."""
-        progress.step(f"making the workloads {asked.origin}")
-        space, skipped = asked.space(), Counter[str]()
-        made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)
-        if asked.seconds is not None:
-            if (first := next(made, None)) is None:
-                raise _nothing(asked)
-            return cls(space, chain([first], made), None, skipped)
-        every = list(made)
-        for words in space.notes:
-            progress.step(words)
-        if not every:
-            raise _nothing(asked)
-        return cls(space, iter(every), len(every), skipped)
 
 
 class _Searching:
@@ -169,7 +110,7 @@ class _Searching:
         directory: SearchDirectory,
         asked: Search,
         request: ProbeRequest,
-        planned: _Planned,
+        planned: PlannedSearch,
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -380,19 +321,6 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
             one = first.setdefault((found.claim, found.workload), path)
             alike.setdefault(one, []).append(path)
     return alike
-
-
-def _nothing(asked: Search) -> UsageError:
-    """Why no workload would be tried."""
-    if asked.props:
-        return UsageError(
-            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",
-            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
-        )
-    return UsageError(
-        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
-        hint="--count tells how many there are; a --shard of many may have none",
-    )
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:

@@ -313,7 +313,9 @@ def test_what_a_child_leaves_behind_is_seen_and_nothing_else_is() -> None:
     parent has ended, which comes to the subreaper."""
     text = """
 import ctypes, os, time
-from bob.agent.inside.programs import PR_SET_CHILD_SUBREAPER, descendants, has_children, libc
+from bob.agent.inside.mounts import libc
+from bob.agent.inside.processes import descendants, has_children
+from bob.agent.inside.programs import PR_SET_CHILD_SUBREAPER
 libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
 assert not has_children()
 child = os.fork()
@@ -364,7 +366,7 @@ def test_a_checker_in_python_does_not_see_that_it_is_forked(tmp_path: Path) -> N
     """In a process of its own, which becomes a subreaper. Each is run twice by a Python that forks, and once anew."""
     text = """
 import os, sys
-from bob.agent.inside import programs
+from bob.agent.inside import processes, programs
 from bob.agent.inside.warm_python import WarmPython
 home, told = sys.argv[1], sys.argv[1] + "/told"
 programs.SCRATCH = ()
@@ -374,9 +376,9 @@ forks = WarmPython(words[0], list, programs._environment(), 30.0)
 print(forks.pid is not None)
 seconds = float(sys.argv[2])
 ended = [programs.run_script(words, seconds, "/", by) for by in (forks, forks, None)]
-print(programs.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
+print(processes.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
 forks.end()
-print(programs.has_children())
+print(processes.has_children())
 for one in ended:
     print(one)
 """

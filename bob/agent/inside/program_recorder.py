@@ -10,7 +10,8 @@ from bob.agent.inside.frames import Reply
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import BESIDE, CALLS, run_workload
-from bob.agent.inside.recorder import LOG_BYTES, PROMPT, TIMELINE_KIB, Take
+from bob.agent.inside.recorded_disks import PROMPT
+from bob.agent.inside.recorder import LOG_BYTES, TIMELINE_KIB, Take
 
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
 """The system calls by which a program can tell something through a pipe: write, writev, sendfile and splice

@@ -1,0 +1,102 @@
+"""What the agent has to know of processes: what they write, whether they have ended, what they have started."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Set
+from contextlib import suppress
+
+from bob.agent.inside.devices import read_text
+
+WAKING = 50
+"""After so many milliseconds, what waits for a script wakes up."""
+
+
+class Drain(threading.Thread):
+    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all)."""
+
+    def __init__(self, fd: int, most: int = 0) -> None:
+        super().__init__(daemon=True)
+        self._fd, self._most, self._read = fd, most, bytearray()
+        self.start()
+
+    def run(self) -> None:
+        while piece := os.read(self._fd, 65536):
+            self._read += piece
+            if self._most:
+                del self._read[: -self._most]
+        os.close(self._fd)
+
+    def all(self) -> bytes:
+        """What was read, when all who could write are gone."""
+        self.join()
+        return bytes(self._read)
+
+
+def name_of(pid: int) -> str:
+    """The name of a process; empty if it is gone."""
+    with suppress(OSError):
+        return read_text(f"/proc/{pid}/comm").strip()
+    return ""
+
+
+def state_of(pid: int) -> str:
+    """What a process does, a letter as in proc(5), D: it waits for a disk; empty if it is gone."""
+    with suppress(OSError):
+        return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
+    return ""
+
+
+def ends_within(pid: int, seconds: float) -> bool:
+    """Wait for the end of a child, for so many seconds at most; whether it has ended. It is not reaped.
+
+    We wake up now and then: where all of a guest sleeps, its virtual time jumps to the next thing that is due, however
+    long its disk takes.
+    """
+    fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
+    try:
+        waiting = select.poll()
+        waiting.register(fd, select.POLLIN)
+        while not (ended := bool(waiting.poll(WAKING))) and time.monotonic() < deadline:
+            pass
+        return ended
+    finally:
+        os.close(fd)
+
+
+def has_children(but: Set[int] = frozenset()) -> bool:
+    """Whether this process has any child, dead or alive, ``but`` these. What a child has left behind is a child of ours
+    (we are its subreaper), so without one there is no descendant. To look through all of /proc for them takes an
+    emulated guest longer than a shell takes to start."""
+    if but:
+        with suppress(OSError):  # CONFIG_PROC_CHILDREN
+            tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
+            return not {int(pid) for pids in tasks for pid in pids} <= but
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants(pid: int) -> list[int]:
+    """The children of ``pid``, theirs, and so on."""
+    of = parents()
+    found, new = [], [pid]
+    while new:
+        new = [child for child, parent in of.items() if parent in new]
+        found += new
+    return found
+
+
+def parents() -> dict[int, int]:
+    """The parent of each process."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(OSError):
+                found[int(entry)] = int(read_text(f"/proc/{entry}/stat").rpartition(")")[2].split()[1])
+    return found

@@ -1,0 +1,275 @@
+"""Builds crash states on a scratch image, recovers them as a boot would, and looks at what is there.
+
+The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at,
+unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
+not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
+device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
+and the image is compared with the base whenever the host asks for this audit: where it was written, and every tenth
+time everywhere, which takes as long as some mounts. If one fails, nothing since the last good audit counts.
+
+Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
+It goes to the host as the kernel has it, with what the device has counted: emulation makes text and Python dear, so the
+host decodes.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Optional, TypeVar
+
+from bob.agent.inside.built import spoil_and_check
+from bob.agent.inside.complaints import (
+    CHECKER,
+    KERNEL_MESSAGE,
+    REMOVAL,
+    Complaints,
+    remove_all,
+    run_checker,
+)
+from bob.agent.inside.devices import forget_file_systems, run_anyhow
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.images import SECTOR, Runs, merged, outside
+from bob.agent.inside.look import Look, Tree, describe
+from bob.agent.inside.mounts import ROOT, Mount, unmount
+from bob.agent.inside.scratch import Scratch
+
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
+"""As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
+
+T = TypeVar("T")
+Outcome = tuple[Optional[str], bool, Optional[Tree]]
+"""The error with which it did not mount, whether it was repaired, what was found."""
+
+
+class Session:
+    """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
+
+    Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
+    ``sectors_read`` how many sectors the device says it read for it. Unless ``exempt`` is None, ``left`` says how each
+    state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of the ``exempt`` sectors. (Both
+    are flat lists of first sector and sectors.) All of this is of the states that the host was not told of yet.
+    """
+
+    def __init__(
+        self,
+        scratch: Scratch,
+        recovery: dict[str, Any],
+        payload: bytes,
+        floor: list[int],
+        stretches: list[int],
+        exempt: list[int] | None,
+    ) -> None:
+        self.scratch, self.medium = scratch, scratch.medium
+        self.payload = memoryview(payload)
+        self.check: list[str] = recovery["check"]
+        self.repair: list[str] = recovery["repair"]
+        self.checker: list[str] = recovery["checker"]
+        self.clean: list[int] = recovery["clean"]
+        self.complaints = Complaints(recovery["expected"], DEVICE_NAME)
+        self.complained: list[int] = []
+        """Numbers of what the kernel complained of in the states that the host was not told of yet."""
+        self.is_writable = "ro" not in recovery["options"].split(",")
+        self.repaired: set[str] = set()
+        """The refusals after which a repair was tried."""
+        self.said: dict[str, str] = {}
+        """What the kernel said of the first state with each refusal, in words. Words make no outcome: how much the
+        kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
+        self.outcomes: dict[Outcome, int] = {}
+        self.new_outcomes: list[str] = []
+        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"], closely=recovery.get("closely", False))
+        self.traces: list[bytes] = []
+        self.sectors_read: list[int] = []
+        self.stretches = list(zip(stretches[::2], stretches[1::2]))
+        self.left: list[list[tuple[int, int]]] = []
+        self.elsewhere: list[list[tuple[int, int, str]]] = []
+        self.tells_left = exempt is not None
+        self.known_places = sorted([*self.stretches, *zip((exempt or [])[::2], (exempt or [])[1::2])])
+        self.places_elsewhere: dict[tuple[int, int], Runs] = {}
+        self.before_floor = [
+            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
+        ]
+        self.write(floor)
+        self.medium.pristine.copy(self.medium.work, targets(floor))
+        self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
+        scratch.look_out([])
+        forget_file_systems()
+        # Looking must not write: without noatime each state's unmount would have time stamps to write back.
+        path = scratch.assembly.path
+        self.mount = Mount(path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        scratch.accessed()
+
+    def close(self) -> None:
+        """Give the medium back as the base without the floor."""
+        for sector, data in self.before_floor:
+            self.medium.pristine.put(sector, data)
+            self.medium.work.put(sector, data)
+
+    def write(self, runs: list[int]) -> None:
+        """Write a state, or the floor, into the scratch image."""
+        put, payload = self.medium.work.put, self.payload
+        for target, source, count in triples(runs):
+            data = payload[source * SECTOR : (source + count) * SECTOR]
+            if len(data) != count * SECTOR:
+                raise ValueError(f"the payload ends before sector {source + count}")
+            put(target, data)
+
+    def outcome(self, runs: list[int]) -> int:
+        """Build, recover and observe one state; the number of its outcome."""
+        if self.scratch.count()[1] != self.scratch.counted[1]:
+            raise RuntimeError("something wrote to the scratch device after it was unmounted")
+        self.write(runs)
+        with self.scratch.assembly:
+            found = self.recover_and_look()
+        trace, sectors_read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        if self.tells_left:
+            self.left.append(self.left_behind())
+            self.elsewhere.append(self.written_elsewhere(written))
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        if self.scratch.reads:
+            self.traces.append(trace)
+            self.sectors_read.append(sectors_read)
+        number = self.outcomes.get(found)
+        if number is None:
+            number = self.outcomes[found] = len(self.outcomes)
+            self.new_outcomes.append(encode(found, self.said))
+        return number
+
+    def left_behind(self) -> list[tuple[int, int]]:
+        """The stretches that are not as in the base, by number, each with the number of its content.
+
+        There are few contents, and to compare them takes less than to hash one.
+        """
+        work, pristine, left = self.medium.work, self.medium.pristine, []
+        for number, run in enumerate(self.stretches):
+            if not work.is_same(pristine, *run):
+                content, before = work.get(*run), self.left_contents[number]
+                if content not in before:
+                    before.append(content)
+                left.append((number, before.index(content)))
+        return left
+
+    def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
+        """What was written outside of the stretches and of what is exempt: first sector, sectors, and a digest of what
+        is there in the end."""
+        work, known, found = self.medium.work, self.places_elsewhere, []
+        for run in set(written):
+            if run not in known:
+                known[run] = outside(run, self.known_places)
+            for sector, count in known[run]:
+                digest = hashlib.blake2b(work.get(sector, count), digest_size=16).hexdigest()
+                found.append((sector, count, digest))
+        return found
+
+    def recover_and_look(self) -> Outcome:
+        """What a boot would do, and what it finds; takes note of what the kernel says."""
+        if self.check:
+            run_anyhow(self.check, self.scratch.assembly.path)
+        kernel = self.scratch.kernel
+        kernel.skip()
+        error, repaired = None, False
+        if number := self.mount():
+            error = os.strerror(number)
+            lines = kernel.warnings()
+            self.complained.append(self.complaints.number(lines, read_only=False, mounted=False))
+            if lines:
+                self.said.setdefault(error, DEVICE_NAME.sub("loop", "; ".join(lines[-2:])))
+            # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
+            if not self.repair or error in self.repaired:
+                return error, False, None
+            self.repaired.add(error)
+            run_anyhow(self.repair, self.scratch.assembly.path)
+            repaired = True
+            if self.mount():
+                return error, True, None
+        tree = self.looker.tree()
+        read_only = self.is_writable and not os.access(ROOT, os.W_OK)
+        unmount()
+        if not repaired:
+            self.complained.append(self.complaints.number(kernel.warnings(), read_only=read_only, mounted=True))
+        return error, repaired, tree
+
+    def apart(self, runs: list[int], look: Callable[[], T]) -> T:
+        """What ``look`` finds of one state that is built for it alone: nothing of it makes an outcome."""
+        self.write(runs)
+        with self.scratch.assembly:
+            found = look()
+        _trace, _read, written = self.scratch.accessed()
+        changed = merged([*targets(runs), *written])
+        self.medium.put_back(changed)
+        self.scratch.put_back += changed
+        return found
+
+    def recover_and_examine(self) -> list[tuple[str, str]]:
+        """Recover the state that is on the scratch device, have the file system's checker look at it, and remove all
+        that is in it; what is wrong, as (kind, words)."""
+        wrong: list[tuple[str, str]] = []
+        if self.check:
+            run_anyhow(self.check, self.scratch.assembly.path)
+        if not self.mount():
+            unmount()
+            if self.checker:
+                code, printed = run_checker(self.checker, self.scratch.assembly.path)
+                if code not in self.clean:
+                    wrong.append((CHECKER, f"{self.checker[0]} ends with {code}: {printed}"))
+            self.scratch.kernel.skip()
+            if number := self.mount():
+                wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
+            else:
+                said = self.complaints.unexpected(self.scratch.kernel.warnings())
+                fault = remove_all(ROOT)
+                if not fault and self.is_writable:
+                    os.sync()
+                    fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
+                unmount()
+                # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
+                # enough for the removal to fail, after a sync, or not before it is unmounted. What it says is told.
+                later = self.complaints.unexpected(self.scratch.kernel.warnings())
+                if fault or later:
+                    wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))
+                if said := [*said, *later]:
+                    wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
+        return wrong
+
+    def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
+        """Recover the state that is on the scratch device, and have the checker of the program that was put here look
+        at it, after a crash before which ``told`` was told: its exit code (None: it did not end within so many
+        ``seconds``) and what it printed. The ``spoiler`` is as in :func:`spoil_and_check`."""
+        if self.check:
+            run_anyhow(self.check, self.scratch.assembly.path)
+        if number := self.mount():
+            raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+        try:
+            return spoil_and_check(told, spoiler, seconds)
+        finally:
+            unmount()
+
+    def audit(self) -> None:
+        """See that the scratch image is the base again, and that no event was lost."""
+        if not self.scratch.came_back():
+            raise RuntimeError("the scratch image did not come back to its base")
+
+
+def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
+    """(sector, payload sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[1::3], runs[2::3])
+
+
+def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
+    """(sector, sectors) of a flat list."""
+    return zip(runs[::3], runs[2::3])
+
+
+def encode(outcome: Outcome, said: dict[str, str]) -> str:
+    """An outcome as it travels, its refusal with what was ``said`` of it."""
+    error, repaired, tree = outcome
+    if error in said:
+        error = f"{error}: {said[error]}"
+    document = {"error": error, "repaired": repaired, "tree": None if tree is None else describe(tree)}
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))

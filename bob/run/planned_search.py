@@ -1,0 +1,89 @@
+"""What a search is going to try: the room that its bounds leave, and the workloads that are to come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from bob.errors import UsageError
+from bob.guest.spec import Clock
+from bob.progress import Progress
+from bob.record.base import room
+from bob.report.counts import plural
+from bob.request import ProbeRequest
+from bob.run.agents import agent_in, guests_of, image_called
+from bob.search.bounds import FILLER, parsed
+from bob.search.space import Space, possible
+from bob.search.spaces import Search
+from bob.workload.operations import Workload
+
+
+def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
+    """The same with the number of bytes that fill the device, where the bounds want it full: a guest tells.
+
+    Raises UsageError where the file system cannot be filled, or has less room than is to be left.
+    """
+    leave, configuration = asked.leave, request.configuration
+    if not leave:
+        return asked
+    if "keep" in configuration.fs.lacks:
+        said = dict(configuration.fs.refusals)["keep"]
+        hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
+        raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
+    image = image_called(request.image, progress.step, request.host.connect)
+    setup = parsed(asked.name, asked.text).setup
+    with (
+        guests_of(image, request.host.connect, progress.step) as hypervisor,
+        agent_in(hypervisor, image, Clock.REAL) as agent,
+    ):
+        free = room(agent, configuration, setup, FILLER)
+    if free <= leave:
+        raise UsageError(
+            f"a new {configuration.name} has room for {free:,} bytes, and the bounds {asked.name} leave {leave:,}",
+            hint="ask for a larger one with --device",
+        )
+    progress.step(f"of {free:,} bytes that are free, a file takes all but {leave:,}")
+    return replace(asked, filler=free - leave)
+
+
+@dataclass(slots=True)
+class PlannedSearch:
+    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn).
+    ``skipped`` counts those made so far that had operations that the file system lacks."""
+
+    space: Space
+    workloads: Iterator[Workload]
+    together: int | None
+    skipped: Counter[str]
+
+    @classmethod
+    def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
+        """Raises UsageError where there is none."""
+        progress.step(f"making the workloads {asked.origin}")
+        space, skipped = asked.space(), Counter[str]()
+        made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)
+        if asked.seconds is not None:
+            if (first := next(made, None)) is None:
+                raise _nothing(asked)
+            return cls(space, chain([first], made), None, skipped)
+        every = list(made)
+        for words in space.notes:
+            progress.step(words)
+        if not every:
+            raise _nothing(asked)
+        return cls(space, iter(every), len(every), skipped)
+
+
+def _nothing(asked: Search) -> UsageError:
+    """Why no workload would be tried."""
+    if asked.props:
+        return UsageError(
+            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",
+            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
+        )
+    return UsageError(
+        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
+        hint="--count tells how many there are; a --shard of many may have none",
+    )
