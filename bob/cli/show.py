@@ -24,7 +24,7 @@ from bob.report.junit import to_junit
 from bob.report.nearby import nearby
 from bob.report.points import suites_of, suites_of_programs, suites_of_tried
 from bob.report.programs import print_programs
-from bob.report.saved import Saved, load, programs, several_programs, tried
+from bob.report.saved import Saved, load, programs, result_file, several_programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
 from bob.store.kept_runs import Kind, kept_run
@@ -132,7 +132,7 @@ def _of_programs(runs: tuple[Path, ...]) -> list[Programs] | None:
     """The answers of several ``runs`` of bob app; those that have no result yet are left out, and named. None where one
     is something else, or none has a result."""
     found = {run: several_programs(run) for run in runs}
-    unfinished = [run for run in runs if run.is_dir() and not (run / "result.json").exists()]
+    unfinished = [run for run in runs if run.is_dir() and not result_file(run).exists()]
     every = [some for run, some in found.items() if run not in unfinished]
     if not every or None in every:
         return None
@@ -298,7 +298,7 @@ def _check(wanted: str, output: Destination | None) -> None:
     if output is None or is_stdout(output.path):
         raise UsageError("a site is several files", hint="name a directory for them, for example --output pages/")
     check_folder(output.path, "--output")
-    if (output.path / "result.json").exists():
+    if result_file(output.path).exists():
         hint = f"for example --output {output.path / 'pages'}/"
         raise UsageError(f"--output: {output.path} is the directory of a run", hint=hint)
 

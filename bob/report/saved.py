@@ -104,11 +104,24 @@ def several_programs(path: Path) -> list[Programs] | None:
     return _of_schema(path, PROGRAMS_SCHEMA, lambda document: list(map(programs_from_json, document["programs"])))
 
 
+def result_file(path: Path) -> Path:
+    """The file of the result in ``path``, a directory or that file; a large one of a reference is compressed (.xz). It
+    may not be there."""
+    if not path.is_dir():
+        return path
+    plain, packed = path / "result.json", path / "result.json.xz"
+    return packed if packed.exists() and not plain.exists() else plain
+
+
+def _document(file: Path) -> Any:
+    data = file.read_bytes()
+    return json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+
+
 def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
-    file = path / "result.json" if path.is_dir() else path
+    file = result_file(path)
     try:
-        data = file.read_bytes()
-        document = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+        document = _document(file)
     except (OSError, ValueError, RecursionError, lzma.LZMAError):
         return None
     if not isinstance(document, dict) or document.get("schema") != schema:
@@ -134,16 +147,16 @@ def read_result(path: Path) -> Result:
 
     Raises StoreError or MalformedError where there is none, or that cannot be read.
     """
-    file = path / "result.json" if path.is_dir() else path
+    file = result_file(path)
     if not file.exists():
         if file == path:
             raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
         raise StoreError(f"{path} has no result.json", hint=_instead(path))
     try:
-        document = json.loads(file.read_bytes())
+        document = _document(file)
     except OSError as error:
         raise StoreError(f"cannot read {file}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, lzma.LZMAError) as error:
         raise MalformedError(f"{file} is no result: {error}", hint="was it truncated?") from error
     if not isinstance(document, dict):
         raise MalformedError(f"{file} is no result", hint="bob probe writes one into its run directory")

@@ -22,7 +22,7 @@ from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.page import PageCell, PageColumn
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
-from bob.report.saved import Saved, load
+from bob.report.saved import Saved, load, result_file
 from bob.report.site import INDEX, pages, shown_apart
 
 RESULTS = "results"
@@ -137,7 +137,7 @@ def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
     Raises StoreError or MalformedError where a result cannot be read.
     """
     folders = sorted(reports.glob("reference/*"), key=_by_version)
-    references = [Reference(folder.name, load(folder)) for folder in folders if (folder / "result.json").is_file()]
+    references = [Reference(folder.name, load(folder)) for folder in folders if result_file(folder).is_file()]
     references += [Reference(name, load(run)) for name, run in _named(runs, {one.name for one in references})]
     programs = [one for folder in folders if (folder / _APPS).is_file() for one in _tested(folder)]
     found = [load_model(path) for path in sorted(reports.glob(f"models/{models}/*.json"))]

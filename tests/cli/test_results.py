@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,28 @@ def test_show_prints_what_the_probe_printed(bob: Bob) -> None:
 
     assert bob("show", "here") == Ended(3, probed, "")
     assert bob("show", "here/result.json") == Ended(3, probed, "")
+
+
+def test_show_takes_a_compressed_result(bob: Bob) -> None:
+    """As references have it; a plain one beside it is the newer one."""
+    put(Path("plain"))
+    put(Path("packed"))
+    file = Path("packed/result.json")
+    Path("packed/result.json.xz").write_bytes(lzma.compress(file.read_bytes()))
+    file.unlink()
+
+    assert bob("show", "packed").out == bob("show", "plain").out.replace("plain", "packed")
+    assert bob("show", "packed/result.json.xz").code == bob("show", "packed").code == 3
+    assert "3 cells compared: 3 the same" in bob("compare", "plain", "packed").out
+    Path("packed/result.json").write_text(json.dumps(to_json(result("btrfs"))))
+    assert "btrfs" in bob("show", "packed").out
+
+    file.unlink()
+    whole = Path("packed/result.json.xz").read_bytes()
+    Path("packed/result.json.xz").write_bytes(whole[:-40])
+    ended = bob("show", "packed")
+    assert ended.code == 8
+    assert ended.err.startswith("bob: packed/result.json.xz is no result: ")
 
 
 def test_show_as_json(bob: Bob) -> None:
