@@ -9,13 +9,37 @@ from bob.result import PropertyResult
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierPart:
+    """What one part of the work, a configuration of a matrix, took before: ``seconds`` for so many ``workloads``."""
+
+    workloads: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Earlier:
     """What the same work took on this machine before, in all: ``seconds``, of which recording was the share
     ``recording`` (0 to 1). None where only that share is known; then whoever works records and observes in turns, as
-    the workers of a cluster do, and how long it takes is told by the pace alone."""
+    the workers of a cluster do, and how long it takes is told by the pace alone.
+
+    Several ``parts`` are done in their order; a workload of one may take ten times what one of another does. One is
+    recorded while the one before it is observed, so that recording is no share of its own."""
 
     seconds: float | None
     recording: float
+    parts: tuple[EarlierPart, ...] = ()
+
+    def observed(self, count: float, of: int) -> float:
+        """Which share (0 to 1) of all observing it is to observe the first ``count`` of so many workloads; all count
+        the same where the parts are of more or of fewer."""
+        seconds = sum(part.seconds for part in self.parts)
+        if not seconds or sum(part.workloads for part in self.parts) != of:
+            return count / of
+        taken = 0.0
+        for part in self.parts:
+            taken += part.seconds * min(1.0, count / part.workloads)
+            count = max(0.0, count - part.workloads)
+        return taken / seconds
 
 
 class Progress(Protocol):

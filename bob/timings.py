@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bob.progress import Earlier, Progress
+from bob.progress import Earlier, EarlierPart, Progress
 from bob.report.counts import duration, plural
 from bob.result import PropertyResult
 from bob.settings import cache_home
@@ -77,7 +77,8 @@ def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | Non
     grows with the budget between not at all, where no workload needs more mounts, and as the budget does, where all
     take as many as they may.
     """
-    low = high = likely = recording = 0.0
+    low = high = recording = 0.0
+    taken: list[EarlierPart] = []
     for part in parts:
         same = [one for one in timings if (one.work.kind, one.work.what) == (part.kind, part.what)]
         if not same:
@@ -88,9 +89,11 @@ def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | Non
         made = best.recording * seconds
         low += made + (seconds - made) * min(1.0, budgets)
         high += made + (seconds - made) * max(1.0, budgets)
-        likely += made + (seconds - made) * math.sqrt(budgets)
         recording += made
-    return Estimate(Earlier(likely, recording / likely), low, high) if likely else None
+        taken.append(EarlierPart(part.workloads, made + (seconds - made) * math.sqrt(budgets)))
+    likely = sum(one.seconds for one in taken)
+    share = recording / likely if len(taken) == 1 else 0.0
+    return Estimate(Earlier(likely, share, tuple(taken)), low, high) if likely else None
 
 
 def _distance(one: Work, other: Work) -> float:

@@ -108,8 +108,10 @@ class Tally:
             before = _Moment(self._began, 0.0)
         if before is None:
             return self._by_earlier(now) or self._while_recording(now)
-        weight = min(1.0, (self._observed - before.observed) / (_MOST * self.workloads))
-        measured = left * (now - before.at) / (self._observed - before.observed) if weight > 0 else 0.0
+        done = self._share(self._observed)
+        since = done - self._share(before.observed)
+        weight = min(1.0, since / _MOST)
+        measured = (1 - done) * (now - before.at) / since if weight > 0 else 0.0
         if weight == 1:
             return measured
         guess = self._by_earlier(now) or self._while_recording(now)
@@ -123,6 +125,10 @@ class Tally:
         usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
+    def _share(self, observed: float) -> float:
+        """Which share of all observing so many observed workloads are."""
+        return self._earlier.observed(observed, self.workloads) if self._earlier else observed / self.workloads
+
     @property
     def _few(self) -> float:
         """Of fewer workloads that are observed nobody can say how long all take."""
@@ -134,7 +140,7 @@ class Tally:
         if earlier is None or self._began is None:
             return None
         share = earlier.recording
-        done = (share * min(self.recorded, self.workloads) + (1 - share) * self._observed) / self.workloads
+        done = share * min(1.0, self.recorded / self.workloads) + (1 - share) * self._share(self._observed)
         weight = min(1.0, done / _ENOUGH)
         at_this_pace = (now - self._began) / done if done else 0.0
         if earlier.seconds is None:

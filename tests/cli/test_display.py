@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bob.cli.display import Bar, Lines, verdict_line, watching
 from bob.cli.options import Size
@@ -17,7 +19,7 @@ from bob.cli.output import THEME, Screen, console, deliver, write_json
 from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
 from bob.errors import UsageError
-from bob.progress import Earlier, Silent
+from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult, Verdict
 from bob.timings import MOST, Timed, Timing, Work, estimate, in_words, note, read, timed
 
@@ -161,6 +163,39 @@ def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[
             said.append((end - at, tally.seconds_left))
     wrong = [(left, told) for left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
     assert len(said) > 60 and not wrong, (len(wrong), len(said), wrong[:3])
+
+
+@pytest.mark.parametrize("slowness", [0.5, 1.0, 2.9])
+@pytest.mark.parametrize("costs", [(1.0, 2.5, 0.3), (0.2, 0.2, 3.0), (4.0, 0.5, 0.5)])
+def test_the_columns_of_a_matrix_have_their_own_pace(costs: tuple[float, ...], slowness: float) -> None:
+    """As in the set defaults with the rows of pairs: xfs takes seven times as long as btrfs, and is recorded when
+    ext4 is nearly observed."""
+    size, clock = 50, Clock()
+    began, tally = clock.now, Tally(clock)
+    tally.expect(2, Earlier(sum(costs) * size, 0.0, tuple(EarlierPart(size, cost * size) for cost in costs)))
+    tally.plan(3 * size, 3 * size * 100)
+    end, said = slowness * sum(costs) * size, []
+    for number, cost in enumerate(costs):
+        for _ in range(size):
+            tally.record()
+        for one in range(size):
+            clock.now += slowness * cost
+            tally.observe(f"w{number}-{one}", 10)
+            tally.finish(f"w{number}-{one}", 90)
+            if 0.1 * end <= clock.now - began <= 0.95 * end:
+                said.append((began + end - clock.now, tally.seconds_left))
+    wrong = [(left, told) for left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
+    assert len(said) > 60 and not wrong, (len(wrong), len(said), wrong[:3])
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.floats(0.1, 99)), min_size=1, max_size=5), st.floats(0, 1))
+def test_which_share_of_observing_is_done(parts: list[tuple[int, float]], part: float) -> None:
+    each = [seconds / workloads for workloads, seconds in parts for _ in range(workloads)]
+    count = part * len(each)
+    first = sum(each[: int(count)]) + (each[int(count)] * (count % 1) if count < len(each) else 0.0)
+    earlier = Earlier(1.0, 0.0, tuple(EarlierPart(*one) for one in parts))
+    assert earlier.observed(count, len(each)) == pytest.approx(first / sum(each))
+    assert earlier.observed(count, len(each) + 1) == pytest.approx(count / (len(each) + 1))  # more were planned
 
 
 def test_what_is_only_observed_has_its_time_too() -> None:
