@@ -36,7 +36,7 @@ from report.html_pages import NASTY, Page, parse
 Document = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-REFERENCES = sorted(path.parent for path in ROOT.glob("reports/reference/*/result.json"))
+REFERENCES = sorted(path.parent for path in ROOT.glob("reports/reference/*/result.json*"))
 MODELS = sorted(ROOT.glob("reports/models/osdi14-linux-6.1/*.json"))
 QUESTIONS = {question.id: question for _title, _about, questions in GROUPS for question in questions}
 MARKS = {"fails": "×", "holds": "·", "unknown": "?", "skipped": "–"}
