@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -64,7 +65,8 @@ def table(site: Path) -> Page:
 def results() -> Iterator[tuple[str, Document]]:
     """The result documents of the references, each with its name."""
     for folder in REFERENCES:
-        yield folder.name, json.loads((folder / "result.json").read_text())
+        [file] = folder.glob("result.json*")
+        yield folder.name, json.loads(lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_bytes())
 
 
 def of_table_1() -> Iterator[tuple[str, Document]]:
