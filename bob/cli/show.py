@@ -24,7 +24,7 @@ from bob.report.junit import to_junit
 from bob.report.nearby import nearby
 from bob.report.points import suites_of, suites_of_programs, suites_of_tried
 from bob.report.programs import print_programs
-from bob.report.saved import Saved, load, programs, result_file, several_programs, tried
+from bob.report.saved import Saved, document_of, load, programs, result_file, several_programs, tried
 from bob.report.table import print_result
 from bob.result import Verdict, to_json
 from bob.store.kept_runs import Kind, kept_run
@@ -227,8 +227,7 @@ def _show_programs(
     if wanted != "table" and is_stdout(json_file) and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     if json_file is not None:
-        file = run / "result.json" if run.is_dir() else run
-        write_json(json_file, json.loads(file.read_bytes()))
+        write_json(json_file, document_of(result_file(run)))
     match wanted:
         case "table" if is_stdout(shown):
             if not is_stdout(json_file):

@@ -113,7 +113,8 @@ def result_file(path: Path) -> Path:
     return packed if packed.exists() and not plain.exists() else plain
 
 
-def _document(file: Path) -> Any:
+def document_of(file: Path) -> Any:
+    """What is in a file of JSON, which may be compressed."""
     data = file.read_bytes()
     return json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
 
@@ -121,7 +122,7 @@ def _document(file: Path) -> Any:
 def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
     file = result_file(path)
     try:
-        document = _document(file)
+        document = document_of(file)
     except (OSError, ValueError, RecursionError, lzma.LZMAError):
         return None
     if not isinstance(document, dict) or document.get("schema") != schema:
@@ -153,7 +154,7 @@ def read_result(path: Path) -> Result:
             raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
         raise StoreError(f"{path} has no result.json", hint=_instead(path))
     try:
-        document = _document(file)
+        document = document_of(file)
     except OSError as error:
         raise StoreError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, RecursionError, lzma.LZMAError) as error:

@@ -206,6 +206,8 @@ def test_answers_for_a_program(bob: Bob) -> None:
     assert made == {str(place) for place, _text in programs_pages(answers, Path())}
     document = json.loads(bob("show", run, "--json", "-").out)
     assert document == json.loads(Path(run).read_text())
+    Path("packed.json.xz").write_bytes(lzma.compress(Path(run).read_bytes()))
+    assert json.loads(bob("show", "packed.json.xz", "--json", "-").out) == document
     for made_of in ("html", "junit"):
         ended = bob("show", run, "--format", made_of, "--json", "-")
         assert (ended.code, ended.out) == (2, "")
