@@ -80,9 +80,9 @@ def runs(context: click.Context, /, folder: Path | None, json_file: Path | None)
 def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 
-    bob asks first. It leaves a run that another bob is writing, and all that is no run directory. The workloads of a
-    search still count in tables after its directory is gone; its witnesses do not stay, but for those that a run has
-    copied.
+    RUN is a path, or the name of one in bob-runs. bob asks first. It leaves a run that another bob is writing, and all
+    that is no run directory. The workloads of a search still count in tables after its directory is gone; its witnesses
+    do not stay, but for those that a run has copied.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
       2   it was not asked for: no terminal to ask, or the answer was no
       9   one is no run directory, is being written, or cannot be removed; the others were removed
     """
-    paths = tuple(dict.fromkeys(paths))
+    paths = tuple(dict.fromkeys(map(_as_listed, paths)))
     if not yes:
         _ask(paths)
     failures = []
@@ -111,6 +111,12 @@ def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
     if failures:
         raise failures[-1]
     return Exit.DONE
+
+
+def _as_listed(path: Path) -> Path:
+    """A run by its path; what is none may be its name alone."""
+    listed = RUNS / path
+    return listed if len(path.parts) == 1 and not path.exists() and listed.is_dir() else path
 
 
 def _ask(paths: Sequence[Path]) -> None:

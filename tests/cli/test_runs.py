@@ -244,6 +244,16 @@ def test_bob_asks_first(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bob("runs", "remove", "bob-runs/a").code, folder.exists()) == (0, False)
 
 
+def test_a_run_goes_by_its_name_too(bob: Bob) -> None:
+    listed, here = put("bob-runs/a"), put("b")
+    also = put("bob-runs/b")
+    assert bob("runs", "remove", "--yes", "a", "bob-runs/a").out.startswith("removed bob-runs/a")
+    assert not listed.exists()
+    assert bob("runs", "remove", "--yes", "b").out.startswith("removed b ")
+    assert not here.exists() and also.exists(), "a path comes first"
+    assert bob("runs", "remove", "--yes", "c").code == 9
+
+
 def test_options_of_the_list_do_not_go_with_remove(bob: Bob) -> None:
     put("bob-runs/a")
     ended = bob("runs", "--in", "bob-runs", "remove", "--yes", "bob-runs/a")
