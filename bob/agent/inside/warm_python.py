@@ -65,7 +65,7 @@ class WarmPython:
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         place = f"{os.path.dirname(script)}.warm.py"
         with open(place, "wb") as file:
-            file.write(_source())
+            file.write(_SOURCE)
         with theirs:
             self._process = subprocess.Popen(
                 within([python, place, script, str(theirs.fileno())]),
@@ -116,6 +116,10 @@ def _source() -> bytes:
     spec = importlib.util.find_spec(__name__)
     assert spec is not None and spec.origin is not None
     return spec.loader.get_data(spec.origin)  # type: ignore[union-attr, no-any-return]
+
+
+_SOURCE = b"" if __name__ == "__main__" else _source()
+"""This file. It is read while it is there: the agent's archive lies in /tmp, which is cleared before a script runs."""
 
 
 def serve(script: str, end: socket.socket) -> None:
