@@ -6,8 +6,8 @@ with the seconds since the beginning.
 ``show [--earlier FACTOR] PATH ...``: has the tally of today (:mod:`bob.cli.tally`) count each run again, and prints
 what it said was left at some parts of the time, beside what was. A PATH is a FILE, or the run directory of a probe that
 two guests made: the times of its files say when what was done, to a workload. With --earlier the tally knows an earlier
-run: the same one, as if it had taken FACTOR times as long. No guest is needed, so that another way to estimate can be
-tried on runs of before.
+run: the same one, as if it had taken FACTOR times as long; where FACTOR is the name of a configuration, what bob's own
+timings say of that. No guest is needed, so that another way to estimate can be tried on runs of before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, TextIO
 from bob.cli import display, main
 from bob.cli.tally import Tally
 from bob.progress import Earlier, Progress, Silent
-from bob.timings import Timed
+from bob.timings import Timed, usual
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """When to look: parts of the whole time."""
@@ -106,10 +106,19 @@ def took(events: list[list[Any]]) -> Earlier:
     return Earlier(now, watcher.share(watcher.done))
 
 
-def said(events: list[list[Any]], factor: float | None) -> Iterator[tuple[float, float, float | None]]:
+def known(events: list[list[Any]], word: str | None) -> Earlier | None:
+    """What the tally knows of a run: nothing, the same run in another time, or what was measured on another machine."""
+    if word is None:
+        return None
+    if shipped := [one for one in usual() if one.work.configuration == word]:
+        return Earlier(None, shipped[0].recording)
+    own = took(events)
+    return replace(own, seconds=float(word) * (own.seconds or 0.0))
+
+
+def said(events: list[list[Any]], earlier: Earlier | None) -> Iterator[tuple[float, float, float | None]]:
     """At each of SHARES: the seconds since the beginning, what was left, and what the tally said (None: nothing)."""
-    end, own, now = events[-1][0], took(events), 0.0
-    earlier = None if factor is None else replace(own, seconds=factor * own.seconds)
+    end, now = events[-1][0], 0.0
     tally = Tally(lambda: now)
     tally.expect(1, earlier)
     moments = [share * end for share in SHARES]
@@ -132,12 +141,13 @@ def said(events: list[list[Any]], factor: float | None) -> Iterator[tuple[float,
             tally.finish(*what)
 
 
-def show(paths: list[Path], factor: float | None) -> None:
+def show(paths: list[Path], word: str | None) -> None:
     """Print a line for each run, and below them how many are right at each moment."""
     ratios: dict[float, list[float]] = {share: [] for share in SHARES}
     for path in paths:
+        events = events_of(path)
         parts = [f"{path.stem:<22}"]
-        for share, (_at, left, told) in zip(SHARES, said(events_of(path), factor), strict=False):
+        for share, (_at, left, told) in zip(SHARES, said(events, known(events, word)), strict=False):
             ratios[share].append((told or 0.0) / left)
             parts.append(f"{share:.0%}: {left:.0f} s left, said {'nothing' if told is None else f'{told:.0f}'}")
         print(", ".join(parts))
@@ -155,5 +165,5 @@ if __name__ == "__main__":
             import_module(f"bob.cli.{command}")
 
         sys.exit(record(Path(rest[0]), rest[2:]))
-    known = float(rest[1]) if rest[0] == "--earlier" else None
-    show([Path(one) for one in (rest if known is None else rest[2:])], known)
+    given = rest[1] if rest[0] == "--earlier" else None
+    show([Path(one) for one in (rest if given is None else rest[2:])], given)

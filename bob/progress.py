@@ -18,16 +18,19 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What the same work took on this machine before, in all: ``seconds``, of which recording was the share
-    ``recording`` (0 to 1). None where only that share is known; then whoever works records and observes in turns, as
-    the workers of a cluster do, and how long it takes is told by the pace alone.
+    """What the same work took before, in all: ``seconds``, of which recording was the share ``recording`` (0 to 1).
+    ``seconds`` is None where another machine did it, so that only the shares are known: how long it takes here, its
+    pace tells.
 
     Several ``parts`` are done in their order; a workload of one may take ten times what one of another does. One is
-    recorded while the one before it is observed, so that recording is no share of its own."""
+    recorded while the one before it is observed, so that recording is no share of its own.
+
+    ``in_turns``: whoever works records and observes in turns, as the workers of a cluster do."""
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
+    in_turns: bool = False
 
     def observed(self, count: float, of: int) -> float:
         """Which share (0 to 1) of all observing it is to observe the first ``count`` of so many workloads; all count

@@ -1,8 +1,11 @@
-"""How long work took on this machine, so that bob can say beforehand how long the same will take.
+"""How long work took, so that bob can say beforehand how long the same will take.
 
-A small file in bob's cache, ``timings.json``, has what was finished last. It may be removed at any time: then bob does
-not know how long anything takes. Nothing else depends on it, so that where it cannot be read or written it is as if it
-were empty.
+A small file in bob's cache, ``timings.json``, has what was finished last on this machine. It may be removed at any
+time. Nothing else depends on it, so that where it cannot be read or written it is as if it were empty.
+
+Of work that was never timed here, ``usual_timings.json`` beside this file says how long it took on another machine. Of
+two file systems that are probed together, each takes about the same share of the time there and here.
+bench/usual_timings.py makes that file.
 """
 
 from __future__ import annotations
@@ -15,24 +18,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bob.progress import Earlier, EarlierPart, Progress
 from bob.report.counts import duration, plural
+from bob.request import ProbeRequest
 from bob.result import PropertyResult
 from bob.settings import cache_home
 
 SCHEMA = "bob.timings/1"
+USUAL = Path(__file__).with_name("usual_timings.json")
 MOST = 300
 """So many timings are kept."""
 USUAL_SHARE = 0.25
 """Of all work, recording takes about such a part where it is not known: from 4 % (ext2) to half (reiserfs)."""
+_SEVERAL = 10
+"""Of so many workloads the start of the guests is a small part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """Something that takes its time: a ``kind`` (``probe``, ``search``, ``try``, ``app``) of ``workloads`` on ``what``,
-    a file system (or a program on one), by so many ``guests``; ``budget`` is in mounts per workload."""
+    a file system (or a program on one), by so many ``guests``; ``budget`` is in mounts per workload. ``configuration``
+    is the file system with its options, where it is known."""
 
     kind: str
     what: str
@@ -40,6 +49,13 @@ class Work:
     guests: int
     budget: int
     workloads: int
+    configuration: str = ""
+
+    @classmethod
+    def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> Work:
+        """So many workloads of what is asked."""
+        made = request.configuration
+        return cls(kind, made.fs.name, request.image, guests, request.budget, workloads, made.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +69,54 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How long work will take, from ``low`` to ``high`` seconds; ``earlier`` is what is most likely."""
+    """How long work will take, from ``low`` to ``high`` seconds; ``earlier`` is what is most likely. ``here`` tells
+    whether all of it was timed on this machine. If not, ``earlier`` has ``seconds`` where other work was."""
 
     earlier: Earlier
     low: float
     high: float
+    here: bool = True
 
     @property
     def words(self) -> str:
         """As a sentence."""
-        if self.high < 1.2 * self.low:
-            return f"this takes about {duration(self.earlier.seconds or self.low)}, as earlier runs on this machine did"
         took = f"between {duration(self.low)} and {duration(self.high)}"
+        if self.high < 1.2 * self.low:
+            took = f"about {duration(self.earlier.seconds or self.low)}"
+        if self.earlier.seconds is None:
+            return f"{_SHOWS}; it took {took} where bob was measured, in emulated guests"
+        if not self.here:
+            return f"this takes {took}, if this machine is as fast with it as it was with other work"
+        if self.high < 1.2 * self.low:
+            return f"this takes {took}, as earlier runs on this machine did"
         return f"this takes {took}: earlier runs on this machine had another budget"
 
 
-def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | None:
-    """How long all of ``parts`` take together, by ``timings``, the oldest first; None where of one of them nothing is
-    known.
+_SHOWS = "how long this takes here shows when a twentieth of it is done"
 
-    Of the timings of one kind of work on one file system the one counts that is most like it. Time grows with the
+
+def estimate(parts: Sequence[Work], timings: Sequence[Timing], usual: Sequence[Timing] = ()) -> Estimate | None:
+    """How long all of ``parts`` take together, by ``timings`` of this machine, the oldest first, and what they do not
+    have by the ``usual`` ones, of another; None where of one of them nothing is known.
+
+    Of the timings of one kind of work on one file system the one counts that is most like it. Only where the other
+    machine does not know, one of few workloads tells of many: the guests' start was most of it. Time grows with the
     number of workloads, and shrinks with that of guests. What recording takes is the same with any budget. The rest
     grows with the budget between not at all, where no workload needs more mounts, and as the budget does, where all
     take as many as they may.
     """
+    slowness = _slowness(timings, usual)
     low = high = recording = 0.0
     taken: list[EarlierPart] = []
+    here = True
     for part in parts:
-        same = [one for one in timings if (one.work.kind, one.work.what) == (part.kind, part.what)]
-        if not same:
+        there = _most_like(part, usual)
+        best, factor = _most_like(part, timings), 1.0
+        if there is not None and (best is None or best.work.workloads < min(_SEVERAL, part.workloads / 4)):
+            best, factor, here = there, slowness or 1.0, False
+        if best is None:
             return None
-        best = min(reversed(same), key=lambda one: _distance(one.work, part))
-        seconds = best.seconds * part.workloads / best.work.workloads * best.work.guests / part.guests
+        seconds = factor * _taken_by(part, best)
         budgets = part.budget / best.work.budget
         made = best.recording * seconds
         low += made + (seconds - made) * min(1.0, budgets)
@@ -92,14 +124,51 @@ def estimate(parts: Sequence[Work], timings: Sequence[Timing]) -> Estimate | Non
         recording += made
         taken.append(EarlierPart(part.workloads, made + (seconds - made) * math.sqrt(budgets)))
     likely = sum(one.seconds for one in taken)
+    if not likely:
+        return None
     share = recording / likely if len(taken) == 1 else 0.0
-    return Estimate(Earlier(likely, share, tuple(taken)), low, high) if likely else None
+    known = likely if here or slowness else None
+    return Estimate(Earlier(known, share, tuple(taken)), low, high, here)
+
+
+def _most_like(part: Work, timings: Sequence[Timing]) -> Timing | None:
+    """Of what is known of such work on such a file system, what is most like ``part``, and newest. A machine that is
+    given works in real time, and tells of nothing but itself."""
+    same = [one for one in timings if (one.work.kind, one.work.what) == (part.kind, part.what)]
+    if _is_given(part.image):
+        same = [one for one in same if one.work.image == part.image]
+    else:
+        same = [one for one in same if not _is_given(one.work.image)]
+    return min(reversed(same), key=lambda one: _distance(one.work, part), default=None)
+
+
+def _is_given(image: str) -> bool:
+    """Whether an image is the address of a machine, as of ``--guest``: the name of no other has a colon."""
+    return ":" in image
+
+
+def _taken_by(part: Work, like: Timing) -> float:
+    """How long ``part`` takes if its budget is that of the work that it is ``like``."""
+    return like.seconds * part.workloads / like.work.workloads * like.work.guests / part.guests
+
+
+def _slowness(timings: Sequence[Timing], usual: Sequence[Timing]) -> float | None:
+    """How many times as long work takes on this machine as it did on the other: the median of what both know; None
+    where they know nothing that is alike."""
+    newest = {(one.work.kind, one.work.what): one for one in timings if one.work.workloads >= _SEVERAL}
+    ratios = [
+        here.seconds / _taken_by(here.work, there)
+        for here in newest.values()
+        if (there := _most_like(here.work, usual)) and 0.5 <= here.work.budget / there.work.budget <= 2
+    ]
+    return median(ratios) if ratios else None
 
 
 def _distance(one: Work, other: Work) -> float:
     """How unlike two pieces of work are, of one kind on one file system."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
-    return sum(abs(math.log(a / b)) for a, b in pairs) + 0.1 * (one.image != other.image)
+    others = 0.1 * (one.image != other.image) + 0.5 * (one.configuration != other.configuration)
+    return sum(abs(math.log(a / b)) for a, b in pairs) + others
 
 
 @contextmanager
@@ -108,7 +177,7 @@ def timed(parts: Sequence[Work], progress: Progress, *, silently: bool = False) 
     notes how long they take; what is planned is told to ``progress`` before, what is done to what this yields."""
     parts = [part for part in parts if part.workloads]
     if parts:
-        known = estimate(parts, read())
+        known = estimate(parts, read(), usual())
         progress.expected(parts[0].guests, known.earlier if known else None)
         if not silently:
             progress.step(in_words(parts, known))
@@ -200,14 +269,23 @@ class Timed:
 
 
 def read() -> list[Timing]:
-    """What is known, the oldest first."""
+    """What is known of this machine, the oldest first."""
     try:
-        document = json.loads(_file().read_bytes())
-        if document["schema"] != SCHEMA:
-            return []
-        return [_from_json(one) for one in document["timings"]]
+        return _read(_file())
     except (OSError, ValueError, KeyError, TypeError):
         return []
+
+
+def usual() -> list[Timing]:
+    """What work took on the machine that bob was measured on."""
+    return _read(USUAL)
+
+
+def _read(file: Path) -> list[Timing]:
+    document = json.loads(file.read_bytes())
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"{file} is of another version of bob")
+    return [_from_json(one) for one in document["timings"]]
 
 
 def note(more: Sequence[Timing]) -> None:

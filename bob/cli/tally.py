@@ -101,7 +101,7 @@ class Tally:
         if self._began is None or left <= 0 or self.done >= self.workloads:
             return None
         now = self._clock()
-        if self._earlier is not None and self._earlier.seconds is None:
+        if self._earlier is not None and self._earlier.in_turns:
             return self._by_earlier(now)
         before = self._all_recorded
         if before is None and not self.recorded and self._observed >= self._few:  # there was nothing to record
@@ -144,7 +144,7 @@ class Tally:
         weight = min(1.0, done / _ENOUGH)
         at_this_pace = (now - self._began) / done if done else 0.0
         if earlier.seconds is None:
-            return (1 - done) * at_this_pace if weight == 1 else None
+            return (1 - done) * at_this_pace if done >= _FEW else None
         return (1 - done) * ((1 - weight) * earlier.seconds + weight * at_this_pace)
 
     def _while_recording(self, now: float) -> float | None:

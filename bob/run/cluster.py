@@ -374,7 +374,7 @@ def workers(address: str, run: str, environment: Mapping[str, str] | None, progr
         progress.step(
             f"{plural(len(client.nthreads()), 'worker')} at {address}, for {plural(them.places, 'parcel')} at a time"
         )
-        progress.expected(them.places, Earlier(None, USUAL_SHARE))
+        progress.expected(them.places, Earlier(None, USUAL_SHARE, in_turns=True))
         yield them
     finally:
         with suppress(Exception):

@@ -330,7 +330,7 @@ def _work(request: ProbeRequest, guests: int, workloads: int) -> Work:
     kind = "search" if request.by_cause else "probe"
     if request.recovery_crashes:
         kind = f"{kind}, {request.recovery_crashes} recoveries crashed"
-    return Work(kind, request.configuration.fs.name, request.image, guests, request.budget, workloads)
+    return Work.of(kind, request, guests, workloads)
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:

@@ -31,7 +31,7 @@ from bob.store.lock import writing
 from bob.store.run_directory import read_document, write_whole
 from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import check as check_searched
-from bob.timings import Work, estimate, in_words, read
+from bob.timings import Work, estimate, in_words, read, usual
 from bob.witness import document as witness
 from bob.workload.operations import Workload
 
@@ -69,8 +69,8 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     check_searched(path.resolve().parent)
     if planned.together and asked.seconds is None and request.host.scheduler is None:
         guests = jobs_for(request.image, request.host.jobs)
-        work = Work("search", request.configuration.fs.name, request.image, guests, request.budget, planned.together)
-        progress.step(in_words([work], estimate([work], read())))
+        work = Work.of("search", request, guests, planned.together)
+        progress.step(in_words([work], estimate([work], read(), usual())))
     directory = SearchDirectory.create(path, about)
     try:
         with writing([path]):

@@ -77,7 +77,7 @@ def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) ->
         progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
         task = Task(request.configuration, request.model, request.effort, run, trial.workloads)
         guests, count = jobs_for(image.name, request.host.jobs), len(trial.workloads)
-        work = Work("try", request.configuration.fs.name, request.image, guests, request.budget, count)
+        work = Work.of("try", request, guests, count)
         with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps

@@ -7,12 +7,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob import timings
 from bob.cli.display import Bar, Lines, verdict_line, watching
 from bob.cli.options import Size
 from bob.cli.output import THEME, Screen, console, deliver, write_json
@@ -21,7 +23,8 @@ from bob.crash.coverage import States
 from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult, Verdict
-from bob.timings import MOST, Timed, Timing, Work, estimate, in_words, note, read, timed
+from bob.subject import load_set
+from bob.timings import MOST, USUAL, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
 
 from .stand_in import result
 
@@ -99,7 +102,15 @@ def running(guests: int, workloads: int, slowness: float = 1.0) -> tuple[list[tu
 
 @pytest.mark.parametrize("slowness", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("guests", [1, 2, 4])
-@pytest.mark.parametrize("earlier", [None, Earlier(300.0, 0.2), Earlier(450.0, 0.25), Earlier(200.0, 0.15)])
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        None,
+        Earlier(None, 0.17),
+        *(Earlier(*one) for one in product([300.0, 450.0, 200.0, None], [0.2, 0.25])),
+        Earlier(200.0, 0.15),
+    ],
+)
 def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float, earlier: Earlier | None) -> None:
     events, end = running(guests, 120, slowness)
     clock = Clock()
@@ -148,7 +159,7 @@ def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[
     events = parcels(workers, sizes, recording, 1.2)
     end, clock = events[-1][0], Clock()
     began, tally = clock.now, Tally(clock)
-    tally.expect(workers, Earlier(None, 0.25))
+    tally.expect(workers, Earlier(None, 0.25, in_turns=True))
     tally.plan(sum(sizes), sum(sizes) * 100)
     said = []
     for at, what, name in events:
@@ -167,12 +178,16 @@ def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[
 
 @pytest.mark.parametrize("slowness", [0.5, 1.0, 2.9])
 @pytest.mark.parametrize("costs", [(1.0, 2.5, 0.3), (0.2, 0.2, 3.0), (4.0, 0.5, 0.5)])
-def test_the_columns_of_a_matrix_have_their_own_pace(costs: tuple[float, ...], slowness: float) -> None:
+@pytest.mark.parametrize("by_another_machine", [False, True])
+def test_the_columns_of_a_matrix_have_their_own_pace(
+    costs: tuple[float, ...], slowness: float, by_another_machine: bool
+) -> None:
     """As in the set defaults with the rows of pairs: xfs takes seven times as long as btrfs, and is recorded when
     ext4 is nearly observed."""
     size, clock = 50, Clock()
     began, tally = clock.now, Tally(clock)
-    tally.expect(2, Earlier(sum(costs) * size, 0.0, tuple(EarlierPart(size, cost * size) for cost in costs)))
+    parts = tuple(EarlierPart(size, cost * size) for cost in costs)
+    tally.expect(2, Earlier(None if by_another_machine else sum(costs) * size, 0.0, parts))
     tally.plan(3 * size, 3 * size * 100)
     end, said = slowness * sum(costs) * size, []
     for number, cost in enumerate(costs):
@@ -236,6 +251,14 @@ def test_what_took_its_time_tells_how_long_the_same_takes(asked: Work, low: floa
     assert both is not None and both.low == pytest.approx(low + 60)
 
 
+def test_a_machine_that_is_given_tells_of_itself_alone() -> None:
+    given = replace(WORK, image="ssh://root@testbox")
+    assert estimate([given], [Timing(WORK, 60.0, 0.25)], [Timing(WORK, 60.0, 0.25)]) is None
+    assert estimate([WORK], [Timing(given, 600.0, 0.25)]) is None
+    assert estimate([replace(given, image="libvirt:testbox")], [Timing(given, 600.0, 0.25)]) is None
+    assert estimate([given], [Timing(given, 600.0, 0.25)]) is not None
+
+
 def test_what_was_never_timed_is_not_known() -> None:
     known = [Timing(WORK, 60.0, 0.25)]
     for other in (replace(WORK, what="xfs"), replace(WORK, kind="search")):
@@ -243,6 +266,42 @@ def test_what_was_never_timed_is_not_known() -> None:
         assert estimate([WORK, other], known) is None
         assert "no " in in_words([other], None) and other.what in in_words([other], None)
     assert estimate([], known) is None
+
+
+@given(st.floats(0.05, 20), st.integers(1, 4), st.integers(1, 500))
+def test_another_machine_tells_of_what_was_never_timed_here(slower: float, guests: int, workloads: int) -> None:
+    there = [Timing(WORK, 60.0, 0.3), Timing(replace(WORK, what="xfs"), 180.0, 0.1)]
+    asked = replace(WORK, what="xfs", guests=guests, workloads=workloads)
+    as_there = 180.0 * workloads / 120 * 2 / guests
+    found = estimate([asked], [], there)
+    assert found is not None and found.earlier.seconds is None, "how fast this machine is is not known"
+    assert found.earlier.recording == pytest.approx(0.1)
+    assert found.low == found.high == pytest.approx(as_there)
+    assert "shows when a twentieth of it is done" in found.words and duration(as_there) in found.words
+    both = estimate([WORK, asked], [], there)
+    assert both is not None and both.earlier.seconds is None
+    assert [one.seconds for one in both.earlier.parts] == pytest.approx([60.0, as_there])
+    here = [Timing(replace(WORK, workloads=24), slower * 12.0, 0.3)]
+    known = estimate([asked], here, there)
+    assert known is not None and known.earlier.seconds == pytest.approx(slower * as_there)
+    assert "as fast with it as it was with other work" in known.words
+    own = estimate([WORK, replace(WORK, workloads=1)], here, there)
+    assert own is not None and own.words.endswith("as earlier runs on this machine did"), "what is its own comes first"
+    few = [Timing(replace(WORK, workloads=2), 30.0, 0.3), Timing(replace(WORK, budget=10), 1.0, 0.3)]
+    start = estimate([replace(asked, what="ext4", workloads=40)], few[:1], there)
+    assert start is not None and start.earlier.parts[0].seconds == pytest.approx(20.0 * 2 / guests), "mostly its start"
+    start = estimate([asked], few, there)
+    assert start is not None and start.earlier.seconds is None, "the start of a guest, or another budget, is no measure"
+
+
+def test_the_usual_timings_have_each_configuration_of_a_table() -> None:
+    there = usual()
+    assert all(0 < one.recording < 1 and one.seconds > 1 and one.work.workloads >= 10 for one in there)
+    by_name = {one.work.configuration: one for one in there}
+    for name in ("osdi14",):
+        for made in load_set(name).configurations:
+            assert made.name in by_name and by_name[made.name].work.what == made.fs.name
+    assert by_name["ext2"].recording < by_name["ext4-ordered"].recording < by_name["reiserfs-datajournal"].recording
 
 
 class Told(Silent):
@@ -272,12 +331,19 @@ def done(works: Sequence[Work], finished: int, told: Told) -> None:
 
 def test_only_what_came_to_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "none.json").write_text('{"schema": "bob.timings/1", "timings": []}')
+    monkeypatch.setattr(timings, "USUAL", tmp_path / "none.json")
     told, small = Told(), replace(WORK, workloads=3)
     done([small], 2, told)
     with pytest.raises(KeyboardInterrupt), timed([small], told):
         raise KeyboardInterrupt
     assert read() == [] and told.known == [None, None]
     assert told.said[0] == "how long this takes is not known: no probe of ext4 was timed on this machine"
+    monkeypatch.setattr(timings, "USUAL", USUAL)
+    with pytest.raises(KeyboardInterrupt), timed([small], told):
+        raise KeyboardInterrupt
+    assert told.said[-1].startswith("how long this takes here shows when a twentieth of it is done; it took about 0:0")
+    assert (again := told.known.pop()) is not None and again.seconds is None and again.recording > 0.1
     done([small], 3, told)
     [kept] = read()
     assert kept.work == small and kept.seconds > 0

@@ -1,0 +1,51 @@
+"""How long the work of bob takes on one machine, for those on which it was never timed.
+
+``usual_timings.py RUN ... > bob/usual_timings.json``: of finished runs of ``bob matrix`` by two guests, on a machine
+that did nothing else, what each configuration took, and which part of that was recording. The times of the files of a
+run directory say when what was done. No guest is needed.
+
+One guest records a configuration from its first workload to its last, while the other observes the one before. So what
+recording takes is known, and the rest of what both did until a configuration was observed is what observing took.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from bob.request import request_from_json
+from bob.store.matrix_directory import MatrixDirectory
+from bob.timings import SCHEMA, Timing, Work
+
+GUESTS = 2
+
+
+def times(folders: list[Path], name: str) -> list[float]:
+    """When the file ``name`` of each of the ``folders`` was written (seconds)."""
+    return sorted((folder / name).stat().st_mtime for folder in folders)
+
+
+def timings_of(run: Path) -> list[Timing]:
+    """What each configuration of a run took, in the order in which they were done."""
+    found: list[Timing] = []
+    columns = MatrixDirectory(run).columns()
+    recorded = [times(column.workloads(), "recorded.json") for column in columns]
+    observed = [times(column.workloads(), "observed.json") for column in columns]
+    recording = [(one[-1] - one[0]) * len(one) / max(1, len(one) - 1) for one in recorded]
+    before = recorded[0][0] - recording[0] / len(recorded[0])
+    for number, column in enumerate(columns):
+        request = request_from_json(column.about()["request"])
+        both = GUESTS * (observed[number][-1] - before) - (recording[number + 1] if number + 1 < len(columns) else 0.0)
+        both += 0.0 if number == 0 else recording[number]
+        work = Work.of("probe", request, GUESTS, len(recorded[number]))
+        found.append(Timing(work, round(both / GUESTS, 1), round(recording[number] / both, 3)))
+        before = observed[number][-1]
+    return found
+
+
+if __name__ == "__main__":
+    every = [one for run in sys.argv[1:] for one in timings_of(Path(run))]
+    lines = ",\n".join(json.dumps(asdict(one)) for one in every)
+    print(f'{{"schema": "{SCHEMA}", "timings": [\n{lines}\n]}}')
