@@ -4,6 +4,9 @@
 that did nothing else, what each configuration took, and which part of that was recording. The times of the files of a
 run directory say when what was done. No guest is needed.
 
+The first run counts most. Of a later one only the other configurations are taken, as long as they would have taken with
+the workloads of the first: what both have tells how much dearer one workload is than the other (the median).
+
 One guest records a configuration from its first workload to its last, while the other observes the one before. So what
 recording takes is known, and the rest of what both did until a configuration was observed is what observing took.
 """
@@ -12,8 +15,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import median
 
 from bob.request import request_from_json
 from bob.store.matrix_directory import MatrixDirectory
@@ -45,7 +49,29 @@ def timings_of(run: Path) -> list[Timing]:
     return found
 
 
+def together(runs: list[list[Timing]]) -> list[Timing]:
+    """All of the first run, and of the others what it does not have, scaled to its workloads."""
+    first, *others = runs
+    found = list(first)
+    known = {one.work.configuration: one for one in first}
+    for run in others:
+        both = [(known[one.work.configuration], one) for one in run if one.work.configuration in known]
+        factor = median(each(there) / each(one) for there, one in both)
+        for one in run:
+            if one.work.configuration not in known:
+                work = replace(one.work, workloads=first[0].work.workloads)
+                seconds = each(one) * factor * work.workloads
+                # To record a workload takes as long, whatever it takes to observe it.
+                found.append(Timing(work, round(seconds, 1), round(min(0.9, one.recording / factor), 3)))
+    return found
+
+
+def each(timing: Timing) -> float:
+    """What one workload took (seconds)."""
+    return timing.seconds / timing.work.workloads
+
+
 if __name__ == "__main__":
-    every = [one for run in sys.argv[1:] for one in timings_of(Path(run))]
+    every = together([timings_of(Path(run)) for run in sys.argv[1:]])
     lines = ",\n".join(json.dumps(asdict(one)) for one in every)
     print(f'{{"schema": "{SCHEMA}", "timings": [\n{lines}\n]}}')

@@ -167,7 +167,7 @@ def _slowness(timings: Sequence[Timing], usual: Sequence[Timing]) -> float | Non
 def _distance(one: Work, other: Work) -> float:
     """How unlike two pieces of work are, of one kind on one file system."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
-    others = 0.1 * (one.image != other.image) + 0.5 * (one.configuration != other.configuration)
+    others = 0.1 * (one.image != other.image) + 1.0 * (one.configuration != other.configuration)
     return sum(abs(math.log(a / b)) for a, b in pairs) + others
 
 
