@@ -167,7 +167,7 @@ def _slowness(timings: Sequence[Timing], usual: Sequence[Timing]) -> float | Non
 def _distance(one: Work, other: Work) -> float:
     """How unlike two pieces of work are, of one kind on one file system."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
-    others = 0.1 * (one.image != other.image) + 1.0 * (one.configuration != other.configuration)
+    others = 0.1 * (one.image != other.image) + (one.configuration != other.configuration)
     return sum(abs(math.log(a / b)) for a, b in pairs) + others
 
 
@@ -186,7 +186,13 @@ def timed(parts: Sequence[Work], progress: Progress, *, silently: bool = False) 
     if len(parts) == 1 and watcher.done >= parts[0].workloads:
         note([Timing(parts[0], watcher.seconds, watcher.share(parts[0].workloads))])
     elif watcher.laps and len(watcher.laps) == len(parts):
-        note([Timing(part, lap, USUAL_SHARE) for part, lap in zip(parts, watcher.laps, strict=True)])
+        note([Timing(part, lap, _usual_share(part)) for part, lap in zip(parts, watcher.laps, strict=True)])
+
+
+def _usual_share(part: Work) -> float:
+    """Which part of some work recording is, where it was not seen."""
+    known = _most_like(part, usual())
+    return known.recording if known else USUAL_SHARE
 
 
 def in_words(parts: Sequence[Work], known: Estimate | None) -> str:

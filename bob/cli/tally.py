@@ -18,6 +18,10 @@ this run counts, and no longer that of an earlier one. After the third, counted 
 counts is how long observing takes. bench/eta.py shows what comes of it."""
 
 
+_SOME = 10
+"""After so many tries one can say how long all that are planned would take."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """What was done by a time (seconds): workloads that were observed, with parts of those that are under way."""
@@ -120,6 +124,15 @@ class Tally:
         return (1 - weight) * guess + weight * measured
 
     @property
+    def most_seconds_left(self) -> float | None:
+        """How long the rest takes at the most: if each try that is planned is made, and takes as long as those of the
+        last minute. None where too few were made, or a recording may still come between."""
+        now = self._clock()
+        if not self._seen or self.observed < _SOME or (self._last is not None and now - self._last < _WINDOW):
+            return None
+        return max(0, self.states - self.observed) * (now - self._seen[0][0]) / (self.observed - self._seen[0][1] or 1)
+
+    @property
     def _observed(self) -> float:
         """How many workloads are observed, with parts of those that are under way."""
         usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
@@ -168,6 +181,9 @@ class Tally:
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")
         parts.append(f"{self.done}/{self.workloads} workloads done ({self.recorded} recorded)")
-        if self.seconds_left is not None:
-            parts.append(f"{duration(self.seconds_left)} left")
+        left, most = self.seconds_left, self.most_seconds_left
+        if left is not None:
+            parts.append(f"{duration(left)} left")
+        elif most and not self.done:
+            parts.append(f"{duration(most)} left at most")
         return ", ".join(parts)

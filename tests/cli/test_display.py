@@ -24,7 +24,7 @@ from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult, Verdict
 from bob.subject import load_set, set_names
-from bob.timings import MOST, USUAL, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
+from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
 
 from .stand_in import result
 
@@ -224,6 +224,31 @@ def test_what_is_only_observed_has_its_time_too() -> None:
     assert tally.seconds_left == pytest.approx(60, rel=0.01)
 
 
+def test_of_slow_tries_it_is_said_how_long_they_take_at_most() -> None:
+    """ZooKeeper's checker takes seven seconds: nothing was said until the first of five models was done."""
+    clock = Clock()
+    tally = Tally(clock)
+    tally.plan(0, 0)
+    tally.record()
+    tally.plan(5, 500)
+    for tries in range(1, 90):
+        clock.now += 7
+        tally.observe("a model", 1)
+        assert ("left at most" in tally.line()) == (tries >= 10)
+        if tries >= 20:
+            assert tally.most_seconds_left == pytest.approx(7 * (500 - tries), rel=0.01)
+            assert tally.seconds_left is None, "how many tries the others need is not known"
+    tally.finish("a model", 11)
+    assert "left at most" not in tally.line()
+    tally = Tally(clock)
+    tally.plan(50, 5000)
+    tally.record()
+    for _ in range(20):
+        clock.now += 0.1
+        tally.observe("w", 1)
+    assert tally.most_seconds_left is None, "a recording was just made, so that others may come"
+
+
 WORK = Work("probe", "ext4", "debian-bookworm", 2, 100, 120)
 
 
@@ -353,8 +378,17 @@ def test_only_what_came_to_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.M
     assert told.said[-1] == "this takes about 0:00, as earlier runs on this machine did"
     done([small, replace(small, what="xfs")], 3, told)
     assert [one.work.what for one in read()] == ["ext4", "ext4", "ext4", "xfs"]
+    shares = {one.work.what: one.recording for one in usual() if one.work.configuration in ("ext4-ordered", "xfs")}
+    done(
+        [replace(small, what=name, configuration=of) for name, of in (("ext4", "ext4-ordered"), ("xfs", "xfs"))],
+        3,
+        told,
+    )
+    assert {one.work.what: one.recording for one in read()[4:]} == shares, "of two together it is not seen"
+    done([replace(small, kind="app"), small], 3, told)
+    assert read()[6].recording == USUAL_SHARE, "nothing is known of it"
     done([replace(small, workloads=0)], 0, told)
-    assert len(read()) == 4 and len(told.known) == 5, "of nothing nothing is said"
+    assert len(read()) == 8 and len(told.known) == 7, "of nothing nothing is said"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": "bob.timings/1", "timings": [{"work": {}}]}'])
