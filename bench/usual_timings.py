@@ -41,8 +41,9 @@ def timings_of(run: Path) -> list[Timing]:
     before = recorded[0][0] - recording[0] / len(recorded[0])
     for number, column in enumerate(columns):
         request = request_from_json(column.about()["request"])
-        both = GUESTS * (observed[number][-1] - before) - (recording[number + 1] if number + 1 < len(columns) else 0.0)
-        both += 0.0 if number == 0 else recording[number]
+        both = GUESTS * (observed[number][-1] - before) - sum(recording[number + 1 : number + 2])
+        if number > 0:
+            both += recording[number]
         work = Work.of("probe", request, GUESTS, len(recorded[number]))
         found.append(Timing(work, round(both / GUESTS, 1), round(recording[number] / both, 3)))
         before = observed[number][-1]

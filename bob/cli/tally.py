@@ -16,8 +16,6 @@ _FEW, _ENOUGH, _MOST = 0.05, 0.1, 0.3
 """Shares of the work. Of a smaller one than the first nobody can say how long all takes. After the second, the pace of
 this run counts, and no longer that of an earlier one. After the third, counted from when all was recorded, all that
 counts is how long observing takes. bench/eta.py shows what comes of it."""
-
-
 _SOME = 10
 """After so many tries one can say how long all that are planned would take."""
 
