@@ -152,10 +152,11 @@ class Tally:
             return None
         share = earlier.recording
         done = share * min(1.0, self.recorded / self.workloads) + (1 - share) * self._share(self._observed)
+        if earlier.seconds is None:  # of short work the guests' start is a large part, and comes but once
+            began = self._began if self._first is None else self._first
+            return (1 - done) * (now - began) / done if done >= _FEW else None
         weight = min(1.0, done / _ENOUGH)
         at_this_pace = (now - self._began) / done if done else 0.0
-        if earlier.seconds is None:
-            return (1 - done) * at_this_pace if done >= _FEW else None
         return (1 - done) * ((1 - weight) * earlier.seconds + weight * at_this_pace)
 
     def _while_recording(self, now: float) -> float | None:

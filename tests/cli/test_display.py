@@ -100,6 +100,16 @@ def running(guests: int, workloads: int, slowness: float = 1.0) -> tuple[list[tu
     return sorted(events), max(free)
 
 
+def count_in(tally: Tally, what: str, name: str, unused: int = 70) -> None:
+    """Tell a tally what happened to a workload."""
+    if what == "recorded":
+        tally.record()
+    elif what == "observed":
+        tally.observe(name, 10)
+    else:
+        tally.finish(name, unused)
+
+
 @pytest.mark.parametrize("slowness", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("guests", [1, 2, 4])
 @pytest.mark.parametrize(
@@ -121,12 +131,7 @@ def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float
     said = []
     for at, what, name in events:
         clock.now = began + at
-        if what == "recorded":
-            tally.record()
-        elif what == "observed":
-            tally.observe(name, 10)
-        else:
-            tally.finish(name, 70)
+        count_in(tally, what, name)
         if 0.11 * end <= at <= 0.95 * end:
             said.append((at, end - at, tally.seconds_left))
     if earlier is None:  # as long as few workloads are observed, nobody knows
@@ -135,6 +140,24 @@ def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float
     wrong = [(at, left, told) for at, left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
     assert not wrong, (len(wrong), len(said), wrong[:3])
     assert tally.seconds_left is None
+
+
+@pytest.mark.parametrize("start", [0.0, 10.0, 30.0])
+@pytest.mark.parametrize("guests", [2, 4])
+def test_the_start_of_the_guests_is_not_the_pace(guests: int, start: float) -> None:
+    events, end = running(guests, 120)
+    clock = Clock()
+    began, said = clock.now, []
+    tally = Tally(clock)
+    tally.expect(guests, Earlier(None, 0.2))
+    tally.plan(120, 120 * 100)
+    for at, what, name in events:
+        clock.now = began + start + at
+        count_in(tally, what, name)
+        if 0.1 * end <= at <= 0.95 * end:
+            said.append((end - at, tally.seconds_left))
+    wrong = [(left, told) for left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
+    assert not wrong, (len(wrong), len(said), wrong[:3])
 
 
 def parcels(workers: int, sizes: list[int], recording: float, observing: float) -> list[tuple[float, str, str]]:
@@ -164,12 +187,7 @@ def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[
     said = []
     for at, what, name in events:
         clock.now = began + at
-        if what == "recorded":
-            tally.record()
-        elif what == "observed":
-            tally.observe(name, 10)
-        else:
-            tally.finish(name, 80)
+        count_in(tally, what, name, 80)
         if 0.25 * end <= at <= 0.9 * end:
             said.append((end - at, tally.seconds_left))
     wrong = [(left, told) for left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
