@@ -29,10 +29,19 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+_A_SLIP = 0.8
+"""As alike as this (by difflib) are two words of which one is the other with a letter wrong."""
+
+
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """The hint for a name that is not among ``names``: the one that was meant, or else all that there are."""
-    names = list(names)
-    close = [name for name in names if name.casefold() == wrong.casefold()] or get_close_matches(wrong, names, n=1)
+    """The hint for a name that is not among ``names``: the one that was meant, those that begin with it, or else all
+    that there are."""
+    names, said = list(names), wrong.casefold()
+    close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
+    close = close or [name for name in names if said and name.casefold().startswith(said)]
+    close = close or get_close_matches(wrong, names, n=1)
+    if len(close) > 1:
+        return f"did you mean one of {', '.join(close)}?"
     return f"did you mean {close[0]!r}?" if close else f"{all_are}: {', '.join(names) or 'none'}"
 
 

@@ -36,6 +36,13 @@ PROBE = ("probe", "--fs", "ext4")
         (["probe"], "missing option '--fs'", "bob probe --help"),
         (["probe", "--fs", "ext5"], "unknown file system 'ext5'", "did you mean 'ext4'?"),
         (["probe", "--fs", "minix"], "unknown file system 'minix'", "bob knows: btrfs, exfat, ext2, ext3, ext4, "),
+        (
+            ["app", "git", "--model", "ext4-o"],
+            "there is no program 'git'",
+            "did you mean one of git-commit, git-commit-fsync?",
+        ),
+        (["app", "v"], "there is no program 'v'", "did you mean 'vim-save'?"),
+        (["app", "nothing"], "there is no program 'nothing'", "bob ships: berkeleydb-btree, "),
         (["probe", "--fs", "EXT4"], "unknown file system 'EXT4'", "did you mean 'ext4'?"),
         (["probe", "--fs", "./minix.toml"], "cannot read ./minix.toml: No such file", "is this the file that declares"),
         (["try", "--fs", "no.toml", "create /a", "--expect", "exists /a"], "cannot read no.toml: No such", "is this"),
