@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from bob.arguments import as_annotated
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
@@ -35,6 +37,7 @@ __all__ = ["app", "load", "probe", "resume", "try_"]
 __version__ = "0.2.0"
 
 
+@as_annotated
 def probe(
     fs: str,
     *,
@@ -117,6 +120,7 @@ def probe(
     return Saved(searched.keep(run, result), run)
 
 
+@as_annotated
 def resume(run: StrPath, *, jobs: int | None = None, progress: Progress | None = None) -> Saved:
     """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
     not done again. ``jobs`` and ``progress`` are as for :func:`probe`.
@@ -137,6 +141,7 @@ def resume(run: StrPath, *, jobs: int | None = None, progress: Progress | None =
     return Saved(searched.keep(folder, result), folder)
 
 
+@as_annotated
 def try_(
     operations: str,
     expect: str | Sequence[str],
@@ -205,6 +210,7 @@ def try_(
     return tried
 
 
+@as_annotated
 def app(
     program: StrPath,
     *,
@@ -277,6 +283,7 @@ def app(
         return try_program(found, requests, folder, progress or Silent())
 
 
+@as_annotated
 def load(path: StrPath) -> Saved:
     """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
 

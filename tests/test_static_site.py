@@ -450,6 +450,8 @@ def test_the_filter_and_the_search_work_from_a_file_system(site: Path, tmp_path:
     assert counts == {"fails": "1", "holds": "0", "unknown": "0", "skipped": "0"}
     found = seen(f"{(site / 'index.html').as_uri()}?q=recovery+forgets", tmp_path)
     assert re.search(r'<a href="[^"]*how-it-works\.html\?h=[^"]*#what-recovery-forgets" class="md-search', found)
+    found = seen(f"{(site / 'index.html').as_uri()}?q=--expect", tmp_path)
+    assert re.search(r'<a href="[^"]*\.html\?h=expect[^"]*" class="md-search', found)
 
 
 @pytest.mark.parametrize(

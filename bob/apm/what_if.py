@@ -81,6 +81,8 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
         reasons |= dict.fromkeys(then ^ promised, f"what if: {made.said}")
         promised = then
     after, before = frozenset(promised), model.promised
+    if after == before:
+        raise UsageError(f"together these change nothing of {model.name}", hint=f"bob apm show {model.name}")
     findings = {finding.clause: finding for finding in model.findings}
     for clause in sorted(after ^ before, key=lambda one: one.name):
         findings[clause] = Finding(clause, Status.ASSUMED, clause in after, reason=reasons[clause])

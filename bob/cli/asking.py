@@ -311,8 +311,11 @@ def _with(command: Command, options: Iterable[Callable[[Command], Command]]) -> 
 
 
 def host(asked: dict[str, Any]) -> Host:
-    """Where the options want guests to run."""
-    return Host(asked["connect"], asked.get("jobs"), asked.get("scheduler"))
+    """Where the options want guests to run. Raises UsageError where no scheduler answers."""
+    from bob.run.scheduler import reached
+
+    said = asked.get("scheduler")
+    return Host(asked["connect"], asked.get("jobs"), None if said is None else reached(said))
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:

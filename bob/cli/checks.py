@@ -15,10 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from bob.errors import BobError
+from bob.guest.capacity import check_jobs
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.image.tree import depmod
 from bob.report.counts import plural, size
 from bob.request import DEFAULT_IMAGE
+from bob.run.agents import check_image
 from bob.settings import places, settings
 from bob.store.new_folder import why_no_new_file
 
@@ -67,6 +69,12 @@ def _settings() -> Check:
     if found.path is None:
         return Check("settings", State.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
     said = ", ".join(f"{key} {value}" for key, value in found.said.items()) or "nothing"
+    try:
+        if found.image is not None:
+            check_image(found.image)
+        check_jobs(found.jobs)
+    except BobError as wrong:
+        return Check("settings", State.MISSING, f"{found.path}: {wrong.message}", wrong.hint)
     return Check("settings", State.OK, f"{found.path} says {said}")
 
 

@@ -161,7 +161,10 @@ def _print(found: Sequence[KeptRun], folder: Path) -> None:
         state = Text(run.state.value, _STYLES[run.state])
         table.add_row(str(nearby(run.path)), what, *began, state, _found(run), size(run.used))
     screen.print(Trimmed(table))
-    screen.print(Text(f"{plural(len(found), 'run')}, {size(sum(run.used for run in found))}", "bob.dim"))
+    others = sum(run.state is State.NO_RUN for run in found)
+    more = f" and {plural(others, 'other folder')}" if others else ""
+    said = f"{plural(len(found) - others, 'run')}{more}, {size(sum(run.used for run in found))}"
+    screen.print(Text(said, "bob.dim"))
 
 
 def _found(run: KeptRun) -> str:

@@ -24,15 +24,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bob.errors import GuestError, MissingProgramError, UsageError
+from bob.errors import GuestError
 from bob.progress import Earlier, Progress
 from bob.report.counts import plural
 from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, new_in
+from bob.run.scheduler import CONNECT_SECONDS, connected
 from bob.timings import USUAL_SHARE
 
 TRIES = 3
 """A parcel that so many workers could not do is given up: what it asks is unknown."""
-CONNECT_SECONDS = 10
 TELL_SECONDS = 2.0
 """A worker tells how far it is so often: each message passes the scheduler."""
 END_SECONDS = 60.0
@@ -348,25 +348,9 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def workers(address: str, run: str, environment: Mapping[str, str] | None, progress: Progress) -> Iterator[Workers]:
-    """The workers of the cluster whose scheduler is at ``address`` (or in a file that the scheduler wrote), for a
-    ``run`` that was measured on ``environment`` so far.
-
-    Raises MissingProgramError without dask.distributed, UsageError where no scheduler answers.
-    """
-    try:
-        import dask
-
-        with dask.config.set({"logging.distributed": "critical"}):
-            from distributed import Client
-    except ImportError:
-        raise MissingProgramError("--scheduler needs Dask", hint="pip install 'bob-prober[cluster]'") from None
-    where: dict[str, Any] = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
-    try:
-        client = Client(**where, timeout=CONNECT_SECONDS, set_as_default=False, name="bob")
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"no scheduler answers at {address}: {words}", hint="`dask scheduler` starts one") from None
-    try:
+    """The workers of the cluster whose scheduler is at ``address`` for a ``run`` that was measured on ``environment``
+    so far. Raises what :func:`bob.run.scheduler.connected` does."""
+    with connected(address) as client:
         if not client.nthreads():
             progress.step(f"waiting for workers: `dask worker {address} --nthreads 1` starts one")
             client.wait_for_workers(1)
@@ -376,6 +360,3 @@ def workers(address: str, run: str, environment: Mapping[str, str] | None, progr
         )
         progress.expected(them.places, Earlier(None, USUAL_SHARE, in_turns=True))
         yield them
-    finally:
-        with suppress(Exception):
-            client.close(timeout=CONNECT_SECONDS)

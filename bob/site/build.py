@@ -45,8 +45,8 @@ _SHIM = "iframe-worker.js"
 _DOWNLOADS = "downloads"
 _HOME = "../../index.html"
 _WHERE = (
-    "[The table](table.md) has all that was measured. [Can I rely on …?](rely.md) answers questions of people who "
-    "write programs."
+    "[The table](table.md) has each configuration that was asked for the rows of Table 1. [Can I rely on …?](rely.md) "
+    "answers questions of people who write programs, from all that was measured."
 )
 _OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
 """What MkDocs makes for a server whose address it was told: it was not."""

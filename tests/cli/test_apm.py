@@ -128,6 +128,7 @@ def test_what_is_to_refute_has_to_be_of_a_configuration_of_the_runs(
         (["states", "ext4-o", "creat /a"], "did you mean 'create'?"),
         (["states", "ext4-o", "unlink /a"], "/a does not exist"),
         (["what-if", "ext4-o", "-safe renam"], "'safe renam' is no clause"),
+        (["what-if", "ext4-o", "-safe rename", "+safe rename"], "together these change nothing of ext4-o"),
         (["what-if", "ext4-o", "-safe rename", "--app", "sqlite-rolback"], "there is no program"),
         (["check", "ext4-o", "."], "is no run directory"),
         (["derive", "."], "is no run directory"),

@@ -191,6 +191,7 @@ def test_the_published_table_can_be_expected(bob: Bob, work: Work) -> None:
         (None, PROBE, 9, "there is no table.json"),
         ("{", PROBE, 8, "table.json is no result: "),
         ('{"schema": "bob.result/2"}', PROBE, 8, "table.json: schema 'bob.result/2' is not 'bob.result/1'"),
+        ('{"schema": "bob.apm/1"}', PROBE, 8, "table.json: schema 'bob.apm/1' is not 'bob.result/1'"),
         ('{"schema": "bob.try/1"}', MATRIX, 8, "table.json: schema 'bob.try/1' is not 'bob.result/1'"),
         ("[" * 100_000, PROBE, 8, "table.json is no result: "),
         ("a run", ("probe", "--fs", "xfs"), 2, "table.json expects nothing of xfs"),

@@ -54,6 +54,15 @@ def test_a_machine_with_nothing(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> No
     assert ended.out.splitlines()[-1].startswith("a probe cannot run: QEMU, ")
 
 
+def test_settings_that_no_probe_can_have(bob: Bob) -> None:
+    Path("bob.toml").write_text("jobs = 9999")
+    ended = bob("doctor")
+    assert (
+        "missing settings                       bob.toml: --jobs 9999: each guest takes a whole processor" in ended.out
+    )
+    assert ended.out.splitlines()[-1].startswith("a probe cannot run: settings")
+
+
 def test_who_has_the_image_needs_no_builder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _program, **_more: None)
 

@@ -89,6 +89,9 @@ def test_as_a_table(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "probe ext4-ordered" in lines[1] and "2026-11-21 23:00" in lines[1]
     assert "1 ×, 1 holds, 1 ?" in lines[1]
     assert lines[-1].startswith("7 runs, ")
+    (Path("bob-runs") / "junk").mkdir()
+    (Path("bob-runs") / "junk" / "file").touch()
+    assert bob("runs").out.splitlines()[-1].startswith("7 runs and 1 other folder, ")
     monkeypatch.setenv("COLUMNS", "80")
     assert all(len(line) <= 80 for line in bob("runs").out.splitlines())
 
@@ -386,7 +389,7 @@ def test_a_mistake_is_told_in_one_line(
     Path("bob.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     ended = bob(*command)
     if command == ("doctor",) and "unknown guest image" in message:
-        assert "image debian-trixi" in ended.out
+        assert "no guest image called 'debian-trixi'" in ended.out and "a probe cannot run: settings" in ended.out
         return
     said, told = ended.err.splitlines()
     assert (ended.code, ended.out, work.asked) == (2, "", [])

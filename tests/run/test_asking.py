@@ -16,11 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import bob
 import bob.run.programs
 import bob.run.trial
+from bob.arguments import KINDS
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import Property, questions
@@ -251,9 +254,42 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "witnesses": (lambda: bob.try_("create /a", "mounts", fs="ext4", witnesses=0), UsageError, "0 witnesses show"),
     "program": (lambda: bob.app("sqlite", fs="ext4"), UsageError, "there is no program 'sqlite'"),
     "no file system": (lambda: bob.app("replace-rename", fs=()), UsageError, "no file system is named"),
+    "a seed that is a text": (
+        lambda: bob.probe("ext4", seed=anything("x")),
+        UsageError,
+        "seed is 'x', not a whole",
+    ),
+    "a device with its unit": (lambda: bob.probe("ext4", device=anything("64M")), UsageError, "device is '64M', not a"),
+    "options in a list": (lambda: bob.probe("ext4", mount_options=anything(["a"])), UsageError, "['a'], not a text"),
+    "a number among names": (
+        lambda: bob.probe("ext4", properties=anything(["append-any", 3])),
+        UsageError,
+        "3], not a",
+    ),
+    "a generator": (lambda: bob.probe("ext4", properties=anything(iter("a"))), UsageError, "a list of texts"),
+    "bytes": (lambda: bob.try_("create /a", anything(b"mounts"), fs="ext4"), UsageError, "expect is b'mounts'"),
+    "true is no number": (lambda: bob.probe("ext4", budget=True), UsageError, "budget is True, not a whole number"),
+    "a text for a share": (lambda: bob.probe("ext4", audit=anything("x")), UsageError, "audit is 'x', not a number"),
+    "half a guest": (lambda: bob.probe("ext4", jobs=anything(1.5)), UsageError, "jobs is 1.5, not a whole number"),
+    "images": (lambda: bob.probe("ext4", image=anything(["a"])), UsageError, "image is ['a'], not a text"),
+    "nobody who watches": (
+        lambda: bob.probe("ext4", progress=anything(3)),
+        UsageError,
+        "progress is 3, not a Progress",
+    ),
+    "no name": (lambda: bob.probe(anything(None)), UsageError, "fs is None, not a text"),
+    "operations in a list": (lambda: bob.try_(anything(["a"]), "mounts", fs="ext4"), UsageError, "operations is ['a']"),
+    "no program": (lambda: bob.app(anything(3), fs="ext4"), UsageError, "program is 3, not a path"),
+    "no path": (lambda: bob.load(anything(3)), UsageError, "path is 3, not a path"),
+    "no run": (lambda: bob.resume(anything(3)), UsageError, "run is 3, not a path"),
     "bob.toml": (lambda: _with_settings("budget = 0"), UsageError, "bob.toml: 'budget' is 0"),
     "searches": (lambda: _with_searches("{"), MalformedError, "searched.json"),
 }
+
+
+def anything(value: Any) -> Any:
+    """``value``, as a caller has it that checks no types."""
+    return value
 
 
 def _with_settings(text: str) -> object:
@@ -278,6 +314,18 @@ def test_what_cannot_be_asked_is_refused_in_one_line_before_anything_starts(what
     assert said in refused.value.message and "\n" not in refused.value.message
     assert refused.value.hint and "\n" not in refused.value.hint
     assert not (elsewhere / "bob-runs" / "new").exists()
+
+
+@pytest.mark.parametrize("name", bob.__all__)
+def test_each_argument_of_a_function_is_of_a_kind_that_is_checked(name: str) -> None:
+    for one in inspect.signature(getattr(bob, name)).parameters.values():
+        is_one, _said = KINDS[one.annotation.removesuffix(" | None")]
+        assert one.default in (one.empty, None) or is_one(one.default) or one.default == ()
+
+
+def test_numbers_and_paths_of_other_libraries_are_taken(elsewhere: Path) -> None:
+    with pytest.raises(UsageError, match="a budget of 0 mounts"):
+        bob.probe("ext4", properties=pd.Index(["append-any"]), audit=np.float32(0.5), budget=np.int64(0))
 
 
 def test_a_run_that_is_not_there_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ from bob.record.base import base_name
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
 from bob.result import Result, Verdict
-from bob.run import cluster, columns, parcel_process, prober, programs
+from bob.run import cluster, columns, parcel_process, prober, programs, scheduler
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, Piece, new_in, packed, unpack
@@ -616,7 +616,7 @@ def test_where_no_worker_can_do_anything_the_run_ends(host: Host, tmp_path: Path
 
 
 def test_no_scheduler_and_no_dask_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.5)
     for number, wrong in enumerate(("tcp://127.0.0.1:1", "nonsense", "xyz://here:1")):
         request = replace(REQUEST, host=Host(scheduler=wrong))
         with pytest.raises(UsageError, match=f"no scheduler answers at {wrong}"):
@@ -625,6 +625,12 @@ def test_no_scheduler_and_no_dask_are_told_in_a_line(tmp_path: Path, monkeypatch
     with pytest.raises(MissingProgramError, match="needs Dask") as caught:
         module.matrix(CHOSEN, request, tmp_path / "run", Silent())
     assert caught.value.hint == "pip install 'bob-prober[cluster]'"
+
+
+def test_a_scheduler_is_found_by_the_file_that_it_wrote(both: Both, tmp_path: Path) -> None:
+    address = both.address()
+    (tmp_path / "scheduler.json").write_text(json.dumps({"type": "Scheduler", "address": address}))
+    assert scheduler.reached(str(tmp_path / "scheduler.json")) == address == scheduler.reached(address)
 
 
 PROCESS = """

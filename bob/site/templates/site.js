@@ -102,6 +102,17 @@ function openEvidence() {
   }
 }
 
+// The theme takes words such as --expect for operators of its search, and finds nothing. It reads them without these
+// signs; it is not loaded yet.
+const plain = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
+Object.defineProperty(HTMLInputElement.prototype, "value", {
+  ...plain,
+  get() {
+    const said = plain.get.call(this);
+    return this.dataset.mdComponent === "search-query" ? said.replace(/(^|\s)[-+^~*:]+(?=\S)/g, "$1") : said;
+  },
+});
+
 document.addEventListener("DOMContentLoaded", () => {
   filterTable();
   openEvidence();
