@@ -364,7 +364,8 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
             hint = f"log in once by hand: ssh -p {port} {user}@{host}"
             raise GuestError(f"~/.ssh/known_hosts does not know {where.name}", hint=hint) from error
         if "No authentication methods" in str(error):
-            raise GuestError(f"there is no key to log in to {where.name}", hint=f"ssh-copy-id {user}@{host}") from error
+            hint = f"ssh-copy-id -p {port} {user}@{host}"
+            raise GuestError(f"there is no key to log in to {where.name}", hint=hint) from error
         raise
     transport = client.get_transport()
     assert transport is not None

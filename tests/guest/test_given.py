@@ -376,8 +376,9 @@ def test_who_has_no_key_or_another_is_refused(served: Served) -> None:
     served.known()
     key = served.home / ".ssh/id_ecdsa"
     key.unlink()
-    with pytest.raises(GuestError, match="there is no key to log in"):
+    with pytest.raises(GuestError, match="there is no key to log in") as refused:
         served.log_in()
+    assert refused.value.hint == f"ssh-copy-id -p {served.port} me@127.0.0.1"
     paramiko.ECDSAKey.generate().write_private_key_file(str(key))
     with pytest.raises(GuestError, match="refuses me"):
         served.log_in()
