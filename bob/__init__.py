@@ -16,13 +16,12 @@ KeyboardInterrupt when no guest is left; pressed again, it ends the guests at on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
-from bob.arguments import as_annotated
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from bob.judge.program_result import Programs
@@ -35,6 +34,22 @@ if TYPE_CHECKING:
 __all__ = ["app", "load", "probe", "resume", "try_"]
 
 __version__ = "0.2.0"
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def as_annotated(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """``function``, which raises UsageError for an argument that is not of its annotated type."""
+
+    @wraps(function)
+    def asked(*given: Given.args, **named: Given.kwargs) -> Answer:
+        from bob.arguments import bound
+
+        asks = bound(function, given, named)
+        return function(*asks.args, **asks.kwargs)
+
+    return asked
 
 
 @as_annotated

@@ -6,17 +6,14 @@ cannot be read afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import wraps
-from inspect import signature
+from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import BoundArguments, signature
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from bob.errors import UsageError
-
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+from bob.progress import Silent
 
 
 def _is_whole(value: Any) -> bool:
@@ -36,7 +33,8 @@ def _is_path(value: Any) -> bool:
 
 
 def _watches(value: Any) -> bool:
-    return all(callable(getattr(value, name, None)) for name in ("step", "planned", "expected", "observed", "judged"))
+    """Whether it has all that a Progress is told."""
+    return all(callable(getattr(value, name, None)) for name in vars(Silent) if not name.startswith("_"))
 
 
 def _several(one: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -62,26 +60,21 @@ _MOST_SHOWN = 40
 """So many characters of a wrong value stand in the message."""
 
 
-def as_annotated(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """``function``, which raises UsageError for an argument that is not of its type. Each annotation is one of
-    :data:`KINDS`, with or without None."""
-    kinds = {one.name: one.annotation for one in signature(function).parameters.values()}
-
-    @wraps(function)
-    def asked(*given: Given.args, **named: Given.kwargs) -> Answer:
-        bound = signature(function).bind(*given, **named)
-        for name, value in bound.arguments.items():
-            if value is None and kinds[name].endswith(_OR_NONE):
-                continue
-            is_one, said = KINDS[kind := kinds[name].removesuffix(_OR_NONE)]
-            if not is_one(value):
-                shown = repr(value)
-                shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[: _MOST_SHOWN - 3]}..."
-                raise UsageError(
-                    f"{name} is {shown}, not {said}", hint=f"help(bob.{function.__name__}) says what each argument is"
-                )
-            if kind in _PLAIN and type(value) not in _PLAIN.values():  # a number of numpy's is none of JSON's
-                bound.arguments[name] = _PLAIN[kind](value)
-        return function(*bound.args, **bound.kwargs)
-
-    return asked
+def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
+    """The arguments of ``function``, whose annotations are of :data:`KINDS`, with or without None. Raises UsageError
+    for one that is not of its type, and TypeError, as Python does, for one that there is not."""
+    asked = signature(function)
+    arguments = asked.bind(*given, **named)
+    for name, value in arguments.arguments.items():
+        annotation: str = asked.parameters[name].annotation
+        if value is None and annotation.endswith(_OR_NONE):
+            continue
+        is_one, said = KINDS[kind := annotation.removesuffix(_OR_NONE)]
+        if not is_one(value):
+            shown = repr(value)
+            shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[: _MOST_SHOWN - 3]}..."
+            hint = f"help(bob.{function.__name__}) says what each argument is"
+            raise UsageError(f"{name} is {shown}, not {said}", hint=hint)
+        if kind in _PLAIN and type(value) not in _PLAIN.values():  # a number of numpy's is none of JSON's
+            arguments.arguments[name] = _PLAIN[kind](value)
+    return arguments

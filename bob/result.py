@@ -19,12 +19,6 @@ from bob.errors import MalformedError, UsageError
 T = TypeVar("T")
 
 SCHEMA = "bob.result/1"
-_SHOWN_BY = {
-    "bob.apm/1": "`bob apm show FILE` shows a model",
-    "bob.witness/1": "`bob witness show FILE` shows a witness",
-    "bob.witnesses/1": "`bob witness show` shows one of them, by the path that it has in the bundle",
-}
-"""What other documents are, and what shows them, for who takes one for a result."""
 
 
 class Verdict(StrEnum):
@@ -310,8 +304,7 @@ def from_json(document: Mapping[str, Any]) -> Result:
     """
     schema = document.get("schema") if isinstance(document, Mapping) else None
     if schema != SCHEMA:
-        hint = _SHOWN_BY.get(str(schema), "is it a result document?")
-        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint=hint)
+        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it a result document?")
     try:
         return Result(
             run=run_from_json(document["run"]),

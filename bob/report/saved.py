@@ -164,8 +164,17 @@ def read_result(path: Path) -> Result:
     try:
         result = _in_words_of_today(from_json(document))
     except MalformedError as error:
-        raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
+        hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
+        raise MalformedError(f"{file}: {error.message}", hint=hint) from error
     return beside(path, result)
+
+
+_SHOWN_BY = {
+    "bob.apm/1": "`bob apm show FILE` shows a model",
+    "bob.witness/1": "`bob witness show FILE` shows a witness",
+    "bob.witnesses/1": "`bob witness show` shows one of them, by the path that it has in the bundle",
+}
+"""By schema: what shows a document that is no result."""
 
 
 def _in_words_of_today(result: Result) -> Result:
