@@ -357,6 +357,30 @@ LIKE_ANY_OTHER = {
     "input": "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())",
     "files": "import os\nprint(sorted(os.listdir('/proc/self/fd')), os.getcwd(), os.getsid(0) == os.getpid())",
     "docs": "'Words.'\nimport sys\nprint(__doc__)",
+    "not flushed": "import os\nfile = os.fdopen(os.dup(1), 'w')\nfile.write('there')",
+    "not flushed, in a module": "import os, beside\nbeside.file = os.fdopen(os.dup(1), 'w')\n"
+    "beside.file.write('there')",
+    "not flushed, in a library": "import json, os\njson.file = os.fdopen(os.dup(1), 'w')\njson.file.write('there')",
+    "not flushed, by C": "import ctypes\nctypes.CDLL(None).printf(b'there')",
+    "another output": "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), 'utf-16')\nprint('there')",
+    "no output": "import os\nprint('lost')\nos.close(1)",
+    "last words": "class Last:\n    def __del__(self):\n        print('bye')\nlast = Last()\nprint('on')",
+    "in a circle": "class Last:\n    def __del__(self):\n        print('bye')\nlast = Last()\nlast.last = last",
+    "import, at last": "import json\nclass Last:\n    def __del__(self):\n        try:\n            import json\n"
+    "            print(json.dumps(1))\n        except ImportError as error:\n            print(error)\nlast = Last()",
+    "import, at exit": "import atexit, json\n@atexit.register\ndef bye():\n    import json, wave\n"
+    "    print(json.dumps(wave.__name__))",
+    "error, at exit": "import atexit\natexit.register(exec, '1 / 0')",
+    "log, at exit": "import logging.handlers, sys\nto = logging.StreamHandler(sys.stdout)\n"
+    "logging.getLogger().addHandler(logging.handlers.MemoryHandler(9, target=to))\nlogging.warning('kept')",
+    "finalizer": "import weakref\nclass Last: pass\nlast = Last()\nweakref.finalize(last, print, 'bye')",
+    "pool": "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor(1).submit(print, 'done')",
+    "daemon": "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True).start()\n"
+    "print('on')",
+    "no code": "import sys\nsys.exit(None)",
+    "large code": "import sys\nsys.exit(268)",
+    "two codes": "import sys\nsys.exit((1, 2))",
+    "database": "import sqlite3\ndb = sqlite3.connect(':memory:')\nprint(db.execute('SELECT 1').fetchone())",
     "syntax": "print(",
 }
 """Checkers in Python that may see how they are run."""
@@ -401,6 +425,30 @@ def test_a_checker_that_is_not_plain_python_is_started_each_time(line: str, tmp_
     script = tmp_path / "check"
     script.write_text(f"{line}\n")
     assert WarmPython(str(script), list, {}, 1.0).pid is None
+
+
+def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "check").write_text("#!/x/python3\n")
+    (tmp_path / "check").chmod(0o755)
+    forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
+    assert forks.pid is None
+    assert not programs.SCRATCH
+    with pytest.raises(Refused, match="check cannot be started: No such file or directory"):
+        programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)
+
+
+def test_what_forks_can_be_ended_twice(tmp_path: Path) -> None:
+    """Its files are not closed twice: by then their numbers may be another's."""
+    (tmp_path / "check").write_text("#!/usr/bin/env python3\n")
+    mine = Path("/proc/self/fd")
+    before = {path.name for path in mine.iterdir()}
+    forks = WarmPython(str(tmp_path / "check"), list, {"PATH": os.environ["PATH"]}, 30.0)
+    forks.end()
+    assert {path.name for path in mine.iterdir()} == before
+    (tmp_path / "other").write_text("there")
+    with (tmp_path / "other").open() as one, (tmp_path / "other").open() as other:
+        forks.end()
+        assert one.read() == other.read() == "there"
 
 
 def test_paths_in_what_a_script_says_are_those_of_the_file_system_under_test() -> None:

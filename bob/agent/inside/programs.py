@@ -36,7 +36,7 @@ CALLS = f"{WORK}/calls"
 PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
 """Through which it is read at once: where stores are watched; and where a neighbour waits for calls, with the stores
 that were seen."""
-SCRATCH = "/tmp", "/var/tmp", "/dev/shm"
+SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
 """So much of the last that a script prints is kept (bytes); of a workload's standard output, all."""

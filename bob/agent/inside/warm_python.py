@@ -3,7 +3,8 @@
 An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
 one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
 parent is the agent. Only the imports at the head of its file are made early: what stands before an import may change
-what it finds.
+what it finds. It ends as Python ends, but the libraries that were imported early are left as they are: to take them
+apart, object by object, an emulated guest needs longer than for what the checker itself does.
 
 This file has two ends. The agent imports it. The Python that the checker would have, perhaps in another world without
 bob, runs it as a program.
@@ -12,6 +13,7 @@ bob, runs it as a program.
 from __future__ import annotations
 
 import ast
+import atexit
 import gc
 import importlib
 import importlib.util
@@ -62,21 +64,28 @@ class WarmPython:
         python = _python_of(script)
         if python is None:
             return
-        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         place = f"{os.path.dirname(script)}.warm.py"
         with open(place, "wb") as file:
             file.write(_SOURCE)
-        with theirs:
-            self._process = subprocess.Popen(
-                within([python, place, script, str(theirs.fileno())]),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                cwd="/",
-                env=environment,
-                start_new_session=True,
-            )
+        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # A pipe, as what the checker will write to is: Python asks once whether it can seek there. What a library says
+        # while it is imported is not read; where it is too much, the import does not end.
+        read_end, unread = os.pipe()
+        self._unread = os.fdopen(read_end, "rb")
+        try:
+            with theirs, os.fdopen(unread, "wb") as written:
+                self._process = subprocess.Popen(
+                    within([python, place, script, str(theirs.fileno())]),
+                    stdin=subprocess.DEVNULL,
+                    stdout=written,
+                    stderr=written,
+                    pass_fds=[theirs.fileno()],
+                    cwd="/",
+                    env=environment,
+                    start_new_session=True,
+                )
+        except OSError:  # there is no such Python: to start the checker fails in the same words
+            return
         self._end.settimeout(seconds)
         with suppress(OSError):
             if self._end.recv(LONGEST) == READY:
@@ -100,6 +109,7 @@ class WarmPython:
         """End it, if it is there."""
         if hasattr(self, "_process"):
             self._end.close()
+            self._unread.close()
             self._process.kill()
             self._process.wait()
             self.pid = None
@@ -129,12 +139,15 @@ def serve(script: str, end: socket.socket) -> None:
     with open(script, "rb") as file:
         text = file.read()
     code = compile(text, script, "exec", dont_inherit=True)
+    libraries = Libraries()
+    atexit.register(libraries.spare)  # before a library registers anything: it is the last to be called
     for name in _imports(ast.parse(text)):
         with suppress(Exception):
             if not _is_in(folder, name.partition(".")[0]):
                 importlib.import_module(name)
-    if len(os.listdir("/proc/self/task")) > 1:
-        return  # a thread of a library's would not be in the fork
+    if len(os.listdir("/proc/self/task")) > 1 or not hasattr(socket, "recv_fds"):
+        return  # a thread of a library's would not be in the fork; Python 3.8 cannot take a file from another process
+    libraries.keep()
     gc.collect()
     gc.freeze()
     end.send(READY)
@@ -161,6 +174,25 @@ def serve(script: str, end: socket.socket) -> None:
         end.send(os.read(read_end, LONGEST))
         for fd in (read_end, write_end, files[0]):
             os.close(fd)
+
+
+class Libraries:
+    """The modules that were imported early. At its end Python takes apart all that it knows as a module."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[str, types.ModuleType, int]] = []
+        self._circle = self  # which only the garbage collector would free, and what is frozen it does not look at
+
+    def keep(self) -> None:
+        """Those that are there now are those that are meant."""
+        self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
+
+    def spare(self) -> None:
+        """Have Python forget them, though they stay in memory. One that was given something since stays known: that may
+        be a file, which is written when it is taken apart."""
+        for name, module, size in self._known:
+            if sys.modules.get(name) is module and len(vars(module)) == size:
+                del sys.modules[name]
 
 
 def _imports(tree: ast.Module) -> list[str]:
