@@ -17,7 +17,6 @@ from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import Ended, Script
-from bob.agent.inside.warm_python import WarmPython
 from bob.cli.app import TEMPLATE, configured
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
@@ -337,145 +336,9 @@ assert not has_children()
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
-LIKE_ANY_OTHER = {
-    "well": "pass",
-    "told": "import sys\nprint(sys.argv[1:], open(sys.argv[2]).read(), __name__, __file__ == sys.argv[0])",
-    "both": "import os, sys\nprint('a', flush=True)\nprint('b', file=sys.stderr)\nos.write(1, b'c')",
-    "code": "import sys\nprint('bad')\nsys.exit(11)",
-    "words": "import sys\nsys.exit('bad')",
-    "error": "def f():\n    raise KeyError('b')\nf()",
-    "at once": "import os\nprint('lost')\nos._exit(3)",
-    "signal": "import os\nos.kill(os.getpid(), 9)",
-    "at exit": "import atexit, sys\natexit.register(print, 'bye')\nsys.exit(4)",
-    "own module": "import beside\nprint(beside.seen)",
-    "path first": "import sys\nsys.path.insert(0, sys.path[0] + '/lib')\nimport colorsys\nprint(colorsys.mine)",
-    "missing": "import no_such_module",
-    "thread": "import threading\nt = threading.Thread(target=print, args=['in it'])\nt.start()",
-    "left behind": "import subprocess\nsubprocess.Popen(['sleep', '60'])\nprint('on')",
-    "too long": "import time\nprint('on', flush=True)\ntime.sleep(60)",
-    "afresh": "import json\nprint(hasattr(json, 'mark'))\njson.mark = 1\n",
-    "input": "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())",
-    "files": "import os\nprint(sorted(os.listdir('/proc/self/fd')), os.getcwd(), os.getsid(0) == os.getpid())",
-    "docs": "'Words.'\nimport sys\nprint(__doc__)",
-    "not flushed": "import os\nfile = os.fdopen(os.dup(1), 'w')\nfile.write('there')",
-    "not flushed, in a module": "import os, beside\nbeside.file = os.fdopen(os.dup(1), 'w')\n"
-    "beside.file.write('there')",
-    "not flushed, in a library": "import json, os\njson.file = os.fdopen(os.dup(1), 'w')\njson.file.write('there')",
-    "not flushed, by C": "import ctypes\nctypes.CDLL(None).printf(b'there')",
-    "another output": "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), 'utf-16')\nprint('there')",
-    "no output": "import os\nprint('lost')\nos.close(1)",
-    "last words": "class Last:\n    def __del__(self):\n        print('bye')\nlast = Last()\nprint('on')",
-    "in a circle": "class Last:\n    def __del__(self):\n        print('bye')\nlast = Last()\nlast.last = last",
-    "import, at last": "import json\nclass Last:\n    def __del__(self):\n        try:\n            import json\n"
-    "            print(json.dumps(1))\n        except ImportError as error:\n            print(error)\nlast = Last()",
-    "import, at exit": "import atexit, json\n@atexit.register\ndef bye():\n    import json, wave\n"
-    "    print(json.dumps(wave.__name__))",
-    "error, at exit": "import atexit\natexit.register(exec, '1 / 0')",
-    "log, at exit": "import logging.handlers, sys\nto = logging.StreamHandler(sys.stdout)\n"
-    "logging.getLogger().addHandler(logging.handlers.MemoryHandler(9, target=to))\nlogging.warning('kept')",
-    "finalizer": "import weakref\nclass Last: pass\nlast = Last()\nweakref.finalize(last, print, 'bye')",
-    "pool": "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor(1).submit(print, 'done')",
-    "daemon": "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True).start()\n"
-    "print('on')",
-    "no code": "import sys\nsys.exit(None)",
-    "large code": "import sys\nsys.exit(268)",
-    "two codes": "import sys\nsys.exit((1, 2))",
-    "database": "import sqlite3\ndb = sqlite3.connect(':memory:')\nprint(db.execute('SELECT 1').fetchone())",
-    "syntax": "print(",
-}
-"""Checkers in Python that may see how they are run."""
-
-
-def test_a_checker_in_python_does_not_see_that_it_is_forked(tmp_path: Path) -> None:
-    """In a process of its own, which becomes a subreaper. Each is run twice by a Python that forks, and once anew."""
-    text = """
-import os, sys
-from bob.agent.inside import processes, programs
-from bob.agent.inside.warm_python import WarmPython
-home, told = sys.argv[1], sys.argv[1] + "/told"
-programs.SCRATCH = ()
-open(told, "w").write("1")
-words = [home + "/check", home, told]
-forks = WarmPython(words[0], list, programs._environment(), 30.0)
-print(forks.pid is not None)
-seconds = float(sys.argv[2])
-ended = [programs.run_script(words, seconds, "/", by) for by in (forks, forks, None)]
-print(processes.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
-forks.end()
-print(processes.has_children())
-for one in ended:
-    print(one)
-"""
-    for number, (name, checker) in enumerate(LIKE_ANY_OTHER.items()):
-        home = tmp_path / str(number)
-        (home / "lib").mkdir(parents=True)
-        (home / "beside.py").write_text("import sys\nseen = len(sys.argv)\n")
-        (home / "lib" / "colorsys.py").write_text("mine = True\n")
-        (home / "check").write_text(f"#!/usr/bin/env python3\n{checker}\n")
-        (home / "check").chmod(0o755)
-        words = [sys.executable, "-c", text, str(home), "1" if name == "too long" else "30"]
-        done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100)
-        warm, alone, children, first, second, anew = done.stdout.splitlines()
-        assert (warm, alone, children) == (str(name != "syntax"), "True", "False"), name
-        assert first == second == anew, name
-
-
-@pytest.mark.parametrize("line", ["#!/bin/sh", "#!/usr/bin/env -S python3 -I", "#!/usr/bin/python3 -I", "#!/x/perl"])
-def test_a_checker_that_is_not_plain_python_is_started_each_time(line: str, tmp_path: Path) -> None:
-    script = tmp_path / "check"
-    script.write_text(f"{line}\n")
-    assert WarmPython(str(script), list, {}, 1.0).pid is None
-
-
-def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
-    (tmp_path / "check").write_text("#!/x/python3\n")
-    (tmp_path / "check").chmod(0o755)
-    forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
-    assert forks.pid is None
-    assert not programs.SCRATCH
-    with pytest.raises(Refused, match="check cannot be started: No such file or directory"):
-        programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)
-
-
-def test_what_forks_can_be_ended_twice(tmp_path: Path) -> None:
-    """Its files are not closed twice: by then their numbers may be another's."""
-    (tmp_path / "check").write_text("#!/usr/bin/env python3\n")
-    mine = Path("/proc/self/fd")
-    before = {path.name for path in mine.iterdir()}
-    forks = WarmPython(str(tmp_path / "check"), list, {"PATH": os.environ["PATH"]}, 30.0)
-    forks.end()
-    assert {path.name for path in mine.iterdir()} == before
-    (tmp_path / "other").write_text("there")
-    with (tmp_path / "other").open() as one, (tmp_path / "other").open() as other:
-        forks.end()
-        assert one.read() == other.read() == "there"
-
-
 def test_paths_in_what_a_script_says_are_those_of_the_file_system_under_test() -> None:
     said = f"{programs.ROOT}/db/CURRENT: gone\nnothing in {programs.ROOT}, see /var/log/x"
     assert Ended(11, b"", said.encode()).words == "/db/CURRENT: gone\nnothing in /, see /var/log/x"
     assert programs.how_it_ended(Ended(1, b"", said.encode()), 9.0).startswith(
         "failed (1): nothing in /, see /var/log/x"
     )
-
-
-def test_a_library_with_a_thread_is_imported_each_time(tmp_path: Path) -> None:
-    (tmp_path / "early").mkdir()
-    (tmp_path / "early" / "threaded.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=[9], daemon=True).start()\n"
-    )
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "check").write_text("#!/usr/bin/env python3\nimport threaded\n")
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "early")}
-    assert WarmPython(str(tmp_path / "home" / "check"), list, environment, 30.0).pid is None
-
-
-def test_that_what_forks_is_gone_is_no_fault_of_the_checker(tmp_path: Path) -> None:
-    (tmp_path / "check").write_text("#!/usr/bin/env python3\n")
-    forks = WarmPython(str(tmp_path / "check"), list, {"PATH": os.environ["PATH"]}, 30.0)
-    assert forks.pid is not None
-    os.kill(forks.pid, 9)
-    os.waitid(os.P_PID, forks.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(RuntimeError, match="the Python that forks for the checker is gone"):
-        forks.fork([], 1)
-    forks.end()

@@ -2,9 +2,10 @@
 
 An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
 one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
-parent is the agent. Only the imports at the head of its file are made early: what stands before an import may change
-what it finds. It ends as Python ends, but the libraries that were imported early are left as they are: to take them
-apart, object by object, an emulated guest needs longer than for what the checker itself does.
+parent is the agent. Only the imports at the head of its file are made early, up to the first module of the program's
+own: what stands before an import may change what it finds. It ends as Python ends, but the libraries that were imported
+early are left as they are: to take them apart, object by object, an emulated guest needs longer than for what the
+checker itself does.
 
 This file has two ends. The agent imports it. The Python that the checker would have, perhaps in another world without
 bob, runs it as a program.
@@ -13,21 +14,22 @@ bob, runs it as a program.
 from __future__ import annotations
 
 import ast
-import atexit
 import gc
 import importlib
 import importlib.util
 import json
 import os
 import re
+import select
 import socket
 import subprocess
 import sys
 import types
 from collections.abc import Callable
 from contextlib import suppress
+from io import IOBase
 
-NAMED = re.compile(rb"#!\s*(?:/usr/bin/env\s+)?((?:/\S*/)?python3[0-9.]*)\s*\n")
+NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[ \t]*\n")
 """The first line of a script that a plain Python runs: one with options is started as it says."""
 READY = b"ready"
 LONGEST = 64 * 1024
@@ -53,8 +55,9 @@ class Forked:
 class WarmPython:
     """The agent's end. ``within`` makes of words those that run them where the checker is to run.
 
-    ``pid`` is the process that forks; None where the script is not Python's, or Python cannot be had so: such a script
-    is started each time. It gets ``seconds`` for its imports.
+    ``pid`` is the process that forks; None where the script is not Python's, Python cannot be had so, or something is
+    said already when the script is compiled or imports: such a script is started each time. It gets ``seconds`` for its
+    imports.
     """
 
     def __init__(
@@ -68,17 +71,16 @@ class WarmPython:
         with open(place, "wb") as file:
             file.write(_SOURCE)
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # A pipe, as what the checker will write to is: Python asks once whether it can seek there. What a library says
-        # while it is imported is not read; where it is too much, the import does not end.
-        read_end, unread = os.pipe()
-        self._unread = os.fdopen(read_end, "rb")
+        # A pipe, as what the checker will write to is: Python asks once whether it can seek there.
+        read_end, written = os.pipe()
+        self._said = os.fdopen(read_end, "rb")
         try:
-            with theirs, os.fdopen(unread, "wb") as written:
+            with theirs, os.fdopen(written, "wb") as output:
                 self._process = subprocess.Popen(
                     within([python, place, script, str(theirs.fileno())]),
                     stdin=subprocess.DEVNULL,
-                    stdout=written,
-                    stderr=written,
+                    stdout=output,
+                    stderr=output,
                     pass_fds=[theirs.fileno()],
                     cwd="/",
                     env=environment,
@@ -88,7 +90,7 @@ class WarmPython:
             return
         self._end.settimeout(seconds)
         with suppress(OSError):
-            if self._end.recv(LONGEST) == READY:
+            if self._end.recv(LONGEST) == READY and not select.select([self._said], [], [], 0)[0]:
                 self.pid = self._process.pid
         self._end.settimeout(None)
         if self.pid is None:
@@ -109,7 +111,7 @@ class WarmPython:
         """End it, if it is there."""
         if hasattr(self, "_process"):
             self._end.close()
-            self._unread.close()
+            self._said.close()
             self._process.kill()
             self._process.wait()
             self.pid = None
@@ -139,15 +141,14 @@ def serve(script: str, end: socket.socket) -> None:
     with open(script, "rb") as file:
         text = file.read()
     code = compile(text, script, "exec", dont_inherit=True)
-    libraries = Libraries()
-    atexit.register(libraries.spare)  # before a library registers anything: it is the last to be called
     for name in _imports(ast.parse(text)):
         with suppress(Exception):
-            if not _is_in(folder, name.partition(".")[0]):
-                importlib.import_module(name)
+            if _is_in(folder, name.partition(".")[0]):
+                break
+            importlib.import_module(name)
     if len(os.listdir("/proc/self/task")) > 1 or not hasattr(socket, "recv_fds"):
         return  # a thread of a library's would not be in the fork; Python 3.8 cannot take a file from another process
-    libraries.keep()
+    libraries = Libraries()
     gc.collect()
     gc.freeze()
     end.send(READY)
@@ -159,20 +160,25 @@ def serve(script: str, end: socket.socket) -> None:
         between = os.fork()
         if not between:
             # Twice: a process whose parent has ended is the agent's, which waits for it as for any that it started.
+            between = os.getpid()
             if pid := os.fork():
                 os.write(write_end, str(pid).encode())
                 os._exit(0)
+            while os.getppid() == between:
+                os.sched_yield()
             os.setsid()
             os.dup2(files[0], 1)
             os.dup2(files[0], 2)
             for fd in (read_end, write_end, files[0]):
                 os.close(fd)
             end.close()
+            libraries.spare_at_the_end()
             _run(code, [script, *json.loads(message)])
             return
+        os.close(write_end)  # so nothing is read where the second fork failed
         os.waitpid(between, 0)
         end.send(os.read(read_end, LONGEST))
-        for fd in (read_end, write_end, files[0]):
+        for fd in (read_end, files[0]):
             os.close(fd)
 
 
@@ -180,19 +186,35 @@ class Libraries:
     """The modules that were imported early. At its end Python takes apart all that it knows as a module."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[str, types.ModuleType, int]] = []
-        self._circle = self  # which only the garbage collector would free, and what is frozen it does not look at
-
-    def keep(self) -> None:
-        """Those that are there now are those that are meant."""
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
+        circle: list[object] = [self._known]
+        circle.append(circle)  # only the garbage collector would free it, and what is frozen it does not look at
 
-    def spare(self) -> None:
-        """Have Python forget them, though they stay in memory. One that was given something since stays known: that may
-        be a file, which is written when it is taken apart."""
+    def spare_at_the_end(self) -> None:
+        """Have Python forget them at its end, though they stay in memory: between the last time that it collects
+        garbage, whose finalizers may still import, and when it begins to take modules apart. That is when it lets go of
+        this hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
+        sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
+
+    def _spare(self) -> None:
+        if "__main__" in sys.modules:
+            sys.modules["__main__"] = None  # type: ignore[assignment]  # as it would be the first to go
         for name, module, size in self._known:
+            # One that was given something since stays known, for that to be taken apart.
             if sys.modules.get(name) is module and len(vars(module)) == size:
                 del sys.modules[name]
+        for one in gc.get_objects():  # since the fork: a library may have what the checker has made, with all its names
+            if issubclass(type(one), IOBase):
+                with suppress(Exception):
+                    one.flush()
+
+
+class _AtTheEnd:
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+
+    def __del__(self) -> None:
+        self._function()
 
 
 def _imports(tree: ast.Module) -> list[str]:
@@ -223,10 +245,23 @@ def _run(code: types.CodeType, words: list[str]) -> None:
         exec(code, main.__dict__)
     except SystemExit:
         raise
-    except BaseException as error:
-        own = error.__traceback__ and error.__traceback__.tb_next
-        sys.excepthook(type(error), error.with_traceback(own), own)
-        sys.exit(1)
+    except BaseException:
+        _show_without_us(code)
+        raise
+
+
+def _show_without_us(code: types.CodeType) -> None:
+    """Have the error that is raised be shown as if nothing had called ``code``."""
+    hook = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        sys.excepthook = hook
+        while trace is not None and trace.tb_frame.f_code is not code:
+            trace = trace.tb_next
+        sys.last_traceback = trace
+        hook(kind, error.with_traceback(trace), trace)
+
+    sys.excepthook = show
 
 
 if __name__ == "__main__":
