@@ -151,6 +151,23 @@ def test_what_btrfs_commits_by_itself_every_thirty_seconds_is_waited_for(tmp_pat
     assert {one.consequence for one in slower.vulnerabilities} == {Consequence.CORRUPT}
 
 
+@pytest.mark.parametrize(("fs", "harm"), [("btrfs", {Consequence.CORRUPT}), ("reiserfs", set())])
+def test_on_a_busy_machine_what_a_call_did_is_committed_before_the_next(
+    tmp_path: Path, fs: str, harm: set[Consequence]
+) -> None:
+    """On these two it was not, and bob called safe at this pace what it had not tried."""
+    program = scripts(
+        "mkdir one; echo one; mkdir two; echo two; echo word > f; echo three",
+        'cd "$1"; for name in one two; do grep -q $name "$2" && { test -d $name || exit 10; }; done; '
+        "test ! -e f || test -s f || exit 11",
+        "true",
+    )
+    answers, _path = try_program(program, [replace(request(fs), pace=Pace.BUSY)], tmp_path, Silent())
+    [busy] = answers.results
+    assert {one.consequence for one in busy.vulnerabilities} == harm, busy
+    assert busy.windows == 4 and busy.checks > 4
+
+
 def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
     """What it says stays, no more writes are off a clean prefix, and the story has the decisive write and the calls."""
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)

@@ -205,9 +205,9 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
 LINES = b"1 0.1 open(3) = 4\n1 0.2 write(4) = 1 (DELAYED)\n > main()\n1 0.3 fsync(4) = 0 (DELAYED)\n"
 
 
-def neighbour_of(path: Path) -> Neighbour:
+def neighbour_of(path: Path, fs: str = "ext4") -> Neighbour:
     (path / "root").mkdir()
-    return Neighbour(str(path / "root"), str(path / "pipe"), str(path / "calls"))
+    return Neighbour(str(path / "root"), fs, str(path / "pipe"), str(path / "calls"))
 
 
 def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
@@ -215,7 +215,7 @@ def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
 ) -> None:
     def synced(fd: int) -> None:
         with (tmp_path / "rounds").open("a") as file:
-            file.write(f"{os.fstat(fd).st_nlink} {os.pread(fd, 100, 0).decode()} ")
+            file.write(f"{(about := os.fstat(fd)).st_nlink} {about.st_size} ")
 
     monkeypatch.setattr("os.fsync", synced)
     with neighbour_of(tmp_path) as other:
@@ -226,7 +226,30 @@ def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
                 pipe.write(bytes([byte]))
         other.wait()
     assert (tmp_path / "calls").read_bytes() == LINES
-    assert (tmp_path / "rounds").read_text() == "0 00000000 0 00000001 0 00000002 "
+    assert (tmp_path / "rounds").read_text() == "0 8 0 16 0 24 "
+
+
+def test_on_btrfs_a_neighbour_has_all_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sync of a file without a name commits nothing there, and bob called that a busy machine."""
+    rounds = tmp_path / "rounds"
+
+    def asked(_fd: int, request: int, transaction: bytes) -> bytes:
+        with rounds.open("a") as file:
+            file.write(f"{request & 0xFF} of {transaction[0]}, ")
+        return bytes([transaction[0] + 7]) + bytes(7)
+
+    monkeypatch.setattr("fcntl.ioctl", asked)
+    with neighbour_of(tmp_path, "btrfs") as other:
+        other.begin()
+        (tmp_path / "pipe").write_bytes(LINES)
+        other.wait()
+    assert rounds.read_text() == "24 of 0, 22 of 7, " * 3
+
+
+def test_a_neighbour_whose_commit_is_refused_is_told(tmp_path: Path) -> None:
+    """Where the tests run is no btrfs."""
+    with pytest.raises(OSError, match="ioctl"), neighbour_of(tmp_path, "btrfs"):
+        pass
 
 
 @pytest.mark.parametrize("stores", [False, True])
@@ -247,9 +270,9 @@ def test_beside_a_neighbour_stores_are_watched_and_it_syncs_all_the_same(
     monkeypatch.setattr("bob.agent.inside.stores._write", lambda *_: None)
     monkeypatch.setattr("bob.agent.inside.stores.RUNTIME", os.devnull)
     (tmp_path / "root").mkdir()
-    with Neighbour(str(tmp_path / "root"), str(tmp_path / "beside"), programs.CALLS) as other:
+    with Neighbour(str(tmp_path / "root"), "ext4", str(tmp_path / "beside"), programs.CALLS) as other:
         assert programs.run_workload(1, stores, 0.5, other)[1] == LINES
-        assert os.pread(other._fd, 100, 0) == b"00000002"
+        assert os.pread(other._fd, 100, 0) == b"000000000000000100000002"
 
 
 def test_a_neighbour_that_cannot_sync_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

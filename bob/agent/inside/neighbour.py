@@ -2,11 +2,17 @@
 in small.
 
 What the program's calls have changed is then committed with that file, as far as the file system commits all in one,
-and what they have written is still on its way. The file has no name, so that no checker sees it.
+and what they have written is still on its way. The file has no name, so that no checker sees it. It grows: where its
+size stays, reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c).
+
+On btrfs the sync of a file without a name writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and
+that of a file with one puts this file alone into the log. So there the process asks for a commit, too. The kernel makes
+one when a snapshot of another subvolume is taken, or 30 s have gone by.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from contextlib import suppress
@@ -16,18 +22,23 @@ from bob.agent.inside.frames import Refused
 MARK = b"(DELAYED)"
 """In the line of each call after which strace makes a process wait. It writes the line before the waiting begins."""
 
+COMMITS_BY_REQUEST = "btrfs"
+"""The file system that commits nothing else when a file is synced."""
+START_COMMIT, AWAIT_COMMIT = 0x80089418, 0x40089416
+"""BTRFS_IOC_START_SYNC and BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h): the running transaction is committed, and
+data that was not written back is left where it is, in memory."""
 
 NO_CALL = 255
 """How the process ends where there was no such line; no error of the kernel has this number."""
 
 
 class Neighbour:
-    """While it lasts there is a file in the file system at ``root`` without a name. Between :meth:`begin` and
-    :meth:`wait` a process copies what strace writes into ``pipe`` (a path; it is made) into the file ``out``, and
-    changes and syncs its own file at each call after which the program waits."""
+    """While it lasts there is a file without a name in the file system of the type ``fs`` at ``root``. Between
+    :meth:`begin` and :meth:`wait` a process copies what strace writes into ``pipe`` (a path; it is made) into the file
+    ``out``, and appends to its own file and syncs it at each call after which the program waits."""
 
-    def __init__(self, root: str, pipe: str, out: str) -> None:
-        self._root, self.pipe, self._out = root, pipe, out
+    def __init__(self, root: str, fs: str, pipe: str, out: str) -> None:
+        self._root, self._fs, self.pipe, self._out = root, fs, pipe, out
         self._fd, self._pid = -1, 0
 
     def __enter__(self) -> Neighbour:
@@ -82,5 +93,8 @@ class Neighbour:
         return syncs
 
     def _sync(self, number: int) -> None:
-        os.pwrite(self._fd, b"%08d" % number, 0)
+        os.write(self._fd, b"%08d" % number)
         os.fsync(self._fd)
+        if self._fs == COMMITS_BY_REQUEST:
+            transaction = fcntl.ioctl(self._fd, START_COMMIT, bytes(8))
+            fcntl.ioctl(self._fd, AWAIT_COMMIT, transaction)

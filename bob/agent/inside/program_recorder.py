@@ -56,7 +56,7 @@ def record_program(
         device, mark = recording.recorded, recording.timeline.mark
         mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
-        other = beside.enter_context(Neighbour(ROOT, BESIDE, CALLS)) if neighbour else None
+        other = beside.enter_context(Neighbour(ROOT, fs, BESIDE, CALLS)) if neighbour else None
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         mark("start")
