@@ -13,7 +13,7 @@ import pytest
 from bob.agent.client import Agent
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
-from bob.apm.model import Model
+from bob.apm.model import Model, load
 from bob.apm.what_if import what_if
 from bob.cli.app import programs_exit
 from bob.cli.models import named_model
@@ -166,6 +166,22 @@ def test_on_a_busy_machine_what_a_call_did_is_committed_before_the_next(
     [busy] = answers.results
     assert {one.consequence for one in busy.vulnerabilities} == harm, busy
     assert busy.windows == 4 and busy.checks > 4
+
+
+def test_the_model_of_btrfs_allows_a_rename_over_a_file_before_its_data(tmp_path: Path) -> None:
+    """It forbade that, as no workload that it was derived of had a commit just after the rename."""
+    program = scripts(
+        "head -c 8192 /dev/zero | tr '\\0' x > f.tmp; mv f.tmp f",
+        'cd "$1"; test "$(cat f)" = old || test "$(wc -c < f)" = 8192 || exit 11',
+        "echo old > f",
+    )
+    derived = load(Path("reports/models/osdi14-linux-6.1/btrfs.json"))
+    requests = [replace(request("btrfs"), pace=Pace.BUSY)]
+    answers, _path = try_program(program, requests, tmp_path, Silent(), [derived])
+    [busy], [model_of_btrfs] = answers.results, answers.models
+    assert {one.consequence for one in busy.vulnerabilities} == {Consequence.CORRUPT}
+    assert not model_of_btrfs.missed
+    assert [one.cross for one in model_of_btrfs.vulnerabilities] == [Cross.CONFIRMED]
 
 
 def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
