@@ -29,6 +29,7 @@ from bob.protocol.contrast import Reliance
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.request import ProbeRequest
+from bob.resources import shipped
 from bob.run import program_shrinker
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
@@ -175,7 +176,7 @@ def test_the_model_of_btrfs_allows_a_rename_over_a_file_before_its_data(tmp_path
         'cd "$1"; test "$(cat f)" = old || test "$(wc -c < f)" = 8192 || exit 11',
         "echo old > f",
     )
-    derived = load(Path("reports/models/osdi14-linux-6.1/btrfs.json"))
+    derived = load(shipped("reports/models") / "osdi14-linux-6.1" / "btrfs.json")
     requests = [replace(request("btrfs"), pace=Pace.BUSY)]
     answers, _path = try_program(program, requests, tmp_path, Silent(), [derived])
     [busy], [model_of_btrfs] = answers.results, answers.models

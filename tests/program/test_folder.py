@@ -246,8 +246,13 @@ def test_on_btrfs_a_neighbour_has_all_committed(tmp_path: Path, monkeypatch: pyt
     assert rounds.read_text() == "24 of 0, 22 of 7, " * 3
 
 
-def test_a_neighbour_whose_commit_is_refused_is_told(tmp_path: Path) -> None:
-    """Where the tests run is no btrfs."""
+def test_a_neighbour_whose_commit_is_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine was not busy then."""
+
+    def refused(*_: object) -> bytes:
+        raise OSError(errno.ENOTTY, "ioctl")
+
+    monkeypatch.setattr("fcntl.ioctl", refused)
     with pytest.raises(OSError, match="ioctl"), neighbour_of(tmp_path, "btrfs"):
         pass
 
