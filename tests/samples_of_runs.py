@@ -109,13 +109,14 @@ OUT_OF_ORDER = outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 TORN = outcome(("/a", 11, [2], 4096))
 UNMOUNTABLE = outcome(error="Structure needs cleaning: EXT4-fs (loop): bad geometry", tree=False)
 HALF = contents(1, 0, 256) + contents(FIRST_SETUP_NUMBER, 256, 3840)
+CUT = contents(FIRST_SETUP_NUMBER, 0, 2048)
 COVERAGE = States(6, 14, 2**70, None, 4)
 
 
 def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observed:
     """States with their outcomes, numbers in ``found``."""
     return Observed(
-        tuple(Seen(*state) for state in states), Findings(found, [INITIAL, OVERWRITTEN, HALF]), COVERAGE, lost
+        tuple(Seen(*state) for state in states), Findings(found, [INITIAL, OVERWRITTEN, HALF, CUT]), COVERAGE, lost
     )
 
 

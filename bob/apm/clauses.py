@@ -84,8 +84,8 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """How a change is written: in place, in new blocks, or as metadata: sizes and holes, or names and attributes. A log
-    may take a new name of a file along that it has already (btrfs_log_new_name)."""
+    """How a change is written: in place, in new blocks, or as metadata: sizes, or names and attributes. A log may take
+    a new name of a file along that it has already (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
@@ -265,7 +265,7 @@ _MEANS = {
     ChangeKind.TRUNCATE_DOWN: Means.SIZES,
     ChangeKind.TRUNCATE_UP: Means.SIZES,
     ChangeKind.FALLOCATE: Means.SIZES,
-    ChangeKind.ZERO: Means.SIZES,
+    ChangeKind.ZERO: Means.OVERWRITES,  # in a block that stays, the kernel writes zeros as it does other data
 }
 IN_TURN = tuple(
     InTurn(before, after) for before in (Means.SIZES, Means.NAMES) for after in Means if after is not Means.OWN
@@ -355,9 +355,9 @@ _WHERE = {
     Where.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
 }
 _CHANGED = {
-    Means.OVERWRITES: "overwrites",
+    Means.OVERWRITES: "overwrites and holes that are made",
     Means.APPENDS: "appends",
-    Means.SIZES: "sizes that are set and holes that are made",
+    Means.SIZES: "sizes that are set",
     Means.NAMES: "names and attributes",
     Means.OWN: "changes of a file",
     Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",

@@ -9,7 +9,7 @@ by giving its edges; without it they are not there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,27 +133,38 @@ class Builder:
     def graph(self) -> Graph:
         """The whole of it."""
         self._in_time()
-        some, every = {}, {}
+        later, every = {}, {}
         for index, parts in self._of_change.items():
-            some[index], every[index] = self._group(parts)
-            self._at_once(index, some[index], every[index])
-        self._orders(some, every)
+            some, every[index] = self._group(parts)
+            self._at_once(index, some, every[index])
+            later[index] = self._but_in_place(index, parts, some)
+        self._orders(later, every)
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
-    def _orders(self, some: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Each change after each that was made before it; ``some`` and ``every`` have the nodes of changes."""
+    def _but_in_place(self, index: int, parts: Sequence[int], some: int) -> int:
+        """A node for "some of" a change that comes after others: ``some`` of it, but for what an append puts in the
+        place of data that its file had before it was cut. That is written when the kernel likes, as an overwrite is,
+        and shows as soon as it is on the disk, since the file still has its old size there."""
+        grown = self._taken.grown.get(index)
+        if grown is None or not any(grown.is_in_place(self._taken.operations[part]) for part in parts):
+            return some
+        return self._group([part for part in parts if not grown.is_in_place(self._taken.operations[part])])[0]
+
+    def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
+        """Each change after each that was made before it; ``later`` has the nodes of changes as they come after others,
+        ``every`` those of changes as others come after them."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
-                if before in every and after in some:
+                if before in every and after in later:
                     earlier = self._taken.changes[before]
                     order = Ordered(earlier.kind, change.kind, relation(earlier, change))
                     clauses = (order, OWN_FIRST) if self._taken.is_of_a_log(order, after) else (order,)
-                    self._edges.append(Edge(some[after], every[before], frozenset(clauses), is_synced))
+                    self._edges.append(Edge(later[after], every[before], frozenset(clauses), is_synced))
                     in_turn = InTurn(means_of(earlier.kind), self._taken.means(after))
                     if in_turn in IN_TURN and after not in self._taken.asked:
-                        self._edge(some[after], every[before], in_turn)
+                        self._edge(later[after], every[before], in_turn)
 
     def _node(self) -> int:
         self._nodes += 1

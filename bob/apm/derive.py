@@ -4,7 +4,8 @@ It begins with every clause. Each observed crash state that the clauses left for
 mostly a fact: something is there, and what a clause says that it needs is not (:func:`bob.apm.allowed.refuted`). Only
 where it goes through something that cannot be seen is there a choice. Those states wait until the facts have refuted
 all that they can. Then, of the clauses that forbid them *together*, first those are dropped that would not be promised
-anyway, then all orderings, then all.
+anyway, then all orderings, then all but those that forbid garbage: a file system is not said to leave what was not
+seen.
 
 What is left held wherever it was tried. It is promised if that says something of what was not tried (docs/models.md):
 a lucky clause is the worst that a model can have.
@@ -23,7 +24,9 @@ from bob.apm.clauses import (
     DATA_KINDS,
     Clause,
     Durable,
+    Fill,
     InTurn,
+    Never,
     Ordered,
     Whole,
     every_clause,
@@ -157,7 +160,9 @@ class _Weakening:
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
         """Which of the clauses that forbid something together to give up."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
-        return unpromised or frozenset(one for one in together if isinstance(one, Ordered | InTurn)) or together
+        orders = frozenset(one for one in together if isinstance(one, Ordered | InTurn))
+        garbage = frozenset(one for one in together if isinstance(one, Never) and one.fill is Fill.STALE)
+        return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""

@@ -9,7 +9,7 @@ delete_dir_entry; attributes are added here.) Offsets, sizes and lengths are in 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -90,15 +90,23 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Of an append: the size of its file before it (bytes), and whether it or a later call asks for a part of the file
-    alone (sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT), so that other parts of it may come later."""
+    """Of an append: the size of its file before it, and the largest one that the file ever had (bytes); and whether it
+    or a later call asks for a part of the file alone (sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT), so
+    that other parts of it may come later."""
 
     before: int
+    largest: int
     is_asked_in_part: bool
 
     def begins(self, block: int | None) -> bool:
         """Whether nothing of this block was in the file before."""
         return block is not None and block * BLOCK_BYTES >= self.before
+
+    def is_in_place(self, operation: MicroOperation) -> bool:
+        """Whether a piece of data is put where the file had data before it was cut, in the block that stayed with it:
+        the file as it was shows it."""
+        cell = operation.cell
+        return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +163,7 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
     writers: dict[Cell, list[int]] = {}
     for at, operation in enumerate(operations):
         writers.setdefault(operation.cell, []).append(at)
-    in_part = asking.in_part(history, finish, made)
-    grown = {
-        index: Growth(_size_before(history, change), index in in_part)
-        for index, change in enumerate(made)
-        if change.kind is ChangeKind.APPEND
-    }
+    grown = dict(_growths(history, made, asking.in_part(history, finish, made)))
     freed = frozenset(_freed(history, made))
     asked, logged = asking.alone(history, finish, made), asking.logged(history, made)
     written = {cell: tuple(who) for cell, who in writers.items()}
@@ -191,6 +194,18 @@ def _size_before(history: History, change: Change) -> int:
     was = history.steps[change.number - 1].inodes.get(thing)
     is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC
     return 0 if was is None or is_cut else was.size
+
+
+def _growths(history: History, made: Sequence[Change], in_part: Set[int]) -> Iterator[tuple[int, Growth]]:
+    """The growth of each append, by its index; ``in_part`` has those of which a part is asked for alone."""
+    largest: dict[int, int] = {}
+    for index, change in enumerate(made):
+        if change.kind in _OF_CONTENTS:
+            (thing,) = change.things
+            was = history.steps[change.number - 1].inodes.get(thing)
+            largest[thing] = max(largest.get(thing, 0), 0 if was is None else was.size)
+            if change.kind is ChangeKind.APPEND:
+                yield index, Growth(_size_before(history, change), largest[thing], index in in_part)
 
 
 def _micro_operations(

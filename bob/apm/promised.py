@@ -62,17 +62,17 @@ class _Promised(Builder):
         self._edge(node, before)
         return node
 
-    def _orders(self, some: Mapping[int, int], every: Mapping[int, int]) -> None:
+    def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         orders = self._promised, self._unless_synced
         of_logged = orders if OWN_FIRST in self._promised else tuple(map(kept_by_logs, orders))
         chains = _Changes(self._unless_synced, {*orders, *of_logged})
         for index, change in enumerate(self._taken.changes):
-            if index in some:
+            if index in later:
                 those = of_logged if index in self._taken.logged else orders
                 promised = those[0 if self._is_synced(change) else 1]
                 means = None if index in self._taken.asked else self._taken.means(index)
                 for node in chains.before(change, promised, means):
-                    self._edge(some[index], node)
+                    self._edge(later[index], node)
                 chains.add(change, partial(self._link, new=every[index]))
 
     def _durable(self) -> None:

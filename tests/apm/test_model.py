@@ -176,8 +176,8 @@ def test_there_is_a_model_of_each_configuration_and_none_forbids_what_was_seen(f
         assert model.name == name
         cells = [cell.strip() for cell in rows[name].split("|")[2:]]
         assert int(cells[0]) == len(model.promised)
-        assert cells[1].startswith("0 of ")
-        assert cells[2].startswith("0 of ")
+        assert int(cells[1].replace(",", "")) == model.source["refuting"]
+        assert cells[2].startswith("0 of ") and cells[3].startswith("0 of ")
 
 
 def test_every_witness_of_a_refuted_clause_is_there() -> None:

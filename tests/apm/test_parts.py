@@ -59,7 +59,7 @@ OPERATIONS = (
     "create /d/n", "rename /d/f /e/moved", "rename /d/f /e/g", "link /a /d/l", "unlink /b", "mkdir /d/x",
     "symlink a /s",
     "setxattr /b user.x 3", "fsync /a", "fsync /b", "fsync /d", "fsync /e", "fsync /e/moved", "sync",
-    "sync_file_range /a 0 4096", "sync_file_range /b 4096 4096",
+    "fallocate /b 100 600 punch", "sync_file_range /a 0 4096", "sync_file_range /b 4096 4096",
 )  # fmt: skip
 OF_A_NAME = {
     Ordered(before, after, Relation.SAME_FILE)
@@ -112,7 +112,13 @@ def alone(workload: Workload, graph: Graph, change: Change) -> bool:
     return False
 
 
-MEANS = {"overwrite": "overwrites", "append": "appends", "truncate-down": "sizes", "truncate-up": "sizes"}
+MEANS = {
+    "overwrite": "overwrites",
+    "zero": "overwrites",
+    "append": "appends",
+    "truncate-down": "sizes",
+    "truncate-up": "sizes",
+}
 
 
 def means(workload: Workload, graph: Graph, change: Change) -> str:
@@ -145,6 +151,26 @@ def is_of_synced(workload: Workload, graph: Graph, change: Change) -> bool:
 
 
 RENAMING = ("link", "unlink", "rename", "rename-over")
+
+
+def but_in_place(graph: Graph, index: int, mine: dict[int, MicroOperation]) -> set[int]:
+    """What a change puts elsewhere than where its file had data before, in the block in which the file ended."""
+    change, steps = graph.workings.changes[index], graph.workings.history.steps
+    if change.kind is not ChangeKind.APPEND:
+        return set(mine)
+    (thing,) = change.things
+    sizes = [len(step.inodes[thing].content) for step in steps[: change.number] if thing in step.inodes]
+    operation = graph.workings.history.operations[change.number - 1]
+    is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC
+    before = 0 if is_cut or not sizes or thing not in steps[change.number - 1].inodes else sizes[-1]
+    is_old = [
+        isinstance(one.cell, DataCell)
+        and any(one.cell.stop <= size for size in sizes)
+        and before % 4096 != 0
+        and one.cell.start // 4096 == before // 4096
+        for one in mine.values()
+    ]
+    return {at for at, old in zip(mine, is_old, strict=True) if not old}
 
 
 def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset[int], *, with_own: bool) -> bool:
@@ -180,7 +206,8 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                 for behind in range(index + 1, len(taken.changes)):
                     later = taken.changes[behind]
                     is_of_a_log = after.value in RENAMING and means(workload, graph, later) == "synced-names"
-                    is_after = later.kind is after and later.things & change.things and parts[behind].keys() & there
+                    shown = but_in_place(graph, behind, parts[behind]) & there
+                    is_after = later.kind is after and later.things & change.things and shown
                     if is_after and (with_own or not is_of_a_log):
                         return True
             case InTurn(before_it, after_it) if (
@@ -189,7 +216,7 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                 for behind in range(index + 1, len(taken.changes)):
                     later = taken.changes[behind]
                     is_after = means(workload, graph, later) == after_it and not alone(workload, graph, later)
-                    if is_after and parts[behind].keys() & there:
+                    if is_after and but_in_place(graph, behind, parts[behind]) & there:
                         return True
     return False
 

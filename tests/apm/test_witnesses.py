@@ -199,6 +199,13 @@ def test_a_workload_that_is_there_to_refute_puts_nothing_to_the_test(tmp_path: P
     assert (both.source["workloads"], both.source["refuting"]) == (1, 2)
 
 
+def test_old_contents_in_place_of_new_ones_of_the_same_size_are_no_garbage(tmp_path: Path) -> None:
+    """A log of btrfs can have the size of a file that was written anew, without its data: the old data stays."""
+    model = derived(tmp_path, workload("append /a 2048 trunc"), samples.outcome(("/a", 11, [3], 2048)))
+    assert model.finding(clause_of("ordered truncate-down append same-file")).status is Status.REFUTED
+    assert model.finding(clause_of("never append stale")).status is not Status.REFUTED
+
+
 OF_D = Finish("fsync /d", parse("fsync /d"))
 
 
