@@ -194,8 +194,8 @@ class Intact:
     def words(self) -> str:
         """The clause for people."""
         if self.part is Part.KEPT:
-            return "of a file that is not removed, replaced or cut a crash leaves no contents that nobody made"
-        return f"a crash leaves no {self.part} that nobody made"
+            return "of a file that is not removed, replaced or cut a crash leaves no contents that no operation made"
+        return f"a crash leaves no {self.part} that no operation made"
 
 
 Clause = Ordered | InTurn | Whole | Never | Durable | Intact

@@ -22,6 +22,7 @@ from random import Random
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
 from bob.apm.clauses import (
     DATA_KINDS,
+    OWN_FIRST,
     Clause,
     Durable,
     Fill,
@@ -131,6 +132,7 @@ class _Weakening:
         self.refutations: dict[Clause, Refutation] = {}
         self.shown: dict[Clause, tuple[Witnessed, Sight]] = {}
         self._ambiguous: list[tuple[Witnessed, Sight]] = []
+        self._knows_orders = False  # an order may be false without :data:`OWN_FIRST`, and then this one is not refuted
         self._asked: tuple[Witnessed, frozenset[Clause], Implications] | None = None
 
     def add(self, workload: Witnessed) -> None:
@@ -139,6 +141,7 @@ class _Weakening:
 
     def settle(self) -> None:
         """Refute what the rest forbids together."""
+        self._knows_orders = True
         for workload, sight in self._ambiguous:
             self._settle(workload, sight)
 
@@ -167,7 +170,11 @@ class _Weakening:
     def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
-            conflicts = refuted(workload.graph, self.promised, sight.constraints, sight.returned)
+            conflicts = [
+                conflict
+                for conflict in refuted(workload.graph, self.promised, sight.constraints, sight.returned)
+                if self._knows_orders or OWN_FIRST not in conflict.clauses
+            ]
             for conflict in conflicts:
                 self._refute(workload, sight, conflict)
             if not conflicts:

@@ -206,6 +206,17 @@ def test_old_contents_in_place_of_new_ones_of_the_same_size_are_no_garbage(tmp_p
     assert model.finding(clause_of("never append stale")).status is not Status.REFUTED
 
 
+def test_that_orders_are_kept_by_a_log_is_refuted_by_what_is_an_order_and_by_nothing_else(tmp_path: Path) -> None:
+    """An overwrite is in no order with a rename, synced before or not."""
+    old, once = samples.outcome(("/c", 11, [0], 4096)), samples.outcome(("/c", 11, [1], 4096))
+    synced = witnessed(tmp_path / "1", workload("write /a 0 512; fsync /a; write /a 0 512; rename /a /c"), once)
+    plain = witnessed(tmp_path / "2", workload("write /a 0 512; rename /a /c"), old)
+    own, order = clause_of("in-turn own-changes synced-names"), clause_of("ordered overwrite rename same-file")
+    alone, both = (derive(found).model for found in ([synced], [synced, plain]))
+    assert alone.finding(own).status is Status.REFUTED and alone.finding(order).status is not Status.REFUTED
+    assert both.finding(own).status is not Status.REFUTED and both.finding(order).status is Status.REFUTED
+
+
 OF_D = Finish("fsync /d", parse("fsync /d"))
 
 

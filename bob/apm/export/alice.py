@@ -105,8 +105,8 @@ def not_sayable(model: Model) -> list[str]:
         )
     if missing := [part for part in Part if Intact(part) not in promised and part not in (Part.ATTRIBUTES, Part.KEPT)]:
         found.append(
-            f"The model does not promise that a crash leaves no {' or '.join(missing)} that nobody made; ALICE never "
-            "makes such states, so it checks a stronger model."
+            f"The model does not promise that a crash leaves no {' or '.join(missing)} that no operation made; ALICE "
+            "never makes such states, so it checks a stronger model."
         )
     if OWN_FIRST not in promised and any(isinstance(clause, Ordered) and clause.is_of_a_name for clause in promised):
         found.append(

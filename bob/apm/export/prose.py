@@ -105,7 +105,9 @@ def _groups(reader: Reader) -> Iterable[Group]:
         "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
         reader.cells(_of(InTurn)),
     )
-    yield Group("What a crash leaves alone", "What nobody did should not be found.", reader.cells(_of(Intact)))
+    yield Group(
+        "What a crash leaves alone", "A crash should leave nothing that no operation did.", reader.cells(_of(Intact))
+    )
 
 
 def _of(kind: type[Clause]) -> list[Clause]:
