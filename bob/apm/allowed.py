@@ -184,7 +184,8 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """The clauses of ``promised`` that an observation refutes, each by itself.
+    """The clauses of ``promised`` that an observation refutes, each by itself: :data:`OWN_FIRST` if the order that it
+    keeps is true.
 
     What is there and what is not is taken only from cells that leave no choice, whatever a model promises: so these
     conflicts are facts. An observation that is not allowed and refutes none is ambiguous (:func:`forbidding`).

@@ -80,6 +80,7 @@ def seen(graph: Graph, tree: Tree) -> tuple[Constraint, ...]:
 @given(integers(0, 2**32))
 @example(7617576)  # mkdir /d; create /d/b; create /f: of these /f alone
 @example(7618989)  # mkdir /d; rename /b /d/a: neither
+@example(1381890)  # what a log keeps of an order is promised, and the order is not
 @settings(max_examples=100, deadline=None)
 def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_clauses(seed: int) -> None:
     rng = Random(seed)
@@ -90,7 +91,8 @@ def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_cla
         assert observed_tree(observation(tree)) == tree
         constraints = seen(graph, tree)
         assert Implications(graph, promised).is_allowed(constraints, after_all(graph)), tree
-        for conflict in refuted(graph, EVERYTHING, constraints, after_all(graph)):
+        assert not refuted(graph, promised, constraints, after_all(graph))
+        for conflict in refuted(graph, EVERYTHING - {OWN_FIRST}, constraints, after_all(graph)):
             assert not any(clause in promised for clause in conflict.clauses), (tree, conflict)
 
 
