@@ -146,10 +146,9 @@ class Builder:
         """A node for "some of" a change that comes after others: ``some`` of it, but for what an append puts in the
         place of data that its file had before it was cut. That is written when the kernel likes, as an overwrite is,
         and shows as soon as it is on the disk, since the file still has its old size there."""
-        grown = self._taken.grown.get(index)
-        if grown is None or not any(grown.is_in_place(self._taken.operations[part]) for part in parts):
-            return some
-        return self._group([part for part in parts if not grown.is_in_place(self._taken.operations[part])])[0]
+        grown, operations = self._taken.grown.get(index), self._taken.operations
+        waiting = [part for part in parts if grown is None or not grown.is_in_place(operations[part])]
+        return some if len(waiting) == len(parts) else self._group(waiting)[0]
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         """Each change after each that was made before it; ``later`` has the nodes of changes as they come after others,
