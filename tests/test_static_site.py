@@ -18,9 +18,11 @@ import pandas as pd
 import pytest
 
 import bob
+from bob.apm.clauses import Durable
 from bob.apm.model import Status
 from bob.apm.model import load as load_model
 from bob.catalogue.sets import Rows
+from bob.claim.property.vocabulary import Call, What
 from bob.crash.device import DeviceModel
 from bob.errors import Exit, MalformedError, StoreError
 from bob.request import DEFAULT_MODEL
@@ -235,8 +237,8 @@ def test_what_the_table_answers_is_what_it_says(site: Path, name: str) -> None:
 
 def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     asked = {clause["clause"] for path in MODELS for clause in json.loads(path.read_text())["clauses"]}
-    assert "durable fsync-file data" in asked
-    assert "durable msync data" not in asked
+    assert Durable(Call.FSYNC_FILE, What.DATA).name in asked
+    assert Durable(Call.MSYNC, What.DATA).name not in asked
     [document] = [document for name, document in results() if name.startswith("durability")]
     measured = {
         column["fs"]: {"holds": "yes", "fails": "no", "unknown": "not known"}[cell["verdict"]]

@@ -56,8 +56,8 @@ _ALWAYS = (
     "ALICE does not tell O_SYNC from O_DSYNC: such a write has what the model promises for both.",
     "A write makes the file as long as it reaches when ALICE replays it. So it needs that size here, beside what the "
     "model says; without the size it would not be seen in bob's trees either, but where a file is cut within a block "
-    "and grows again. There ALICE shows zeros, also where the model allows the old data, and new data not "
-    "without its size.",
+    "and grows again. There ALICE shows zeros, also where the model allows the old data; and it "
+    "shows new data only with its size.",
     "Pieces are those of ALICE's splits, by count or aligned, but never less than a sector: bob's own are those of "
     "('aligned', 512). A file grows to the ends of 4 KiB blocks, and to its last size. A piece of which calls wrote "
     "different parts counts as one.",
