@@ -229,7 +229,8 @@ def try_(
 def app(
     program: StrPath,
     *,
-    fs: str | Sequence[str],
+    fs: str | Sequence[str] = (),
+    model: StrPath | Sequence[StrPath] = (),
     pace: str | Sequence[str] = (),
     mkfs_options: str = "",
     mount_options: str = "",
@@ -252,7 +253,9 @@ def app(
     cannot be trusted.
 
     :param program: the name of a program that bob ships, or a folder with app.toml and scripts.
-    :param fs: one file system, or several.
+    :param fs: one file system, or several. Where there is none, only models are asked.
+    :param model: a model, or several, against which the program's calls are held: built-in or shipped ones by name, a
+        file, or "all".
     :param pace: at which pace the workload runs, "undisturbed", "slow", "slower" or "busy", or at which of these; if
         none is named, at each of which the file system makes something of its own.
     :param device: 0 is the size that app.toml says, or else the file system's default.
@@ -260,18 +263,22 @@ def app(
     from dataclasses import replace
     from pathlib import Path
 
+    from bob.apm.named import named_models
     from bob.errors import UsageError
     from bob.program.folder import named
     from bob.program.pace import Pace
     from bob.progress import Silent
     from bob.run import prober
-    from bob.run.asking import asked_request, checked, several, word
+    from bob.run.asking import RECORDED_ON, asked_request, checked, several, word
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 
-    found = named(str(program))
+    found, models = named(str(program)), named_models([str(one) for one in several(model)])
+    systems = several(fs)
+    if not systems and not models:
+        raise UsageError("neither a file system nor a model is named", hint="for example fs='ext4', or model='all'")
     once = [
         checked(
             asked_request(
@@ -286,16 +293,16 @@ def app(
                 completion=completion,
             )
         )
-        for name in dict.fromkeys(several(fs))
+        for name in dict.fromkeys(systems or (RECORDED_ON,))
     ]
     paces = [word(Pace, one, "pace") for one in dict.fromkeys(several(pace))]
+    if not systems:
+        paces = paces or [Pace.UNDISTURBED]
     requests = [replace(one, pace=each) for one in once for each in paces or Pace.on(one.configuration.fs.commit)]
-    if not requests:
-        raise UsageError("no file system is named", hint="for example fs='ext4'")
     folder = None if out is None else Path(out)
     check_new_folder(folder or prober.RUNS / "new", "out")
     with no_guest_left():
-        return try_program(found, requests, folder, progress or Silent())
+        return try_program(found, requests, folder, progress or Silent(), models, explores=bool(systems))
 
 
 @as_annotated

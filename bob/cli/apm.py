@@ -13,7 +13,6 @@ from bob.cli.commands import Commands
 from bob.cli.models import (
     ModelName,
     by_configuration,
-    named_model,
     print_checks,
     published_model,
     read_workloads,
@@ -153,6 +152,7 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
     from bob.apm.dependencies import graph
     from bob.apm.listing import document, print_states
     from bob.apm.micro import workings
+    from bob.apm.named import named_model
     from bob.apm.trees import allowed_trees
     from bob.workload.language import parse
     from bob.workload.operations import Workload
@@ -201,6 +201,7 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
       9   RUN is no run directory, or lacks something that the run should have kept
     """
     from bob.apm.check import check, to_json
+    from bob.apm.named import named_model
 
     checks = []
     for name, folders in by_configuration([run]).items():
@@ -237,6 +238,7 @@ def compare_(a: str, b: str, json_file: Path | None) -> Exit:
     """
     from bob.apm.compare import differences
     from bob.apm.listing import apart_document, print_apart
+    from bob.apm.named import named_model
 
     one, other = named_model(a), named_model(b)
     found = list(differences(one, other))
@@ -268,6 +270,7 @@ def show(model: str, json_file: Path | None) -> Exit:
     """
     from bob.apm.export.prose import text
     from bob.apm.model import to_json
+    from bob.apm.named import named_model
 
     found = named_model(model)
     if json_file is not None:
@@ -311,6 +314,7 @@ def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: 
     from bob.apm.export.lattice import lattice
     from bob.apm.export.prose import page
     from bob.apm.model import told_apart
+    from bob.apm.named import named_model
 
     if html is None and alice is None and svg is None:
         raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")

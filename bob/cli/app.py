@@ -22,7 +22,7 @@ from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
-from bob.cli.models import ModelName, named_models
+from bob.cli.models import ModelName
 from bob.cli.options import Files, FileSystemName, Shard
 from bob.cli.output import console, is_stdout, write_json
 from bob.counts import written
@@ -34,11 +34,10 @@ from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
+from bob.run.asking import RECORDED_ON
 from bob.subject import Configuration, configuration
 
 DEFAULT = "run"
-RECORDED_ON = "ext4"
-"""Where only models are asked, a program is recorded on this file system."""
 TEMPLATE = Path(__file__).with_name("new-app")
 
 
@@ -168,6 +167,7 @@ def run(
     if model_names and shard != (1, 1):
         raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
 
+    from bob.apm.named import named_models
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.programs import try_program
 

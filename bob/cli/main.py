@@ -116,6 +116,21 @@ def _run(arguments: list[str]) -> object:
             return cli.invoke(context)
     except click.exceptions.Exit as done:  # --help, --version
         return done.exit_code
+    except click.UsageError as wrong:
+        wrong.ctx = wrong.ctx or _context_of(arguments)
+        raise
+
+
+def _context_of(arguments: Sequence[str]) -> click.Context:
+    """The context of the command that ``arguments`` begin with: click's parser leaves it out of some errors."""
+    found = click.Context(cli, info_name="bob")
+    for name in arguments:
+        group = found.command
+        command = group.get_command(found, name) if isinstance(group, click.Group) else None
+        if command is None:
+            break
+        found = click.Context(command, info_name=name, parent=found)
+    return found
 
 
 def main() -> None:

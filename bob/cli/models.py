@@ -14,11 +14,10 @@ from rich.text import Text
 
 from bob.cli.options import Files
 from bob.cli.output import console, write_json
-from bob.errors import StoreError, UsageError, meant
+from bob.errors import StoreError, UsageError
 from bob.program.pace import Pace
 from bob.report.counts import plural
 from bob.report.lines import Trimmed
-from bob.resources import shipped
 
 if TYPE_CHECKING:
     from bob.apm.check import Check
@@ -29,64 +28,19 @@ if TYPE_CHECKING:
     from bob.program.program import Program
 
 
-SHIPPED_MODELS = "osdi14-linux-6.1"
-"""Those derived of the paper's configurations, with the kernel of the default image."""
-
-
-EVERY = "all"
-
-
 class ModelName(Files):
     """A model: the name of a built-in or a shipped one, or a file; what is wrong with it is said when it is read."""
 
     name = "model"
 
     def __init__(self, *, every: bool = False) -> None:
-        super().__init__(lambda: [*model_names(), *((EVERY,) if every else ())])
+        self._every = every
+        super().__init__(self._names)
 
+    def _names(self) -> list[str]:
+        from bob.apm.named import EVERY, model_names  # they take a while to load
 
-def model_names() -> list[str]:
-    """The built-in models, and the derived ones that bob ships; each name once."""
-    from bob.apm.builtin import names
-
-    return list(dict.fromkeys([*names(), *_shipped_models()]))
-
-
-def named_model(name: str) -> Model:
-    """The built-in model of this name, the one in a file, or a derived one that bob ships."""
-    from bob.apm.builtin import builtin, names
-    from bob.apm.model import load
-
-    if name in names():
-        return builtin(name)
-    if Path(name).is_file():
-        return load(Path(name))
-    derived = _shipped_models()
-    if name in derived:
-        return load(derived[name])
-    raise UsageError(f"there is no model {name!r}", hint=meant(name, model_names(), "a file of `bob apm derive`, or"))
-
-
-def named_models(wanted: Sequence[str]) -> list[Model]:
-    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships.
-
-    Where two are called the same, each has its origin in its name."""
-    from bob.apm.builtin import builtin, names
-    from bob.apm.model import load, told_apart
-
-    found: list[Model] = []
-    for name in dict.fromkeys(wanted):
-        if name == EVERY:
-            found += [*map(builtin, names()), *map(load, _shipped_models().values())]
-        else:
-            found.append(named_model(name))
-    return told_apart(found)
-
-
-def _shipped_models() -> dict[str, Path]:
-    """The derived models that bob ships, by their names."""
-    folder = shipped("reports/models") / SHIPPED_MODELS
-    return {path.stem: path for path in sorted(folder.glob("*.json"))}
+        return [*model_names(), *((EVERY,) if self._every else ())]
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
@@ -183,6 +137,7 @@ def _forbids(found: Check, *, held_out: bool) -> str:
 
 def named_programs(wanted: Sequence[str]) -> list[Program]:
     """The programs of these names, each once; :data:`EVERY` is each one that bob ships."""
+    from bob.apm.named import EVERY
     from bob.program.folder import named, shipped_programs
 
     names = [name for one in wanted for name in (shipped_programs() if one == EVERY else (one,))]
@@ -197,11 +152,12 @@ def held_beside(
     if not programs:
         return
     from bob.apm.model import told_apart
-    from bob.cli.app import RECORDED_ON, requests_of
+    from bob.cli.app import requests_of
     from bob.cli.asking import check_out
     from bob.cli.display import watching
     from bob.judge.modelled import change
     from bob.report.programs import print_change
+    from bob.run.asking import RECORDED_ON
     from bob.run.prober import RUNS
     from bob.run.programs import try_program
 

@@ -158,9 +158,10 @@ def _answers(
     programs: Sequence[Program], models: Sequence[str], folder: Path, asked: dict[str, Any], *, quiet: bool
 ) -> Iterator[tuple[str, Programs | BobError]]:
     """The answers for each program, or why there is none; what is finished is read."""
-    from bob.cli.app import RECORDED_ON, requests_of
+    from bob.apm.named import named_models
+    from bob.cli.app import requests_of
     from bob.cli.display import watching
-    from bob.cli.models import named_models
+    from bob.run.asking import RECORDED_ON
     from bob.run.programs import try_program
     from bob.store.kept_runs import remove
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,14 +15,14 @@ from rich.text import Text
 from bob.cli.commands import Commands
 from bob.cli.options import json_option
 from bob.cli.output import console, is_stdout, write_json
-from bob.errors import BobError, Exit, UsageError
+from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.judge.program_result import Safety
 from bob.report.counts import plural, size
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.result import Verdict
-from bob.store.kept_runs import KeptRun, State, remove, runs_in
+from bob.store.kept_runs import KeptRun, State, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 
 _STYLES = {
@@ -96,9 +97,9 @@ def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
       9   one is no run directory, is being written, or cannot be removed; the others were removed
     """
     paths = tuple(dict.fromkeys(map(_as_listed, paths)))
-    if not yes:
-        _ask(paths)
-    failures = []
+    failures: list[BobError] = []
+    if not yes and (runs := [path for path in paths if _is_run(path)]):
+        _ask(runs)
     for path in paths:
         try:
             used = remove(path)
@@ -117,6 +118,13 @@ def _as_listed(path: Path) -> Path:
     """A run by its path; what is none may be its name alone."""
     listed = RUNS / path
     return listed if len(path.parts) == 1 and not path.exists() and listed.is_dir() else path
+
+
+def _is_run(path: Path) -> bool:
+    with suppress(StoreError):
+        check_run(path)
+        return True
+    return False
 
 
 def _ask(paths: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bob.cli.asking import jobs_option, preflight_options
-from bob.cli.models import ModelName, held_beside, named_model, named_programs
+from bob.cli.models import ModelName, held_beside, named_programs
 from bob.cli.options import Files, NewFile
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
@@ -77,6 +77,7 @@ def what_if_(
     """
     from bob.apm.listing import print_what_if, what_if_document
     from bob.apm.model import save
+    from bob.apm.named import named_model
     from bob.apm.what_if import what_if
 
     before = named_model(model)

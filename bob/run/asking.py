@@ -31,6 +31,8 @@ from bob.workload.language import parse, places
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
 
+RECORDED_ON = "ext4"
+"""Where only models are asked, a program is recorded on this file system, at its undisturbed pace."""
 ALL = "all"
 """In place of a property's name: every one that is shipped."""
 MOST_WITNESSES = 5

@@ -97,11 +97,7 @@ def remove(path: Path) -> int:
 
     Raises StoreError for what is no run, and for what another bob is writing. The lock is held while it goes.
     """
-    if path.is_symlink():
-        raise StoreError(f"{path} is a link, not a run directory", hint=f"bob runs remove {path.resolve()}")
-    if not _has_run(path):
-        raise _no_run(path)
-    _check(path, read_document(path / "run.json"))
+    check_run(path)
     used = disk_use(path)
     with writing([path, *_below(path)]):  # a column of a matrix may be written alone
         try:
@@ -109,6 +105,15 @@ def remove(path: Path) -> int:
         except OSError as error:
             raise StoreError(f"cannot remove {error.filename or path}: {error.strerror}", hint="is it yours?") from None
     return used
+
+
+def check_run(path: Path) -> None:
+    """Raise StoreError unless ``path`` is a run directory."""
+    if path.is_symlink():
+        raise StoreError(f"{path} is a link, not a run directory", hint=f"bob runs remove {path.resolve()}")
+    if not _has_run(path):
+        raise _no_run(path)
+    _check(path, read_document(path / "run.json"))
 
 
 def is_locked(path: Path) -> bool:

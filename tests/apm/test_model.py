@@ -26,10 +26,10 @@ from bob.apm.clauses import (
 from bob.apm.compare import differences
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
+from bob.apm.named import named_model
 from bob.apm.published import from_published
 from bob.apm.what_if import NAMED, lines, matching, what_if
 from bob.claim.property.of_property import OfProperty
-from bob.cli.models import named_model
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.report.published import osdi14

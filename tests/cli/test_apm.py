@@ -12,8 +12,8 @@ import pytest
 
 from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
+from bob.apm.named import named_model, named_models
 from bob.cli.main import run as run_bob
-from bob.cli.models import named_model, named_models
 from bob.cli.reproduce import EXPERIMENTS
 from bob.errors import Exit, RecordingError, UsageError
 from bob.judge.program_result import ModelResult, Predicted, Programs, Safety

@@ -247,6 +247,17 @@ def test_bob_asks_first(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (bob("runs", "remove", "bob-runs/a").code, folder.exists()) == (0, False)
 
 
+def test_bob_does_not_ask_about_what_it_cannot_remove(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = put("bob-runs/a")
+    assert bob("runs", "remove", "nowhere").err.startswith("bob: there is no nowhere\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: asked.append(text) or "y")
+    ended = bob("runs", "remove", "nowhere", "bob-runs/a")
+    assert (ended.code, folder.exists()) == (9, False)
+    assert "remove bob-runs/a?" in ended.err + "".join(asked) and "nowhere?" not in ended.err + "".join(asked)
+
+
 def test_a_run_goes_by_its_name_too(bob: Bob) -> None:
     listed, here = put("bob-runs/a"), put("b")
     also = put("bob-runs/b")

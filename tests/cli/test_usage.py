@@ -34,6 +34,9 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (["image", "lst"], "there is no command 'bob image lst'", "did you mean 'list'?"),
         (["probe"], "missing option '--fs'", "bob probe --help"),
+        ([*PROBE, "--json"], "option '--json' requires an argument", "bob probe --help"),
+        (["apm", "show", "--json"], "option '--json' requires an argument", "bob apm show --help"),
+        (["--jsn"], "no such option '--jsn'", "bob --help"),
         (["probe", "--fs", "ext5"], "unknown file system 'ext5'", "did you mean 'ext4'?"),
         (["probe", "--fs", "minix"], "unknown file system 'minix'", "bob knows: btrfs, exfat, ext2, ext3, ext4, "),
         (

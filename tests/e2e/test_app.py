@@ -14,9 +14,9 @@ from bob.agent.client import Agent
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model, load
+from bob.apm.named import named_model
 from bob.apm.what_if import what_if
 from bob.cli.app import programs_exit
-from bob.cli.models import named_model
 from bob.errors import Exit, UsageError
 from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety

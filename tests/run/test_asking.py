@@ -23,6 +23,8 @@ import pytest
 import bob
 import bob.run.programs
 import bob.run.trial
+from bob.apm.model import save
+from bob.apm.named import named_model, named_models
 from bob.arguments import KINDS
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import Rows, probes_of
@@ -34,7 +36,7 @@ from bob.program.pace import Pace
 from bob.progress import Silent
 from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.run import interrupts, prober
-from bob.run.asking import MOST_WITNESSES, property_names
+from bob.run.asking import MOST_WITNESSES, RECORDED_ON, property_names
 from bob.run.interrupts import no_guest_left, telling_where
 from bob.run.prober import asked_workloads, distinct, recorded_as
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
@@ -120,7 +122,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty directory, in which nothing can be started."""
 
     def start(*asked: Any, **more: Any) -> Any:
-        raise Started(*asked)
+        raise Started(*asked, *more.values())
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prober, "probe", start)
@@ -198,6 +200,19 @@ def test_one_may_stand_where_several_may() -> None:
     assert [request.pace for request in requests] == list(Pace)
 
 
+def test_a_program_is_held_against_models_with_a_file_system_and_without(elsewhere: Path) -> None:
+    save(named_model("ext4-ordered"), elsewhere / "mine.json")
+    *_, models, explores = asked(lambda: bob.app("replace-rename", fs="xfs", model=["ext4-o", Path("mine.json")]))
+    assert ([model.name for model in models], explores) == (["ext4-o", "ext4-ordered"], True)
+    _program, requests, *_, models, explores = asked(lambda: bob.app("replace-rename", model="all"))
+    assert [(one.configuration.fs.name, one.pace) for one in requests] == [(RECORDED_ON, Pace.UNDISTURBED)]
+    assert (models, explores) == (named_models(["all"]), False)
+    _program, requests, *_ = asked(lambda: bob.app("replace-rename", model="ext4-o", pace=["slow", "busy"]))
+    assert [one.pace for one in requests] == [Pace.SLOW, Pace.BUSY]
+    *_, models, explores = asked(lambda: bob.app("replace-rename", fs="ext4"))
+    assert (models, explores) == ([], True)
+
+
 def test_what_bob_toml_says_is_read_by_each_call_and_the_call_wins() -> None:
     Path("bob.toml").write_text('budget = 9\njobs = 1\nimage = "debian-trixie"\n')
     request, *_ = asked(lambda: bob.probe("ext4"))
@@ -253,7 +268,12 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "at": (lambda: bob.try_("create /a", "mounts", fs="ext4", at="once"), UsageError, "unknown moment of the crash"),
     "witnesses": (lambda: bob.try_("create /a", "mounts", fs="ext4", witnesses=0), UsageError, "0 witnesses show"),
     "program": (lambda: bob.app("sqlite", fs="ext4"), UsageError, "there is no program 'sqlite'"),
-    "no file system": (lambda: bob.app("replace-rename", fs=()), UsageError, "no file system is named"),
+    "no file system": (
+        lambda: bob.app("replace-rename"),
+        UsageError,
+        "neither a file system nor a model is named",
+    ),
+    "model": (lambda: bob.app("replace-rename", model="ext4-p"), UsageError, "there is no model 'ext4-p'"),
     "a seed that is a text": (
         lambda: bob.probe("ext4", seed=anything("x")),
         UsageError,

@@ -1,0 +1,52 @@
+"""Models by their names: built-in ones, derived ones that bob ships, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bob.apm.builtin import builtin, names
+from bob.apm.model import Model, load, told_apart
+from bob.errors import UsageError, meant
+from bob.resources import shipped
+
+SHIPPED_MODELS = "osdi14-linux-6.1"
+"""Those derived of the paper's configurations, with the kernel of the default image."""
+
+EVERY = "all"
+
+
+def model_names() -> list[str]:
+    """The built-in models, and the derived ones that bob ships; each name once."""
+    return list(dict.fromkeys([*names(), *_shipped_models()]))
+
+
+def named_model(name: str) -> Model:
+    """The built-in model of this name, the one in a file, or a derived one that bob ships."""
+    if name in names():
+        return builtin(name)
+    if Path(name).is_file():
+        return load(Path(name))
+    derived = _shipped_models()
+    if name in derived:
+        return load(derived[name])
+    raise UsageError(f"there is no model {name!r}", hint=meant(name, model_names(), "a file of `bob apm derive`, or"))
+
+
+def named_models(wanted: Sequence[str]) -> list[Model]:
+    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships.
+
+    Where two are called the same, each has its origin in its name."""
+    found: list[Model] = []
+    for name in dict.fromkeys(wanted):
+        if name == EVERY:
+            found += [*map(builtin, names()), *map(load, _shipped_models().values())]
+        else:
+            found.append(named_model(name))
+    return told_apart(found)
+
+
+def _shipped_models() -> dict[str, Path]:
+    """The derived models that bob ships, by their names."""
+    folder = shipped("reports/models") / SHIPPED_MODELS
+    return {path.stem: path for path in sorted(folder.glob("*.json"))}
