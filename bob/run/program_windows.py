@@ -112,17 +112,15 @@ def _look_at(
         progress.observed(name, states)
 
     observed = explore(agent, request.configuration, plan, _effort(request), tell, taken.sights)
-    if observed.died:
+    if not agent.is_sound:
         return Looked(window.told, case, observed, {}), True
     checked = _Checks()
-    is_over = False
     try:
         _check(agent, taken, plan, window, observed, checked, stop)
     except (GuestLost, AgentBroken, UsageError) as loss:
         observed = replace(observed, lost=what_happened(loss, " while checking"))
-        is_over = not isinstance(loss, UsageError)
     progress.finished(name, request.budget - dealt_with)
-    return Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed), is_over
+    return Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed), not agent.is_sound
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from bob.cli.app import programs_exit
 from bob.errors import Exit, UsageError
 from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
+from bob.observe import explore
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
@@ -28,7 +29,7 @@ from bob.progress import Silent
 from bob.protocol.contrast import Reliance
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
-from bob.request import ProbeRequest
+from bob.request import Host, ProbeRequest
 from bob.resources import shipped
 from bob.run import program_shrinker
 from bob.run.programs import preflight, try_program
@@ -219,6 +220,25 @@ def test_its_mended_twin_is_not_accused(tmp_path: Path, name: str) -> None:
     found = ask(BY_NAME[name].program(mended=True), tmp_path)
     assert found.safety is Safety.SAFE
     assert found.states.explored > 1 and found.windows == 2 and found.trees > 2
+
+
+def test_a_window_at_which_the_agent_failed_is_explored_by_another_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent of the first guest fails for good reason: it is asked what it does not know."""
+    agents: list[Agent] = []
+    exploring = explore._explore
+
+    def fail_once(agent: Agent, *given: Any) -> None:
+        agents.append(agent)
+        if len(agents) == 1:
+            agent.ask("nosuchrequest", timeout=60)
+        exploring(agent, *given)
+
+    monkeypatch.setattr(explore, "_explore", fail_once)
+    found = ask(BY_NAME["rename-before-fsync"].program(mended=True), tmp_path, replace(request(), host=Host(None, 1)))
+    assert (found.safety, found.reason, found.windows) == (Safety.SAFE, None, 2)
+    assert len(agents) == 3 and agents[0] is not agents[1] and agents[1] is agents[2]
 
 
 def test_an_output_counts_from_when_it_was_told(tmp_path: Path) -> None:
