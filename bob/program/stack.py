@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from bob.program.strace import SystemCall
 
-_FRAME = re.compile(r"(?P<file>[^()]*)\((?P<symbol>.+)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
+_FRAME = re.compile(r"(?P<file>[^()]*)\((?:(?P<symbol>.+)\+0x[0-9a-f]+)?\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
 """Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
@@ -27,15 +27,15 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
     (as of a shell); all, where none does."""
     for place, frame in enumerate(stack):
         found = _FRAME.fullmatch(frame)
-        names = (found["symbol"], posixpath.basename(found["file"])) if found else ()
+        names = filter(None, (found["symbol"], posixpath.basename(found["file"]))) if found else ()
         if any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
             return tuple(stack[place:])
     return tuple(stack)
 
 
 def caller(stack: Sequence[str]) -> str:
-    """The innermost function that is neither plumbing nor an interpreter's, with its source line where that is known
-    (:mod:`bob.program.lines`), or else its file; empty where there is none.
+    """The innermost function of a known name that is neither plumbing nor an interpreter's, with its source line where
+    that is known (:mod:`bob.program.lines`), or else its file; empty where there is none.
 
     Where an interpreter called the system by itself, there is none.
     """
@@ -46,8 +46,21 @@ def caller(stack: Sequence[str]) -> str:
         file = posixpath.basename(found["file"])
         if PLUMBING.match(file):
             continue
-        return "" if INTERPRETERS.match(file) else f"{found['symbol']} in {found['line'] or file}"
+        if INTERPRETERS.match(file):
+            return ""
+        if found["symbol"]:
+            return f"{_without_parameters(found['symbol'])} in {found['line'] or file}"
     return ""
+
+
+def _without_parameters(function: str) -> str:
+    """``ns::save(int, char*) const`` is ``ns::save``; of C++ strace writes the parameters, too."""
+    depth = 0
+    for place in range(function.rfind(")"), 0, -1):
+        depth += {")": 1, "(": -1}.get(function[place], 0)
+        if not depth:
+            return function[:place]
+    return function
 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
+from bob.program.functions import files_with_names, without_wrong_names
 from bob.program.program import Program
 from bob.record.encode import encode
 from bob.subject import Configuration
@@ -24,6 +25,8 @@ RECORD_TIMEOUT = 300.0
 """How long a recording may take on the host (seconds)."""
 REAL_RECORD_TIMEOUT = 1800.0
 """How long it may take where waiting is not free."""
+FRAMES_SECONDS = 120.0
+"""How long a program may run while strace looks at the frames of its calls (seconds of the guest's clock)."""
 QUIET_DEADLINE = 600.0
 """How long a file system may go on writing after a workload (seconds of the guest's clock)."""
 
@@ -118,18 +121,48 @@ def record_program(
     *,
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
-    stacks: bool = True,
 ) -> RecordedProgram:
     """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` what
-    it stores through shared mappings of files is among its calls; with ``stacks`` each call has its frames, which takes
-    most of the time.
+    it stores through shared mappings of files is among its calls. They have no frames: :func:`trace_frames`.
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
+    return _recorded_program(
+        agent,
+        configuration,
+        base,
+        completion,
+        RECORD_TIMEOUT + program.seconds,
+        seconds=program.seconds * program.pace.patience(configuration.fs.commit),
+        delay=program.pace.delay(configuration.fs.commit),
+        neighbour=program.pace.has_neighbour,
+        stores=stores,
+    )
+
+
+def trace_frames(agent: Agent, configuration: Configuration, base: Base, program: Program) -> str:
+    """What strace writes of the workload of ``program`` with the frames of each call, and right names of functions
+    alone; as far as it comes in :data:`FRAMES_SECONDS`. To look at the frames takes 10 to 40 ms for each call, so it is
+    done in a run of its own: else the kernel would commit in between what an undisturbed workload leaves together.
+
+    Raises UsageError as :func:`record_program` does, but for a workload that fails.
+    """
+    timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
+    run = _recorded_program(agent, configuration, base, Completion.PROMPT, timeout, seconds=FRAMES_SECONDS, stacks=True)
+    paths = files_with_names(run.calls)
+    header, contents = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=paths)
+    lengths = header["lengths"]
+    pieces = [contents[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+    return without_wrong_names(run.calls, dict(zip(paths, pieces, strict=True)))
+
+
+def _recorded_program(
+    agent: Agent, configuration: Configuration, base: Base, completion: Completion, timeout: float, **how: Any
+) -> RecordedProgram:
     fs = configuration.fs
     header, pieces = agent.ask(
         "record_program",
-        timeout=RECORD_TIMEOUT + program.seconds,
+        timeout=timeout,
         base=base.name,
         fs=fs.driver,
         options=configuration.mount_options,
@@ -138,12 +171,8 @@ def record_program(
         sync_when_quiet=fs.keeps_commits,
         deadline=QUIET_DEADLINE,
         virtual=True,
-        seconds=program.seconds * program.pace.patience(fs.commit),
-        delay=program.pace.delay(fs.commit),
-        neighbour=program.pace.has_neighbour,
         completion=completion.value,
-        stores=stores,
-        stacks=stacks,
+        **how,
         **configuration.for_agent,
     )
     calls = pieces[len(pieces) - header["calls"] :]

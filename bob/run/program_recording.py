@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bob.agent.client import Agent
+from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
+from bob.agent.loss import GuestLost
 from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.plan import Plan
-from bob.errors import UsageError
+from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
@@ -27,12 +29,13 @@ from bob.program.unsynced import mapped
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
-from bob.record.recorder import RecordedProgram, put_program, record_program
+from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.request import ProbeRequest, configuration_to_json
 from bob.run.agents import AnyGuests, unshared
 from bob.run.second_chances import each_in_a_guest
 from bob.store.run_directory import RunDirectory, write_whole
 from bob.story.timeline import Asked
+from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 from bob.workload.operations import Workload
@@ -116,7 +119,7 @@ def take(
 ) -> TakenProgram:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
     any, it is recorded once more, with these: that takes longer for each call. Its calls have the frames of those of
-    another recording, which it is ``like``, if there is one: to look at the frames takes most of the time.
+    another recording, which it is ``like``, if there is one; else it is run once more for the frames.
 
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
@@ -128,8 +131,7 @@ def take(
     def recording(agent: Agent, watches: bool) -> tuple[Base, RecordedProgram]:
         put_program(agent, program)
         base = make_program_base(agent, made, program)
-        how = {"stores": watches, "stacks": like is None}
-        return base, record_program(agent, made, base, program, completion=request.model.completion, **how)
+        return base, record_program(agent, made, base, program, completion=request.model.completion, stores=watches)
 
     def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
         items = [(program.name, watches)]
@@ -145,22 +147,55 @@ def take(
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
-    done = taken(program, request, world, base, recorded)
-    if like is not None:
-        done = replace(done, calls=with_stacks_of(done.calls, like.calls))
+    frames = like.calls if like is not None else _frames(guests, image, program, made, world, progress)
+    done = taken(program, request, world, base, recorded, frames)
     if run is not None:
         _keep(run, number, done, recorded)
     progress.recorded(program.name)
     return done
 
 
+def _frames(
+    guests: AnyGuests, image: Image, program: Program, made: Configuration, world: Path | None, progress: Progress
+) -> tuple[SystemCall, ...]:
+    """:func:`framed` of a run in a guest of its own; none where one is lost twice: without frames only the names of
+    functions are missing."""
+    progress.step(f"looking at the frames of the calls of {program.name}")
+
+    def tracing(agent: Agent, _item: None) -> tuple[SystemCall, ...]:
+        put_program(agent, program)
+        return framed(agent, made, make_program_base(agent, made, program), program)
+
+    try:
+        [calls] = each_in_a_guest(guests, image, Clock.VIRTUAL, [(program.name, None)], tracing, progress, world)
+    except (GuestLost, AgentBroken) as loss:
+        progress.step(f"the frames are not known: {what_happened(loss)}")
+        return ()
+    return calls
+
+
+def framed(agent: Agent, made: Configuration, base: Base, program: Program) -> tuple[SystemCall, ...]:
+    """The calls of another run of the ``program``, which the agent's guest must have, with their frames: with source
+    lines, and from the frame on that the program chose. None where the guest refuses it."""
+    try:
+        found = located(parse(trace_frames(agent, made, base, program)), program, HOME)
+    except (UsageError, MalformedError):
+        return ()
+    return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
+
+
 def taken(
-    program: Program, request: ProbeRequest, world: Path | None, base: Base, recorded: RecordedProgram
+    program: Program,
+    request: ProbeRequest,
+    world: Path | None,
+    base: Base,
+    recorded: RecordedProgram,
+    frames: Sequence[SystemCall],
 ) -> TakenProgram:
-    """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
+    """What was recorded on ``base``, cut into windows, with the ``frames`` that the same calls have elsewhere. Raises
+    RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = located(parse(recorded.calls), program, HOME)
-    calls = tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in calls)
+    calls = with_stacks_of(parse(recorded.calls), frames)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(

@@ -25,12 +25,13 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.observe.session import Checking, Session
 from bob.program.answer import CheckerAnswer
+from bob.program.strace import SystemCall
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.program_recording import TakenProgram, session_of, taken
+from bob.run.program_recording import TakenProgram, framed, session_of, taken
 from bob.story.timeline import Asked
 from bob.witness.document import Showing, Witness
 
@@ -58,22 +59,25 @@ class ProgramShrinker:
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)
+        frames = framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
         for number in range(RECORDINGS):
             if number:
                 progress.step(f"it does not show; recording the program again, {number + 1} of {RECORDINGS}")
-            smaller, calls = self._recorded_again(progress)
+            smaller, calls = self._recorded_again(frames, progress)
             if smaller is not None:
                 return smaller, calls
         return None, ()
 
-    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
+    def _recorded_again(
+        self, frames: Sequence[SystemCall], progress: Progress
+    ) -> tuple[Showing | None, Sequence[Asked]]:
         """The same, of one recording."""
         found, program = self._found, self._claim.program
         request = ProbeRequest(found.configuration, model=found.model, budget=self._budget)
         try:
             completion = found.model.completion
             recorded = record_program(self._agent, found.configuration, found.base, program, completion=completion)
-            again = taken(program, request, self._world, found.base, recorded)
+            again = taken(program, request, self._world, found.base, recorded, frames)
         except (UsageError, RecordingError, MalformedError):
             return None, ()
         window = next((window for window in again.windows if window.told == self._claim.told), None)

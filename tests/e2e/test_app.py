@@ -27,11 +27,12 @@ from bob.program.pace import Pace
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
+from bob.record import recorder
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.request import Host, ProbeRequest
 from bob.resources import shipped
-from bob.run import program_shrinker
+from bob.run import program_recording, program_shrinker
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink, tell_results
@@ -39,7 +40,7 @@ from bob.story.timeline import Asked
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.witness import document as witness
-from planted_in_c import PLANTED_IN_C
+from planted_in_c import PLANTED_IN_C, compiled
 from planted_programs import LIBRARY, PLANTED, fault, model_of
 from tests.apm.cases import LETTER_OF_POSIX, model
 
@@ -381,6 +382,55 @@ def test_a_flaw_is_named_by_its_type_its_calls_and_their_lines_and_the_twin_is_n
     pair = IN_C[name]
     [found] = by_models(pair.program(mended=mended), tmp_path, model_of(pair)).models
     assert fault(pair, found, mended=mended) == "" and found.is_all
+
+
+def stripped(packages: tuple[str, ...] = ()) -> Program:
+    """One whose write is made by a static function, with an exported neighbour before it, and a caller behind."""
+    source = """
+        #include <fcntl.h>
+        #include <unistd.h>
+        int neighbour(int n) { return n + 1; }
+        static __attribute__((noinline)) int hidden(int f) { return write(f, "new\\n", 4) + neighbour(0); }
+        __attribute__((noinline)) int save(void) { return hidden(open("f", O_WRONLY | O_TRUNC)) + neighbour(1); }
+        int main(void) { return save() + sleep(3) < 0; }
+    """
+    program = scripts("", 'grep -qx "old\\|new" "$1/f"', "echo old > f; sync")
+    binary = ProgramFile("workload", compiled(source, "-rdynamic", "-s"), True)
+    files = tuple(binary if one.path == "workload" else one for one in program.files)
+    return replace(program, files=files, packages=packages)
+
+
+def appends_of(program: Program, out: Path) -> set[str]:
+    """What is said of the program's append, with the function that made it."""
+    [found] = by_models(program, out, POSIX).models
+    said = {relied.sentence for one in found.vulnerabilities for relied in one.relied_on}
+    return {words for sentence in said for words in sentence.split("‘") if words.startswith("workload: append 4 bytes")}
+
+
+@pytest.mark.parametrize("packages", [(), ("libgdbm6",)])
+def test_a_function_whose_name_was_stripped_is_not_called_by_that_of_its_neighbour(
+    tmp_path: Path, packages: tuple[str, ...]
+) -> None:
+    """Also in a world, where strace sees the files of the program below another root."""
+    assert appends_of(stripped(packages), tmp_path) == {"workload: append 4 bytes at 0 of /f (save in workload)’"}
+
+
+def test_frames_of_a_program_that_takes_too_long_with_them_are_those_that_came_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "FRAMES_SECONDS", 1.0)
+    assert appends_of(stripped(), tmp_path) == {"workload: append 4 bytes at 0 of /f (save in workload)’"}
+
+
+def test_without_frames_only_the_names_of_functions_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(agent: Agent, *_given: Any) -> str:
+        agent.ask("nosuchrequest", timeout=60)
+        return ""
+
+    monkeypatch.setattr(program_recording, "trace_frames", refuse)
+    assert appends_of(stripped(), tmp_path) == {"workload: append 4 bytes at 0 of /f’"}
 
 
 def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path: Path) -> None:

@@ -113,6 +113,14 @@ LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6(fdatasync+0x10) [0xf7a20]"
         ((LIBC, "/usr/lib/libleveldb.so.1(_ZN7leveldb4SyncEv+0x5) [0x1]"), "_ZN7leveldb4SyncEv in libleveldb.so.1"),
         ((LIBC, "/usr/bin/python3.11(_PyEval_EvalFrameDefault+0x1) [0x1]", "/x/libz.so(f+0x1) [0x1]"), ""),
         ((LIBC, "unexpected_backtracing_error [0x0]", "/x/git(main+0x10) [0x1]"), "main in git"),
+        ((LIBC, "/x/kv(kv::DB::Put(kv::Slice const&, void (*)(int)) const+0x5) [0x1]"), "kv::DB::Put in kv"),
+        (
+            (LIBC, "/x/kv((anonymous namespace)::Writer::operator()(int)+0x5) [0x1]"),
+            "(anonymous namespace)::Writer::operator() in kv",
+        ),
+        ((LIBC, "/x/kv((anonymous namespace)::sync+0x5) [0x1]"), "(anonymous namespace)::sync in kv"),
+        ((LIBC, "/usr/lib/liblmdb.so() [0x1]", "/usr/lib/liblmdb.so(mdb_put+0x5) [0x2]"), "mdb_put in liblmdb.so"),
+        ((LIBC, "/usr/lib/liblmdb.so() [0x1]", "/usr/bin/python3() [0x2]", "/x/git(main+0x10) [0x1]"), ""),
     ],
 )
 def test_the_innermost_function_of_the_program_is_named(stack: tuple[str, ...], expected: str) -> None:
@@ -139,6 +147,9 @@ def test_another_frame_may_be_chosen_by_its_function_or_its_file() -> None:
     for words, choices in named.items():
         assert {caller(from_chosen(stack, patterns)) for patterns in choices} == {words}
     assert from_chosen((), ["*"]) == ()
+    nameless = (LIBC, "/x/git() [0x1]", "/x/git(main+0x10) [0x2]")
+    assert from_chosen(nameless, ["git"]) == nameless[1:]
+    assert from_chosen(nameless, ["main"]) == nameless[2:]
     assert from_chosen(("unexpected_backtracing_error [0x0]",), ["*"]) == ("unexpected_backtracing_error [0x0]",)
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from bob.agent.inside import built, medium, observer, program_recorder, recorder
+from bob.agent.inside.binaries import read_files
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
@@ -114,6 +115,7 @@ HANDLERS: dict[str, Handler] = {
     "check_built": at_work(built.check_built),
     "forget_chunks": built.forget_chunks,
     "put_program": put_program,
+    "read_files": read_files,
     "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,
 }

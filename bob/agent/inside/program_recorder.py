@@ -32,7 +32,7 @@ def record_program(
     stores: bool = False,
     delay: float = 0.0,
     neighbour: bool = False,
-    stacks: bool = True,
+    stacks: bool = False,
     sync_when_quiet: bool = False,
     log_bytes: int = LOG_BYTES,
     timeline_kib: int = TIMELINE_KIB,

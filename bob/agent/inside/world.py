@@ -39,6 +39,10 @@ def enter_world() -> None:
         _mount(path, WORLD + path, "", MS_BIND | MS_REC)
     os.chmod(f"{WORLD}/tmp", 0o1777)
     os.makedirs(WORLD + WORK, exist_ok=True)
+    # The kernel tells strace the paths of files that the program has mapped as they are outside, and libunwind looks
+    # for these below the program's root. The link is relative: an absolute one would lead to strace's root.
+    os.makedirs(WORLD + PLACE, exist_ok=True)
+    os.symlink(os.path.relpath("/", PLACE), WORLD + WORLD)
     _mount("", WORK, "", MS_SHARED)
     _mount(WORK, WORLD + WORK, "", MS_BIND)
     with suppress(OSError):

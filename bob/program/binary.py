@@ -1,0 +1,114 @@
+"""What an ELF file says of its code: which function a byte belongs to, and which source line (DWARF, as ``cc -g``
+writes it).
+
+A byte is meant by its offset in the file. A file that is damaged, or lacks something, says nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+MAGIC = b"\x7fELF"
+_SYMBOL_TABLES = ".symtab", ".dynsym"
+_FUNCTIONS = "STT_FUNC", "STT_LOOS"
+"""Types of symbols; the second is that of a function that is chosen as the program starts (STT_GNU_IFUNC)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Rows:
+    """The code from address ``start`` up to ``end`` is of ``place``: ``save.c:12``."""
+
+    start: int
+    end: int
+    place: str
+
+
+class Binary:
+    """An ELF file; what is asked of it is read when it is first asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def line(self, offset: int) -> str:
+        """The source file and line of the code at ``offset`` (bytes); empty where it is not known."""
+        at = self._address(offset)
+        if at is None:
+            return ""
+        place = bisect_right(self._lines, at, key=lambda one: one.start) - 1
+        return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
+
+    def is_in_function(self, offset: int, distance: int) -> bool:
+        """Whether the code at ``offset`` is in a function that begins ``distance`` bytes before it. A symbol may be
+        near without being that of the function: most libraries keep the names of exported functions alone."""
+        at = self._address(offset)
+        return at is not None and distance < self._functions.get(at - distance, 0)
+
+    def _address(self, offset: int) -> int | None:
+        for start, length, address in self._loaded:
+            if start <= offset < start + length:
+                return offset - start + address
+        return None
+
+    @cached_property
+    def _elf(self) -> Any:
+        from elftools.elf.elffile import ELFFile  # it takes a while to load
+
+        try:
+            return ELFFile(io.BytesIO(self._data))
+        except Exception:  # no such file, or damaged: the library raises whatever it comes upon
+            return None
+
+    @cached_property
+    def _loaded(self) -> list[tuple[int, int, int]]:
+        """Of each part that is loaded its offset, its length and its address (bytes)."""
+        try:
+            segments = self._elf.iter_segments("PT_LOAD")
+            return [(one["p_offset"], one["p_filesz"], one["p_vaddr"]) for one in segments]
+        except Exception:
+            return []
+
+    @cached_property
+    def _functions(self) -> dict[int, int]:
+        """The lengths of the functions whose names are known (bytes), by address."""
+        found: dict[int, int] = {}
+        try:
+            for table in filter(None, map(self._elf.get_section_by_name, _SYMBOL_TABLES)):
+                for symbol in table.iter_symbols():
+                    if symbol["st_info"]["type"] in _FUNCTIONS and symbol["st_shndx"] != "SHN_UNDEF":
+                        start = symbol["st_value"]
+                        found[start] = max(found.get(start, 0), symbol["st_size"])
+        except Exception:
+            return {}
+        return found
+
+    @cached_property
+    def _lines(self) -> list[_Rows]:
+        try:
+            return sorted(_rows(self._elf.get_dwarf_info())) if self._elf.has_dwarf_info() else []
+        except Exception:
+            return []
+
+
+def _rows(dwarf: Any) -> Iterator[_Rows]:
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program["file_entry"]
+        first = 0 if program["version"] >= 5 else 1  # what number the first file has
+        before = None
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            if before is not None and before.address < state.address and before.line:
+                name = files[before.file - first].name
+                place = f"{posixpath.basename(name.decode(errors='replace'))}:{before.line}"
+                yield _Rows(before.address, state.address, place)
+            before = None if state.end_sequence else state
