@@ -18,6 +18,10 @@ PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
 """Programs whose own functions say nothing of the script that they run."""
 
+_MAPPING = "mmap", "mapped"
+_WATCHED = "store", "munmap"
+"""Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
+(:mod:`bob.agent.inside.stores`)."""
 MOST_COMPARED = 1_000_000
 """So many pairs of calls are compared of two runs of a process, from where they differ on."""
 
@@ -87,13 +91,16 @@ def _alike(mine: Sequence[object], theirs: Sequence[object]) -> Iterator[tuple[i
 
 
 def _by_process(calls: Sequence[SystemCall]) -> Iterator[list[int]]:
-    """The places of the calls of each process."""
+    """The places of the calls of each process, without those that only one of two runs has."""
     of: dict[int, list[int]] = {}
     for place, call in enumerate(calls):
-        of.setdefault(call.pid, []).append(place)
+        if call.name not in _WATCHED:
+            of.setdefault(call.pid, []).append(place)
     yield from of.values()
 
 
 def _asked(call: SystemCall) -> tuple[str, str]:
     """What two runs have in common of a call: a temporary file has another name each time."""
+    if call.name in _MAPPING:
+        return _MAPPING[0], ""
     return call.name, posixpath.dirname(call.path(0))

@@ -284,7 +284,9 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     """
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
-        taken = [take(hypervisor, image, program, request, progress) for request in requests]
+        taken: list[TakenProgram] = []
+        for request in requests:
+            taken.append(take(hypervisor, image, program, request, progress, like=next(iter(taken), None)))
         for one in taken:
             trust(hypervisor, image, one, progress)
     return [one.preflight for one in taken]

@@ -282,6 +282,17 @@ def test_a_stack_is_taken_from_a_call_that_is_alike_and_in_order(
     assert all(places == sorted(set(places)) for places in seen.values())
 
 
+def test_stores_that_one_run_was_watched_for_are_not_in_the_way() -> None:
+    """Of more calls than are compared one with each other."""
+    usual = [(0, "mmap", "/d/a"), *[(0, "write", "/d/a"), (0, "fsync", "/f")] * 700]
+    [first, *others] = run_of(usual, 7, 9, named=False)
+    store = SystemCall(7, 0.0, "store", (fd(9, "/d/a"), "a", "1", "0"), 1)
+    watched = [replace(first, name="mapped"), *[one for call in others for one in (store, call)]]
+    again = with_stacks_of(watched, run_of(usual, 1, 3, named=True))
+    assert [call.stack for call in again if call.name != "store"] == [(f"{place}",) for place in range(len(usual))]
+    assert not any(call.stack for call in again if call.name == "store")
+
+
 def test_one_call_more_in_between_leaves_the_others_theirs() -> None:
     usual = [(0, "write", "/d/a"), (0, "fsync", "/d/a"), (0, "write", "/f")]
     again = with_stacks_of(
