@@ -110,7 +110,7 @@ def statics(harms: Iterable[Harm]) -> dict[Static, frozenset[Consequence]]:
             for kind, place in places.items()
             if not (kind.startswith("durability") and place in ordered)
         ]
-        for one in told or [Static("", without_numbers(harm.evidence))]:
+        for one in told or [Static("", without_numbers(place_of(harm.evidence)))]:
             found[one] = found.get(one, frozenset()) | {harm.consequence}
     return found
 

@@ -79,6 +79,12 @@ def mode_of(call: SystemCall) -> int:
     return (int(found[-1], 8) if found else 0o644) & ~UMASK
 
 
+def permissions(argument: str) -> int:
+    """What chmod(2) sets: a program may hand it all that stat(2) told it, and the kernel leaves out the type of the
+    file (``S_IALLUGO`` in chmod_common)."""
+    return int(argument, 8) & 0o7777
+
+
 def identity(argument: str) -> int:
     """A user or group; -1 leaves it as it is."""
     number = int(argument, 0)

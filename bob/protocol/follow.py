@@ -327,13 +327,13 @@ class _Follower:
 
     def _mode(self, call: SystemCall) -> None:
         path, file = self._about(call, args.MODES)
-        mode = call.arguments[args.MODES.get(call.name, 0) + 1]
         if path and file is not None:
-            self._do(ops.Chmod(self._name(file, path), int(mode, 8)), file)
+            mode = args.permissions(call.arguments[args.MODES.get(call.name, 0) + 1])
+            self._do(ops.Chmod(self._name(file, path), mode), file)
             modes = self.effects.files[file].modes
-            if modes and modes[-1].value != int(mode, 8):
-                modes.append(Version(self._number, int(mode, 8)))
-                self._say(call, f"chmod {path} to {mode}")
+            if modes and modes[-1].value != mode:
+                modes.append(Version(self._number, mode))
+                self._say(call, f"chmod {path} to 0{mode:o}")
 
     def _owner(self, call: SystemCall) -> None:
         path, file = self._about(call, args.OWNERS)

@@ -59,8 +59,8 @@ def type_of(kind: str) -> str:
 
 
 def place_of(words: str) -> str:
-    """Where in a program a call is made, by the ``words`` for it: what differs from one run, or one round of a loop, to
-    the next is left out, that is numbers, and names that are hashes or drawn at random."""
+    """Where in a program a call is made, by the ``words`` for it, or for what came of it: what differs from one run, or
+    one round of a loop, to the next is left out, that is numbers, and names that are hashes or drawn at random."""
     plain = _COUNTS.sub("", words)
     return _PATH.sub(lambda path: _plain_path(path[0].split("/")), plain)
 
@@ -74,8 +74,10 @@ def _plain_path(names: list[str]) -> str:
 def _plain(name: str) -> str:
     if _HASH.fullmatch(name):
         return "#"
-    stem, mark, last = name.rpartition("_")
-    return f"{stem}_#" if mark and _RANDOM.fullmatch(last) else re.sub(r"\d+", "#", name)
+    plain = _DRAWN.sub("#", name)
+    if plain == name and (drawn := _SIX.search(name)) and not _WORD.fullmatch(drawn[0]):
+        plain = name[: drawn.start()] + "#" + name[drawn.end() :]
+    return re.sub(r"\d+", "#", plain)
 
 
 _APPENDS_AND_TRUNCATES = ("atomicity of an append", "atomicity of a truncate")
@@ -83,7 +85,11 @@ _COUNTS = re.compile(r" (?:\d+ bytes at \d+ of|\d+ bytes at \d+|to \d+ bytes)\b"
 _PATH = re.compile(r"/\S*")
 _HASH = re.compile(r"[0-9a-f]\d|\d[0-9a-f]|[0-9a-f]{7,}")
 _SHORT_HASH = re.compile(r"[0-9a-f]{2}")
-_RANDOM = re.compile(r"\w{6,}")
+_DRAWN = re.compile(r"(?<=^tmp)[a-z0-9_]{8}$|(?<=-)[a-z0-9_]{8}(?=~$)|(?<=^tmp_obj_)\w{6}$")
+"""What Python's tempfile draws, by itself and for Mercurial; and what mkstemp(3) draws for git."""
+_SIX = re.compile(r"[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
+_WORD = re.compile(r"[A-Z]?[a-z]*\d*|[A-Z]+\d*")
+"""mkstemp(3) draws six letters and digits. One in fifty looks like the end of a name that somebody chose."""
 
 
 def _whole(deed: Deed, effects: Effects) -> str:

@@ -362,11 +362,14 @@ def test_the_shortest_reason_of_each_type_counts_and_what_no_call_tells_is_one_b
             harm(Consequence.LOST, "3 rows of 7", long, short, cut, unclear),
             harm(Consequence.LOST, "2 rows are gone", unclear),
             harm(Consequence.LOST, "1 rows are gone"),
+            harm(Consequence.CORRUPT, "object .git/objects/3e/757656cf36eca5 is empty", unclear),
+            harm(Consequence.CORRUPT, "object .git/objects/e0/19be006cf33489 is empty"),
         ]
     )
     assert set(found) == {
         Static("durability: other", "p: append /a"),
         Static("atomicity of an append or truncate", "p: truncate /a"),
         Static("", "N rows are gone"),
+        Static("", "object .git/objects/#/# is empty"),
     }
     assert statics([]) == {}

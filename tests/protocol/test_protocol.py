@@ -189,7 +189,7 @@ steps = st.one_of(
     st.tuples(st.just("link"), paths, paths),
     st.tuples(st.just("unlink"), paths),
     st.tuples(st.just("truncate"), paths, st.integers(0, 6000)),
-    st.tuples(st.just("chmod"), paths, st.sampled_from([0o600, 0o640])),
+    st.tuples(st.just("chmod"), paths, st.sampled_from([0o600, 0o640, 0o100640])),
 )
 
 
@@ -864,6 +864,18 @@ def test_a_protocol_is_written_and_read_again() -> None:
         ("p: rename /db.new to /db", "p: rename /db.new to /db"),
         ("p: fallocate 4096 bytes at 8192 of /db-journal", "p: fallocate /db-journal"),
         ("mkdir /o/e0", "mkdir /o/#"),
+        ("git: open /.git/COMMIT_EDITMSG with O_TRUNC", "git: open /.git/COMMIT_EDITMSG with O_TRUNC"),
+        ("sed: rename /sedAx1S0C to /f", "sed: rename /sed# to /f"),
+        ("sed: append 4096 bytes at 0 of /sedLCYSTv", "sed: append /sed#"),
+        ("sed: append 4096 bytes at 0 of /sed2Gyzz7.tmp", "sed: append /sed#.tmp"),
+        ("git: link /o/tmp_obj_abcdef as /x", "git: link /o/tmp_obj_# as /x"),
+        ("hg: append 40 bytes at 0 of /.hg/.dirstate-ulxyuku8~", "hg: append /.hg/.dirstate-#~"),
+        ("python3: create /tmpa_kq3xyz", "python3: create /tmp#"),
+        ("hg: append 1 bytes at 0 of /store/00changelog.i", "hg: append /store/#changelog.i"),
+        ("postgres: append 1 bytes at 0 of /data/postmaster.pid", "postgres: append /data/postmaster.pid"),
+        ("leveldb: create /MANIFEST-000004", "leveldb: create /MANIFEST-#"),
+        ("p: create /Makefile", "p: create /Makefile"),
+        ("p: create /README", "p: create /README"),
         ("unlink /o/ab/x", "unlink /o/#/x"),
         ("", ""),
     ],
