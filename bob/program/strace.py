@@ -16,6 +16,10 @@ from dataclasses import dataclass, replace
 
 from bob.errors import MalformedError, RecordingError
 
+FORKS = ("clone", "clone3", "fork", "vfork")
+"""Calls that make a process, or a thread."""
+WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
+
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
 _BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bob.program.paths import Paths
-from bob.program.strace import SystemCall
+from bob.program.strace import WRITES, SystemCall
 
-WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate")
+CHANGES = (*WRITES, "ftruncate", "fallocate")
 """Calls that change the file behind their first argument."""
 SYNCS = ("fsync", "fdatasync")
 RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
@@ -44,7 +44,7 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
         elif call.name in RENAMES:
             old, new = (names.at(call, place) for place in RENAMES[call.name])
             dirty = {new if name == old else name: None for name in dirty if name != new or old not in dirty}
-        elif call.name in WRITES:
+        elif call.name in CHANGES:
             if call.path(0) == f"pipe:[{pipe}]" and call.result:
                 told = tuple(dirty)
             elif (name := names.below(call.path(0))) and name not in synchronous:

@@ -14,7 +14,6 @@ LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
 REMOVES = {"unlink": 0, "unlinkat": 1, "rmdir": 0}
-WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 MODES = {"chmod": 0, "fchmodat": 1}
 OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")

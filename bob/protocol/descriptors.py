@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bob.program.strace import SystemCall
+from bob.program.strace import FORKS, SystemCall
 from bob.workload.operations import How
 
-FORKS = ("clone", "clone3", "fork", "vfork")
 DUPLICATES = ("dup", "dup2", "dup3")
 
 

@@ -13,10 +13,10 @@ from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
 from bob.program.stack import caller
-from bob.program.strace import SystemCall
+from bob.program.strace import FORKS, WRITES, SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
-from bob.protocol.descriptors import DUPLICATES, FORKS, Descriptors, Mappings, OpenFile
+from bob.protocol.descriptors import DUPLICATES, Descriptors, Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
 from bob.workload import operations as ops
 from bob.workload.operations import How, Operation, Replacing
@@ -62,7 +62,7 @@ class _Follower:
                 open_file.position = call.result
         elif name in args.OPENS:
             self._open(call)
-        elif name in args.WRITES:
+        elif name in WRITES:
             self._write(call)
         elif name == "msync":
             self._sync_mapping(call)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from bob.program.recurring import recurring
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
 from bob.workload import operations as ops
@@ -61,35 +62,12 @@ def type_of(kind: str) -> str:
 def place_of(words: str) -> str:
     """Where in a program a call is made, by the ``words`` for it, or for what came of it: what differs from one run, or
     one round of a loop, to the next is left out, that is numbers, and names that are hashes or drawn at random."""
-    plain = _COUNTS.sub("", words)
-    return _PATH.sub(lambda path: _plain_path(path[0].split("/")), plain)
-
-
-def _plain_path(names: list[str]) -> str:
-    """A path without what is made anew each time. Two letters at its end may be a name that somebody chose."""
-    *folders, last = names
-    return "/".join([*("#" if _SHORT_HASH.fullmatch(one) else _plain(one) for one in folders), _plain(last)])
-
-
-def _plain(name: str) -> str:
-    if _HASH.fullmatch(name):
-        return "#"
-    plain = _DRAWN.sub("#", name)
-    if plain == name and (drawn := _SIX.search(name)) and not _WORD.fullmatch(drawn[0]):
-        plain = name[: drawn.start()] + "#" + name[drawn.end() :]
-    return re.sub(r"\d+", "#", plain)
+    return _PATH.sub(lambda path: recurring(path[0]), _COUNTS.sub("", words))
 
 
 _APPENDS_AND_TRUNCATES = ("atomicity of an append", "atomicity of a truncate")
 _COUNTS = re.compile(r" (?:\d+ bytes at \d+ of|\d+ bytes at \d+|to \d+ bytes)\b")
 _PATH = re.compile(r"/\S*")
-_HASH = re.compile(r"[0-9a-f]\d|\d[0-9a-f]|[0-9a-f]{7,}")
-_SHORT_HASH = re.compile(r"[0-9a-f]{2}")
-_DRAWN = re.compile(r"(?<=^tmp)[a-z0-9_]{8}$|(?<=-)[a-z0-9_]{8}(?=~$)|(?<=^tmp_obj_)\w{6}$")
-"""What Python's tempfile draws, by itself and for Mercurial; and what mkstemp(3) draws for git."""
-_SIX = re.compile(r"[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
-_WORD = re.compile(r"[A-Z]?[a-z]*\d*|[A-Z]+\d*")
-"""mkstemp(3) draws six letters and digits. One in fifty looks like the end of a name that somebody chose."""
 
 
 def _whole(deed: Deed, effects: Effects) -> str:

@@ -178,7 +178,7 @@ def _recorded_program(
     calls = pieces[len(pieces) - header["calls"] :]
     told = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
     recording = _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
-    return RecordedProgram(recording, told, calls.decode(), header["pipe"])
+    return RecordedProgram(recording, told, calls.decode(errors="replace"), header["pipe"])
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
+from bob.program.joined import with_stacks_of
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
-from bob.program.stack import from_chosen, with_stacks_of
+from bob.program.stack import from_chosen
 from bob.program.strace import SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.unsynced import mapped
@@ -158,29 +159,37 @@ def take(
 def _frames(
     guests: AnyGuests, image: Image, program: Program, made: Configuration, world: Path | None, progress: Progress
 ) -> tuple[SystemCall, ...]:
-    """:func:`framed` of a run in a guest of its own; none where one is lost twice: without frames only the names of
-    functions are missing."""
+    """:func:`framed` of a run in a guest of its own."""
     progress.step(f"looking at the frames of the calls of {program.name}")
 
     def tracing(agent: Agent, _item: None) -> tuple[SystemCall, ...]:
         put_program(agent, program)
         return framed(agent, made, make_program_base(agent, made, program), program)
 
+    def look() -> tuple[SystemCall, ...]:
+        items = [(program.name, None)]
+        [calls] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, tracing, progress, world)
+        return calls
+
+    return if_any(look, progress)
+
+
+def if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
+    """The calls with frames that ``look`` gets; none, and why, where it fails: without frames only the names of
+    functions are missing."""
     try:
-        [calls] = each_in_a_guest(guests, image, Clock.VIRTUAL, [(program.name, None)], tracing, progress, world)
-    except (GuestLost, AgentBroken) as loss:
-        progress.step(f"the frames are not known: {what_happened(loss)}")
-        return ()
-    return calls
+        return look()
+    except MalformedError as error:
+        progress.step(f"the frames are not known: {error}")
+    except (GuestLost, AgentBroken, UsageError) as failure:
+        progress.step(f"the frames are not known: {what_happened(failure)}")
+    return ()
 
 
 def framed(agent: Agent, made: Configuration, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """The calls of another run of the ``program``, which the agent's guest must have, with their frames: with source
-    lines, and from the frame on that the program chose. None where the guest refuses it."""
-    try:
-        found = located(parse(trace_frames(agent, made, base, program)), program, HOME)
-    except (UsageError, MalformedError):
-        return ()
+    lines, and from the frame on that the program chose."""
+    found = located(parse(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 

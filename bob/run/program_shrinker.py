@@ -25,13 +25,14 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.observe.session import Checking, Session
 from bob.program.answer import CheckerAnswer
+from bob.program.joined import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.program_recording import TakenProgram, framed, session_of, taken
+from bob.run.program_recording import TakenProgram, framed, if_any, session_of, taken
 from bob.story.timeline import Asked
 from bob.witness.document import Showing, Witness
 
@@ -59,25 +60,22 @@ class ProgramShrinker:
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)
-        frames = framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
         for number in range(RECORDINGS):
             if number:
                 progress.step(f"it does not show; recording the program again, {number + 1} of {RECORDINGS}")
-            smaller, calls = self._recorded_again(frames, progress)
+            smaller, calls = self._recorded_again(progress)
             if smaller is not None:
                 return smaller, calls
         return None, ()
 
-    def _recorded_again(
-        self, frames: Sequence[SystemCall], progress: Progress
-    ) -> tuple[Showing | None, Sequence[Asked]]:
+    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
         """The same, of one recording."""
         found, program = self._found, self._claim.program
         request = ProbeRequest(found.configuration, model=found.model, budget=self._budget)
         try:
             completion = found.model.completion
             recorded = record_program(self._agent, found.configuration, found.base, program, completion=completion)
-            again = taken(program, request, self._world, found.base, recorded, frames)
+            again = taken(program, request, self._world, found.base, recorded, ())
         except (UsageError, RecordingError, MalformedError):
             return None, ()
         window = next((window for window in again.windows if window.told == self._claim.told), None)
@@ -90,7 +88,8 @@ class ProgramShrinker:
             progress.step(what)
             for state, answer in checker.answers(states):
                 if self._is_the_same(answer):
-                    return self._explained(Showing(case, state, self._claim, evidence(answer)), checker, again, ends)
+                    showing = Showing(case, state, self._claim, evidence(answer))
+                    return self._explained(showing, checker, again, ends, progress)
         return None, ()
 
     def _is_the_same(self, answer: CheckerAnswer) -> bool:
@@ -108,18 +107,30 @@ class ProgramShrinker:
         return [None if tree is None else dict(tree) for tree in trees]
 
     def _explained(
-        self, best: Showing, checker: _Checker, again: TakenProgram, ends: Sequence[dict[str, Node] | None]
+        self,
+        best: Showing,
+        checker: _Checker,
+        again: TakenProgram,
+        ends: Sequence[dict[str, Node] | None],
+        progress: Progress,
     ) -> tuple[Showing, Sequence[Asked]]:
         """The same with the writes that it hangs on, whose neighbours are looked at, and with the program's calls."""
         points, start = best.case.plan.points, best.case.plan.trace.start.seconds
         near = [state for group in Neighbours(points).groups(best.state) for _write, state in group]
         fine = {state for state, answer in checker.answers(iter(near)) if answer.consequence is None}
         showing = replace(best, causes=causes(points, best.state, fine.__contains__))
-        effects = effects_of(again.calls, ROOT, *ends)
+        tree = checker.tree(best.state)
+        framed_calls = with_stacks_of(again.calls, if_any(self._look_at_frames, progress))
+        effects = effects_of(framed_calls, ROOT, *ends)
         if again.offset is None or effects is None:
             return showing, ()
-        calls = calls_with_effects(again.calls, effects, checker.tree(best.state), again.offset - start)
+        calls = calls_with_effects(framed_calls, effects, tree, again.offset - start)
         return showing, (*calls, *again.tellings(start))
+
+    def _look_at_frames(self) -> tuple[SystemCall, ...]:
+        """It comes last: what the program leaves in the guest is in the way of no recording, and if the guest is lost,
+        all else is known."""
+        return framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
 
 
 class _Checker:

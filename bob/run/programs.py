@@ -325,6 +325,8 @@ def _notes(taken: TakenProgram) -> tuple[str, ...]:
         found.append(f"changed, and not synced when the program last told something: {', '.join(never)}")
     if unfollowed := not_followed(taken.calls, ROOT):
         found.append(f"not traced: {', '.join(unfollowed)}")
+    if taken.calls and not any(call.stack for call in taken.calls):
+        found.append("the frames of the calls are not known: no function is named")
     return tuple(note for note in found if note)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
 from bob.record import recorder
+from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.request import Host, ProbeRequest
@@ -422,15 +424,39 @@ def test_frames_of_a_program_that_takes_too_long_with_them_are_those_that_came_i
     assert appends_of(stripped(), tmp_path) == {"workload: append 4 bytes at 0 of /f (save in workload)’"}
 
 
-def test_without_frames_only_the_names_of_functions_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(agent: Agent, *_given: Any) -> str:
-        agent.ask("nosuchrequest", timeout=60)
+def fail_to_look(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the run that looks at the frames end so: ``refused``, ``lost`` with its guest, or ``set up`` in vain."""
+    bases = count(1)
+
+    def look(agent: Agent, *_given: Any) -> str:
+        agent.ask("nosuchrequest", timeout=60 if how == "refused" else 1e-6)
         return ""
 
-    monkeypatch.setattr(program_recording, "trace_frames", refuse)
+    def make(*given: Any) -> Base:
+        if next(bases) > 1 and how == "set up":
+            raise UsageError("setup failed (1): it is there already")
+        return make_program_base(*given)
+
+    monkeypatch.setattr(program_recording, "trace_frames", look)
+    monkeypatch.setattr(program_recording, "make_program_base", make)
+
+
+@pytest.mark.parametrize("how", ["refused", "lost", "set up"])
+def test_without_frames_only_the_names_of_functions_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    fail_to_look(how, monkeypatch)
     assert appends_of(stripped(), tmp_path) == {"workload: append 4 bytes at 0 of /f’"}
+
+
+@pytest.mark.parametrize("how", ["refused", "lost"])
+def test_without_frames_a_witness_is_shrunk_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    fail_to_look(how, monkeypatch)
+    found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
+    assert "the frames of the calls are not known: no function is named" in found.notes
+    path = tmp_path / (found.vulnerabilities[0].witness or "")
+    [smaller] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
+    assert smaller.document is not None
 
 
 def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from bob.errors import MalformedError, RecordingError
 from bob.program.lines import located
 from bob.program.program import Program, ProgramFile
-from bob.program.stack import caller, from_chosen, with_stacks_of
+from bob.program.stack import caller, from_chosen
 from bob.program.strace import SystemCall, parse
 from planted_in_c import compiled
 
@@ -118,6 +117,12 @@ LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6(fdatasync+0x10) [0xf7a20]"
             (LIBC, "/x/kv((anonymous namespace)::Writer::operator()(int)+0x5) [0x1]"),
             "(anonymous namespace)::Writer::operator() in kv",
         ),
+        (
+            (LIBC, "/x/kv(<app::Store<(u64, u8)> as app::Save>::save+0x5) [0x1]"),
+            "<app::Store<(u64, u8)> as app::Save>::save in kv",
+        ),
+        ((LIBC, "/x/kv(<Log as FnOnce<()>>::call_once+0x5) [0x1]"), "<Log as FnOnce<()>>::call_once in kv"),
+        ((LIBC, "/x/kv(kv::put(int) [clone .cold]+0x5) [0x1]"), "kv::put in kv"),
         ((LIBC, "/x/kv((anonymous namespace)::sync+0x5) [0x1]"), "(anonymous namespace)::sync in kv"),
         ((LIBC, "/usr/lib/liblmdb.so() [0x1]", "/usr/lib/liblmdb.so(mdb_put+0x5) [0x2]"), "mdb_put in liblmdb.so"),
         ((LIBC, "/usr/lib/liblmdb.so() [0x1]", "/usr/bin/python3() [0x2]", "/x/git(main+0x10) [0x1]"), ""),
@@ -236,66 +241,3 @@ def test_a_damaged_binary_has_no_lines_and_does_no_harm(data: st.DataObject) -> 
     call = SystemCall(1, 0.0, "sync", (), 0, "", (frame(0x1140),))
     [got] = located([call], one_binary(damaged), "/run/home")
     assert got.stack[0].startswith(frame(0x1140))
-
-
-def fd(number: int, path: str) -> str:
-    return f"{number}<{escaped(path.encode())}>"
-
-
-made_calls = st.lists(
-    st.tuples(st.integers(0, 2), st.sampled_from(["write", "fsync"]), st.sampled_from(["/d/a", "/d/b", "/f"])),
-    max_size=30,
-)
-
-
-def run_of(drawn: list[tuple[int, str, str]], first_pid: int, number: int, *, named: bool) -> list[SystemCall]:
-    """A run of which each call has a stack of its own, if it is ``named``."""
-    return [
-        SystemCall(first_pid + pid, 0.0, name, (fd(number, path),), 0, stack=(f"{place}",) if named else ())
-        for place, (pid, name, path) in enumerate(drawn)
-    ]
-
-
-@given(made_calls)
-def test_each_call_of_the_same_run_has_the_stack_that_it_had(drawn: list[tuple[int, str, str]]) -> None:
-    again = with_stacks_of(run_of(drawn, 700, 9, named=False), run_of(drawn, 100, 3, named=True))
-    assert [call.stack for call in again] == [(f"{place}",) for place in range(len(drawn))]
-    assert [replace(call, stack=()) for call in again] == run_of(drawn, 700, 9, named=False)
-
-
-@given(made_calls, made_calls)
-def test_a_stack_is_taken_from_a_call_that_is_alike_and_in_order(
-    drawn: list[tuple[int, str, str]], others: list[tuple[int, str, str]]
-) -> None:
-    """Of a run that went another way; each call of the other one gives its stack once at most."""
-    named = run_of(others, 100, 3, named=True)
-    again = with_stacks_of(run_of(drawn, 700, 9, named=False), named)
-    order = {pid: number for number, pid in enumerate(dict.fromkeys(pid for pid, *_rest in drawn))}
-    other_order = {pid: number for number, pid in enumerate(dict.fromkeys(pid for pid, *_rest in others))}
-    seen: dict[int, list[int]] = {}
-    for (pid, name, path), call in zip(drawn, again, strict=True):
-        if call.stack:
-            other_pid, other_name, other_path = others[int(call.stack[0])]
-            assert (name, path.rpartition("/")[0]) == (other_name, other_path.rpartition("/")[0])
-            assert order[pid] == other_order[other_pid]
-            seen.setdefault(pid, []).append(int(call.stack[0]))
-    assert all(places == sorted(set(places)) for places in seen.values())
-
-
-def test_stores_that_one_run_was_watched_for_are_not_in_the_way() -> None:
-    """Of more calls than are compared one with each other."""
-    usual = [(0, "mmap", "/d/a"), *[(0, "write", "/d/a"), (0, "fsync", "/f")] * 700]
-    [first, *others] = run_of(usual, 7, 9, named=False)
-    store = SystemCall(7, 0.0, "store", (fd(9, "/d/a"), "a", "1", "0"), 1)
-    watched = [replace(first, name="mapped"), *[one for call in others for one in (store, call)]]
-    again = with_stacks_of(watched, run_of(usual, 1, 3, named=True))
-    assert [call.stack for call in again if call.name != "store"] == [(f"{place}",) for place in range(len(usual))]
-    assert not any(call.stack for call in again if call.name == "store")
-
-
-def test_one_call_more_in_between_leaves_the_others_theirs() -> None:
-    usual = [(0, "write", "/d/a"), (0, "fsync", "/d/a"), (0, "write", "/f")]
-    again = with_stacks_of(
-        run_of([*usual[:1], (0, "write", "/f"), *usual[1:]], 7, 9, named=False), run_of(usual, 1, 3, named=True)
-    )
-    assert [call.stack for call in again] == [("0",), (), ("1",), ("2",)]
