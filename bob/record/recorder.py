@@ -149,11 +149,10 @@ def trace_frames(agent: Agent, configuration: Configuration, base: Base, program
     """
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     run = _recorded_program(agent, configuration, base, Completion.PROMPT, timeout, seconds=FRAMES_SECONDS, stacks=True)
-    paths = files_with_names(run.calls)
-    header, contents = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=paths)
-    lengths = header["lengths"]
-    pieces = [contents[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
-    return without_wrong_names(run.calls, dict(zip(paths, pieces, strict=True)))
+    files: dict[str, bytes] = {}
+    for path in files_with_names(run.calls):  # one at a time: all of them may be more than the guest's memory holds
+        _header, files[path] = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=[path])
+    return without_wrong_names(run.calls, files)
 
 
 def _recorded_program(

@@ -131,6 +131,15 @@ def test_a_function_that_runs_when_it_is_time_gives_its_name_to_no_other() -> No
     assert [named[place] for place in (3, 5, 9, 11)] == ["", "", "", ""]
 
 
+def test_calls_that_write_something_else_are_not_the_same() -> None:
+    """As many bytes, to the same file."""
+    other = replace(OTHER, data="trunc")
+    close = replace(SYNC, function="truncate_log")
+    assert joined(of_one(LOG, SYNC, other, close), of_one(other, close, LOG, SYNC)) == [
+        *("log_append", "", "truncate_log", "")
+    ]
+
+
 def test_a_process_more_takes_no_frames_of_another_one() -> None:
     """PostgreSQL, busy, has one that the run with the frames had not: it was not yet there when that ended."""
     main, writer, cleaner = 10, 11, 12
@@ -177,13 +186,29 @@ def test_a_child_that_has_called_before_its_parent_has_returned_runs_the_same_pr
     assert joined([*made, (1, LOG)], made) == ["exec", "log_append", "main", "checkpoint", "log_append"]
 
 
+def test_a_child_runs_what_its_parent_ran_when_it_was_made() -> None:
+    """The parent has gone on to another program by the child's first call."""
+    fork, run = Does("main", "fork", "", "2"), Does("exec", "execve", "/bin/mv")
+    mine = [(1, replace(run, path="/bin/sh")), (1, fork), (1, run), (1, replace(LOG, function="mv")), (2, LOG)]
+    theirs = [(1, replace(run, path="/bin/sh")), (1, LOG), (1, fork), (1, run), (1, replace(LOG, function="mv"))]
+    assert joined(mine, theirs)[-1] == "log_append"
+
+
+def test_an_address_makes_no_difference() -> None:
+    sync = SystemCall(7, 0.0, "msync", ("0x7f1200000000", "4096", "MS_SYNC"), 0)
+    more = [SYNC, replace(SYNC, function="close")]
+    there = [replace(sync, stack=stack_of("flush")), *run_of(of_one(*more), framed=True)]
+    here = [replace(sync, arguments=("0x7f9900000000", "4096", "MS_SYNC")), *run_of(of_one(*more), framed=False)]
+    assert [call.stack for call in with_stacks_of(here, there)] == [call.stack for call in there]
+
+
 def test_a_process_that_is_its_own_ancestor_by_its_number_ends_nothing() -> None:
     made = [(1, Does("main", "fork", "", "2")), (2, Does("main", "fork", "", "1")), (1, LOG)]
     assert joined(made, made)[-1] == "log_append"
 
 
 def test_stores_that_one_run_was_watched_for_are_not_in_the_way() -> None:
-    usual = of_one(Does("map", "mmap", "/d/log"), *[LOG, SYNC] * 5)
+    usual = of_one(Does("map", "mmap", "/d/log"), *[LOG, SYNC, replace(LOG, function="again")] * 5)
     [first, *others] = run_of(usual, 9, framed=False)
     store = SystemCall(7, 0.0, "store", (fd(9, "/d/log"), "a", "1", "0"), 1)
     watched = [replace(first, name="mapped"), *[one for call in others for one in (store, call)]]
