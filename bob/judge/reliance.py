@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from bob.judge.looked import Looked
@@ -87,7 +87,24 @@ class Static:
     place: str
 
 
-def statics(harms: Iterable[Harm]) -> dict[Static, frozenset[Consequence]]:
+Statics = dict[Static, frozenset[Consequence]]
+"""Vulnerabilities, with the consequences of each."""
+
+
+def together(*several: Statics) -> Statics:
+    """All of them. The function that makes a call is not always known: a place without is one with, if that can be one
+    only."""
+    every: Statics = {}
+    for one, consequences in chain.from_iterable(found.items() for found in several):
+        every[one] = every.get(one, frozenset()) | consequences
+    for one in list(every):
+        within = [other for other in every if other.type == one.type and other.place.startswith(f"{one.place} (")]
+        if one.place and len(within) == 1:
+            every[within[0]] |= every.pop(one)
+    return every
+
+
+def statics(harms: Iterable[Harm]) -> Statics:
     """The ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one, with all
     their consequences. A checker that does not end is none.
 
@@ -95,7 +112,7 @@ def statics(harms: Iterable[Harm]) -> dict[Static, frozenset[Consequence]]:
     too early and in the end, it is an order: that the program had told something makes no difference. One that no call
     explains is told by the checker's sentence.
     """
-    found: dict[Static, frozenset[Consequence]] = {}
+    found: Statics = {}
     for harm in harms:
         if harm.consequence is Consequence.HANG:
             continue
@@ -112,7 +129,7 @@ def statics(harms: Iterable[Harm]) -> dict[Static, frozenset[Consequence]]:
         ]
         for one in told or [Static("", without_numbers(place_of(harm.evidence)))]:
             found[one] = found.get(one, frozenset()) | {harm.consequence}
-    return found
+    return together(found)
 
 
 def _place(relied: ReliedOn) -> str:

@@ -2,7 +2,7 @@
 
 To look at the frames takes long, so the run that has them may go another way than the one that was recorded: what goes
 by time comes sooner or later, and processes take turns otherwise. A call has the frames of the call of the other run
-that is the same, as long as each process has done the same. From there on it has those that all calls like it share.
+that is the same, as long as its process has done the same. Else it has those that all calls like it share.
 """
 
 from __future__ import annotations
@@ -14,61 +14,78 @@ from dataclasses import replace
 from itertools import takewhile
 
 from bob.program.recurring import recurring
-from bob.program.stack import function_of
+from bob.program.stack import function_of, without_line
 from bob.program.strace import FORKS, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
 """Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
 (:mod:`bob.agent.inside.stores`)."""
-_ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>(?:\\x[0-9a-f]{2})*)(?=[>"])')
+_ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
 """A string, or a path behind the number of a descriptor, as strace writes it."""
-_ADDRESS = re.compile(r"0x[0-9a-f]{5,}")
-
-_NUMBER = re.compile(r"(?:\\x3[0-9])+")
+_OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")
+"""Addresses and times."""
+_NUMBER = re.compile(r"\\x3[0-9](?:\\x3[0-9])*+")
 
 Stack = tuple[str, ...]
-Like = tuple[str, str, tuple[str, ...], str | None]
-"""The program that makes a call, the call's name, the paths that it is about, and what it writes (None: whatever)."""
+Place = tuple[str, str, tuple[str, ...]]
+"""The program that makes a call, the call's name, and the paths that it is about."""
 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
     """The ``calls`` with the frames of ``others``, which another run of the same program has made.
 
-    Processes are held against each other by descent: the third child of the first process, say. As long as the calls of
-    both are the same, with all that they write, each has the frames of the other's. Any other call has the innermost
-    frames that all calls share which the same program has made by the same name and about the same paths: of those that
-    write the same, if there are any. So it has none where two functions do the same thing. Numbers, hashes and drawn
-    names make no difference there.
+    Processes are held against each other by descent: the third child of the first process, say. As far as both make the
+    same calls, up to the last one that writes something, each has the frames of the other's; if all is the same, to the
+    end. What comes behind the last write that is the same may already be something else.
+
+    Any other call has the innermost frames that all calls share which the same program has made by the same name and
+    about the same paths; where what it writes is written there, too, those that share its length. So it has none where
+    two functions do the same thing. Numbers, hashes and drawn names make no difference there.
     """
     found = list(calls)
-    shared = _shared_stacks(others)
-    for place, likes in enumerate(_likes(calls)):
-        found[place] = replace(calls[place], stack=next((shared[like] for like in likes if like in shared), ()))
-    mine, theirs = _by_descent(calls), _by_descent(others)
+    shared = _Shared(others)
+    for number, (place, data) in enumerate(_places(calls)):
+        found[number] = replace(calls[number], stack=shared.stack(place, data))
+    descents: dict[tuple[int, int], int] = {}
+    mine, theirs = _by_descent(calls, descents), _by_descent(others, descents)
     for descent in mine.keys() & theirs.keys():
-        pairs = zip(mine[descent], theirs[descent], strict=False)
-        for place, other in takewhile(lambda pair: _same(calls[pair[0]]) == _same(others[pair[1]]), pairs):
-            found[place] = replace(calls[place], stack=others[other].stack)
+        pairs = list(zip(mine[descent], theirs[descent], strict=False))
+        alike = sum(1 for _pair in takewhile(lambda pair: _same(calls[pair[0]]) == _same(others[pair[1]]), pairs))
+        known = [place for place, (number, _other) in enumerate(pairs[:alike]) if _tells(calls[number])]
+        is_all = alike == len(mine[descent]) == len(theirs[descent])
+        for number, other in pairs[: (alike if is_all else known[-1] + 1) if known else 0]:
+            found[number] = replace(calls[number], stack=others[other].stack)
     return tuple(found)
 
 
-def _by_descent(calls: Sequence[SystemCall]) -> dict[tuple[int, ...], list[int]]:
-    """The places of each process's calls, without those that only one of two runs has."""
+def _tells(call: SystemCall) -> bool:
+    """Whether a call says which way its process goes: by what it writes, or by which program it starts."""
+    return call.result is not None and (call.name in WRITES or call.name == "execve")
+
+
+def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
+    """The places of each process's calls, without those that only one of two runs has. ``descents`` numbers processes,
+    by the number of the parent and how many it had before; it is filled."""
     children = Counter[int]()
-    parents: dict[int, tuple[int, int]] = {}  # by child: its parent, and how many that had before
+    parents: dict[int, tuple[int, int]] = {}
     for call in calls:
         if call.name in FORKS and call.result:
             parents.setdefault(call.result, (call.pid, children[call.pid]))
             children[call.pid] += 1
     eldest = dict.fromkeys(call.pid for call in calls if call.pid not in parents)
-    first = {pid: number for number, pid in enumerate(eldest)}
+    known = {pid: descents.setdefault((-1, number), len(descents)) for number, pid in enumerate(eldest)}
 
-    def descent(pid: int) -> tuple[int, ...]:
-        line: list[int] = []
-        while pid in parents and len(line) < len(parents):  # a pid that is given anew may be its own ancestor
-            pid, number = parents[pid]
-            line.append(number)
-        return (first.get(pid, -1), *reversed(line))
+    def descent(pid: int) -> int:
+        line: dict[int, None] = {}
+        while pid in parents and pid not in known and pid not in line:
+            line[pid] = None
+            pid, _number = parents[pid]
+        known.setdefault(pid, -1)  # a pid that was given anew is its own ancestor
+        for one in reversed(line):
+            parent, number = parents[one]
+            known[one] = descents.setdefault((known[parent], number), len(descents))
+            pid = one
+        return known[pid]
 
     found: dict[int, list[int]] = {}
     for place, call in enumerate(calls):
@@ -77,27 +94,34 @@ def _by_descent(calls: Sequence[SystemCall]) -> dict[tuple[int, ...], list[int]]
     return {descent(pid): places for pid, places in found.items()}
 
 
-def _shared_stacks(calls: Sequence[SystemCall]) -> dict[Like, Stack]:
-    """The frames that all of the calls share that are like each other."""
-    every: dict[Like, dict[Stack, None]] = {}
-    for call, likes in zip(calls, _likes(calls), strict=True):
-        for like in likes:
-            every.setdefault(like, {})[call.stack] = None
-    return {like: _shared(stacks) for like, stacks in every.items()}
+class _Shared:
+    """The frames that all calls share that are like each other."""
+
+    def __init__(self, calls: Sequence[SystemCall]) -> None:
+        every: dict[tuple[Place, int | None], dict[Stack, None]] = {}
+        self._written = set()
+        for call, (place, data) in zip(calls, _places(calls), strict=True):
+            self._written.add((place, data))
+            for key in ((place, None), (place, len(data))):
+                every.setdefault(key, {})[call.stack] = None
+        self._stacks = {key: _shared(stacks) for key, stacks in every.items()}
+
+    def stack(self, place: Place, data: str) -> Stack:
+        """Those of a call that writes ``data``, without its numbers."""
+        return self._stacks.get((place, len(data) if (place, data) in self._written else None), ())
 
 
 def _shared(stacks: Iterable[Stack]) -> Stack:
-    """The innermost frames that all ``stacks`` have, by their functions."""
+    """The innermost frames that all ``stacks`` have, by their functions; with the source line where they agree."""
     first, *others = stacks
     for other in others:
-        pairs = zip(first, other, strict=False)
-        same = sum(1 for _pair in takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), pairs))
-        first = first[:same]
+        pairs = takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), zip(first, other, strict=False))
+        first = tuple(mine if mine == theirs else without_line(mine) for mine, theirs in pairs)
     return first
 
 
-def _likes(calls: Sequence[SystemCall]) -> Iterator[tuple[Like, Like]]:
-    """What each call is like: with what it writes, and without."""
+def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[Place, str]]:
+    """Of each call where it is made, and what it writes, without its numbers."""
     parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
     programs: dict[int, str] = {}
     for call in calls:
@@ -106,9 +130,9 @@ def _likes(calls: Sequence[SystemCall]) -> Iterator[tuple[Like, Like]]:
             program = programs[call.pid] = next(map(_recurring, _texts(call, '<"')), "")
         if call.name in FORKS and call.result:
             programs.setdefault(call.result, program)
-        name, paths = _name(call), tuple(_recurring(text) for text in _texts(call, "<" if _writes(call) else '<"'))
-        data = _NUMBER.sub("#", "".join(_texts(call, '"'))) if _writes(call) else ""
-        yield (program, name, paths, data), (program, name, paths, None)
+        writes = call.name in WRITES
+        paths = tuple(_recurring(text) for text in _texts(call, "<" if writes else '<"'))
+        yield (program, _name(call), paths), _NUMBER.sub("#", "".join(_texts(call, '"'))) if writes else ""
 
 
 def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
@@ -117,18 +141,17 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """What two runs have in common of a call: all but numbers of descriptors, addresses, and drawn names."""
+    """What two runs have in common of a call: all but numbers of descriptors and processes, addresses, times, and names
+    that are made anew."""
+    if call.name in FORKS:
+        return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)
-    return (_name(call), *(_ADDRESS.sub("", text) for text in texts))
+    return (_name(call), *(_OF_THE_RUN.sub("", text) for text in texts))
 
 
 def _plain(call: SystemCall, one: re.Match[str]) -> str:
-    is_data = _writes(call) and one["begin"] == '"'
+    is_data = call.name in WRITES and one["begin"] == '"'
     return f"{one['begin']}{one['text'] if is_data else _recurring(one['text'])}"
-
-
-def _writes(call: SystemCall) -> bool:
-    return call.name in WRITES
 
 
 def _name(call: SystemCall) -> str:

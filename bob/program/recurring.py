@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import re
 
-_HASH = re.compile(r"[0-9a-f]\d|\d[0-9a-f]|[0-9a-f]{7,}")
-_SHORT_HASH = re.compile(r"[0-9a-f]{2}")
-_DRAWN = re.compile(r"(?<=^tmp)[a-z0-9_]{8}$|(?<=-)[a-z0-9_]{8}(?=~$)|(?<=^tmp_obj_)\w{6}$")
-"""What Python's tempfile draws, by itself and for Mercurial; and what mkstemp(3) draws for git."""
-_SIX = re.compile(r"[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
-_WORD = re.compile(r"[A-Z]?[a-z]*\d*|[A-Z]+\d*")
-"""mkstemp(3) draws six letters and digits. One in fifty looks like the end of a name that somebody chose."""
+_DRAWN = re.compile(
+    r"(?<=^sed)[A-Za-z0-9]{6}$"  # mkstemp(3), in GNU sed
+    r"|(?<=^tmp_obj_)[A-Za-z0-9]{6}$|(?<=^tmp_pack_)[A-Za-z0-9]{6}$|(?<=^tmp_idx_)[A-Za-z0-9]{6}$"  # in git
+    r"|(?<=^tmp\.)[A-Za-z0-9]{10}$"  # mktemp(1)
+    r"|(?<=^tmp)(?=\w*[\d_])[a-z0-9_]{8}(?=\.|$)"  # tempfile of Python
+    r"|(?<=-)[a-z0-9_]{8}(?=~$)"  # the same in Mercurial
+    r"|(?<=-mj)[0-9A-F]{9}$"  # SQLite's super-journal (sqlite3VdbeCommit, vdbeCommit)
+)
+"""Names of which it is known what is drawn in them."""
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_HASH = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])|(?<![A-Za-z0-9])[0-9a-f]{40}(?![0-9a-f])"
+)
+_SHORT = re.compile(r"[0-9a-f]{2}")
+_OBJECTS = re.compile(r"objects|#|tmp_obj_#")
+"""What stands beside the first two letters of a hash, where they are a folder: as git has it."""
+_SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
+_WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
+"""mkstemp(3) draws six letters and digits. One in six looks like the end of a name that somebody chose."""
 
 
 def recurring(path: str) -> str:
-    """The ``path`` with a # for each part that is made anew each time. Two letters at its end may be a name that
-    somebody chose."""
-    *folders, last = path.split("/")
-    return "/".join([*("#" if _SHORT_HASH.fullmatch(one) else _plain(one) for one in folders), _plain(last)])
+    """The ``path`` with a # for each part that is made anew each time."""
+    names = [_plain(name) for name in path.split("/")]
+    for place, name in enumerate(path.split("/")):
+        beside = names[max(place - 1, 0) : place + 2]
+        if _SHORT.fullmatch(name) and any(map(_OBJECTS.fullmatch, beside)):
+            names[place] = "#"
+    return "/".join(names)
 
 
 def _plain(name: str) -> str:
-    if _HASH.fullmatch(name):
-        return "#"
     plain = _DRAWN.sub("#", name)
-    if plain == name and (drawn := _SIX.search(name)) and not _WORD.fullmatch(drawn[0]):
+    if plain == name:
+        plain = _HASH.sub("#", _UUID.sub("#", name))
+    if plain == name and (drawn := _SIX.search(name)) and not _WORDS.fullmatch(drawn[0]):
         plain = name[: drawn.start()] + "#" + name[drawn.end() :]
     return re.sub(r"\d+", "#", plain)

@@ -53,6 +53,12 @@ def function_of(frame: str) -> tuple[str, str]:
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 
 
+def without_line(frame: str) -> str:
+    """The frame without its source line."""
+    found = _FRAME.fullmatch(frame)
+    return frame[: found.start("line")].rstrip() if found and found["line"] else frame
+
+
 def _without_parameters(function: str) -> str:
     """``ns::save(int, char*) const`` is ``ns::save``; of C++ strace writes the parameters, too. In a name of Rust's, as
     ``<Store<(u64, u8)> as Save>::save``, brackets are no parameters."""

@@ -68,7 +68,7 @@ def parse(text: str) -> tuple[SystemCall, ...]:
 
 
 def _calls(text: str) -> Iterator[SystemCall]:
-    """Each call with the frames that stand below its line."""
+    """Each call with the frames that stand below its line. Those below the line of a signal are no call's."""
     last: SystemCall | None = None
     frames: list[str] = []
     for found in _lines(text):
@@ -82,8 +82,8 @@ def _calls(text: str) -> Iterator[SystemCall]:
         yield replace(last, stack=tuple(frames)) if frames else last
 
 
-def _lines(text: str) -> Iterator[SystemCall | str]:
-    """Calls and frames, as they are written."""
+def _lines(text: str) -> Iterator[SystemCall | str | None]:
+    """Calls and frames, as they are written; None for another line."""
     begun: dict[int, tuple[float, str, str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(_FRAME):
@@ -92,10 +92,12 @@ def _lines(text: str) -> Iterator[SystemCall | str]:
         found = _LINE.fullmatch(line)
         if found is None:
             if line.startswith("["):
+                yield None
                 continue
             raise MalformedError(f"line {number} of the calls is not strace's: {line[:80]!r}")
         pid, seconds, rest = int(found["pid"]), float(found["seconds"]), found["rest"]
         if rest.startswith(("---", "+++", "[ ")):  # a signal, an end, a change of the process's mode
+            yield None
             continue
         if resumed := _RESUMED.fullmatch(rest):
             since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
@@ -103,6 +105,7 @@ def _lines(text: str) -> Iterator[SystemCall | str]:
             yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]))
         elif unfinished := _BEGUN.fullmatch(rest):
             begun[pid] = seconds, unfinished["name"], unfinished["arguments"]
+            yield None
         elif complete := _WHOLE.fullmatch(rest):
             split = _split(complete["arguments"])
             yield SystemCall(pid, seconds, complete["name"], split, *_result(complete["result"]))

@@ -62,7 +62,8 @@ def type_of(kind: str) -> str:
 def place_of(words: str) -> str:
     """Where in a program a call is made, by the ``words`` for it, or for what came of it: what differs from one run, or
     one round of a loop, to the next is left out, that is numbers, and names that are hashes or drawn at random."""
-    return _PATH.sub(lambda path: recurring(path[0]), _COUNTS.sub("", words))
+    what, mark, maker = _COUNTS.sub("", words).partition(" (")
+    return _PATH.sub(lambda path: recurring(path[0]), what) + mark + maker
 
 
 _APPENDS_AND_TRUNCATES = ("atomicity of an append", "atomicity of a truncate")

@@ -67,7 +67,8 @@ class Preflight:
 class TakenProgram:
     """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
     ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
-    the disks that were mounted for it, ``steps`` what its calls turned out to do."""
+    the disks that were mounted for it, ``steps`` what its calls turned out to do; ``frames`` are the calls of the run
+    in which bob looked at the frames."""
 
     request: ProbeRequest
     program: Program
@@ -81,6 +82,7 @@ class TakenProgram:
     offset: float | None
     sights: Sights = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
+    frames: tuple[SystemCall, ...] = ()
 
     @property
     def name(self) -> str:
@@ -119,8 +121,8 @@ def take(
     like: TakenProgram | None = None,
 ) -> TakenProgram:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
-    any, it is recorded once more, with these: that takes longer for each call. Its calls have the frames of those of
-    another recording, which it is ``like``, if there is one; else it is run once more for the frames.
+    any, it is recorded once more, with these: that takes longer for each call. It is run once more for the frames,
+    unless another recording, which it is ``like``, has those.
 
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
@@ -148,7 +150,7 @@ def take(
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
-    frames = like.calls if like is not None else _frames(guests, image, program, made, world, progress)
+    frames = like.frames if like is not None else _frames(guests, image, program, made, world, progress)
     done = taken(program, request, world, base, recorded, frames)
     if run is not None:
         _keep(run, number, done, recorded)
@@ -218,6 +220,7 @@ def taken(
         pipe=recorded.pipe,
         outputs=told,
         offset=clock_offset(calls, line),
+        frames=tuple(frames),
     )
 
 

@@ -57,7 +57,8 @@ def each_in_a_guest(
     world: Path | None = None,
 ) -> Iterator[R]:
     """What ``do`` makes of each of ``items``, which have titles, one after the other in one guest, which has
-    a ``world`` where programs need one.
+    a ``world`` where programs need one. Where its agent has failed at what was done all the same, another guest goes
+    on.
 
     Raises GuestLost or AgentBroken where the second guest is lost at an item, too.
     """
@@ -75,6 +76,8 @@ def each_in_a_guest(
                     raise
                 left.popleft()
                 yield done
+                if not agent.is_sound:
+                    break  # what was done went on without an answer; the next one would get that
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

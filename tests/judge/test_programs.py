@@ -35,7 +35,7 @@ from bob.judge.program_result import (
     to_json,
 )
 from bob.judge.programs import judge
-from bob.judge.reliance import CallWords, ReliedOn, Static, statics
+from bob.judge.reliance import CallWords, ReliedOn, Static, statics, together
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
@@ -373,3 +373,21 @@ def test_the_shortest_reason_of_each_type_counts_and_what_no_call_tells_is_one_b
         Static("", "object .git/objects/#/# is empty"),
     }
     assert statics([]) == {}
+
+
+def test_a_place_whose_function_is_not_known_is_the_one_where_it_is() -> None:
+    """If that can be one only."""
+
+    def lost(words: str, consequence: Consequence = Consequence.LOST) -> Predicted:
+        return harm(consequence, "gone", relied("durability: other", {1: words}, {}))
+
+    log, page = "kv: append 4 bytes at 0 of /log", "kv: append 8 bytes at 0 of /page"
+    kv, evict, save = "(log_append in kv)", "(evict in kv)", "(save in kv)"
+    first = statics([lost(log, Consequence.CORRUPT), lost(f"{log} {kv}"), lost(page), lost(f"{page} {evict}")])
+    assert first == {
+        Static("durability: other", f"kv: append /log {kv}"): {Consequence.CORRUPT, Consequence.LOST},
+        Static("durability: other", f"kv: append /page {evict}"): {Consequence.LOST},
+    }
+    other = statics([lost(page), lost(f"{page} {save}"), lost(f"{page} {evict}")])
+    assert len(other) == 3 and len(together(first, other)) == 4
+    assert len(together(first, statics([lost(log)]))) == 2

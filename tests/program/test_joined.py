@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -92,7 +92,8 @@ def interleaved(done: Sequence[Sequence[Does]], draw: Random, first_pid: int) ->
 
 @given(st.lists(kinds, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_a_process_that_does_the_same_again_has_the_frames_that_it_had(done: list[list[Does]], draw: Random) -> None:
-    """However the processes take turns, and whatever their numbers are."""
+    """However the processes take turns, and whatever their numbers are; where a process writes something."""
+    done = [[*each, Does("end", "write", "/end", "done")] for each in done]
     mine, theirs = interleaved(done, draw, 700), interleaved(done, draw, 100)
     assert joined(mine, theirs) == [one.function for _pid, one in mine]
 
@@ -100,20 +101,21 @@ def test_a_process_that_does_the_same_again_has_the_frames_that_it_had(done: lis
 @given(kinds, st.data())
 def test_no_call_is_named_by_a_function_that_did_not_make_it(known: list[Does], data: st.DataObject) -> None:
     """Where a run goes another way, by what it writes or by what it does: each function of it has run in the other one,
-    too. What is done with no data, as an fsync, goes with what the process wrote last: only that tells who did it."""
+    too, and writes something: only that tells who did what has no data, as an fsync, before or after it."""
     told = [replace(one, data=f"{one.data} {one.function}") for one in known]
     written = [one for one in told if one.name == "write"]
     assume(written)
-    steps = [
-        (write, *(one for one in told if one.name != "write" and one.function == write.function)) for write in written
-    ]
+    others = [one for one in told if one.name != "write"]
+    steps = []
+    for write in written:
+        around = [one for one in others if one.function == write.function]
+        place = data.draw(st.integers(0, len(around)))
+        steps.append((*around[:place], write, *around[place:]))
     draws = st.lists(st.sampled_from(steps), max_size=8)
     mine = [one for step in data.draw(draws) for one in step]
     theirs = [one for step in (*data.draw(draws), *steps) for one in step]
     named = joined(of_one(*mine), of_one(*theirs))
     assert all(name in ("", one.function) for name, one in zip(named, mine, strict=True))
-    counts = Counter({(one.name, one.path): 0 for one in told})
-    counts.update({(name, path) for name, path, _function in {(one.name, one.path, one.function) for one in told}})
     for name, one in zip(named, mine, strict=True):
         if len({other.function for other in told if (other.name, other.path) == (one.name, one.path)}) == 1:
             assert name == one.function
@@ -124,11 +126,10 @@ def test_a_function_that_runs_when_it_is_time_gives_its_name_to_no_other() -> No
     mine = of_one(LOG, SYNC, LOG, SYNC, LOG, SYNC, SAVE, FLUSH, OTHER, SYNC, LOG, SYNC)
     theirs = of_one(LOG, SYNC, SAVE, FLUSH, OTHER, replace(SYNC, function="truncate_log"), LOG, SYNC, LOG, SYNC)
     named = joined(mine, theirs)
-    assert named[:2] == ["log_append", "log_append"]
-    assert [named[place] for place in (2, 4, 6, 7, 8, 10)] == [
-        *("log_append", "log_append", "checkpoint", "checkpoint", "truncate_log", "log_append")
+    assert [named[place] for place in (0, 2, 4, 6, 7, 8, 10)] == [
+        *("log_append", "log_append", "log_append", "checkpoint", "checkpoint", "truncate_log", "log_append")
     ]
-    assert [named[place] for place in (3, 5, 9, 11)] == ["", "", "", ""]
+    assert [named[place] for place in (1, 3, 5, 9, 11)] == [""] * 5
 
 
 def test_calls_that_write_something_else_are_not_the_same() -> None:
@@ -138,6 +139,63 @@ def test_calls_that_write_something_else_are_not_the_same() -> None:
     assert joined(of_one(LOG, SYNC, other, close), of_one(other, close, LOG, SYNC)) == [
         *("log_append", "", "truncate_log", "")
     ]
+
+
+def test_what_comes_behind_the_last_write_that_is_the_same_may_be_something_else() -> None:
+    """Two jobs that threads take in another order: each makes a file, and writes into it."""
+
+    def job(function: str, number: int) -> list[Does]:
+        path = f"/d/00000{number}.sst"
+        return [Does(function, "create", path), Does(function, "write", path, function), Does(function, "fsync", path)]
+
+    start = Does("start", "write", "/d/log", "up")
+    mine = of_one(start, *job("flush", 7), *job("compact", 8))
+    theirs = of_one(start, *job("compact", 7), *job("flush", 8))
+    assert joined(mine, theirs) == ["start", "", "flush", "", "", "compact", ""]
+    assert joined(mine, mine) == [one.function for _pid, one in mine]
+    assert joined(mine[:-1], mine) == ["start", *["flush"] * 3, "compact", "compact"]
+
+
+def test_two_threads_that_only_sync_are_not_told_apart() -> None:
+    forks = [(1, Does("main", "fork", "", str(pid))) for pid in (2, 3)]
+    mine = [*forks, (2, SYNC), (3, replace(SYNC, function="checkpoint"))]
+    theirs = [*forks, (2, replace(SYNC, function="checkpoint")), (3, SYNC)]
+    assert joined(mine, theirs)[2:] == ["", ""]
+
+
+def test_two_functions_that_write_the_same_at_times_are_not_told_apart() -> None:
+    """Whichever comes first writes a page."""
+    pages = [Does("", "write", "/d/data", page) for page in ("page A", "page B", "page C")]
+    first, second, third = (replace(page, function="checkpoint") for page in pages)
+    mine = of_one(first, second, replace(third, function="evict"))
+    theirs = of_one(replace(first, function="evict"), second, third, LOG)
+    assert joined(mine[1:], theirs) == ["", ""]
+
+
+def test_a_call_that_one_function_makes_at_two_places_has_no_line() -> None:
+    calls = run_of(of_one(SYNC, SYNC), framed=True)
+    lines = [
+        replace(call, stack=(call.stack[0], f"{call.stack[1]} kv.c:{line}"))
+        for call, line in zip(calls, (35, 52), strict=True)
+    ]
+    [again] = with_stacks_of(run_of(of_one(SYNC), framed=False), lines)
+    assert caller(again.stack) == "log_append in kv"
+    [again] = with_stacks_of(run_of(of_one(SYNC), framed=False), lines[:1])
+    assert caller(again.stack) == "log_append in kv.c:35"
+
+
+def test_a_chain_of_processes_takes_no_time_for_each_ancestor() -> None:
+    made = [(pid, Does("main", "fork", "", str(pid + 1))) for pid in range(1, 20_000)]
+    assert set(joined([*made, (20_000, LOG)], [*made, (20_000, LOG)])) == {"main", "log_append"}
+
+
+def test_a_long_write_takes_little_memory() -> None:
+    long = replace(LOG, data="x1" * 1_000_000)
+    calls = run_of(of_one(long), framed=True)
+    tracemalloc.start()
+    with_stacks_of(calls, calls)
+    assert tracemalloc.get_traced_memory()[1] < 60 * len(long.data)
+    tracemalloc.stop()
 
 
 def test_a_process_more_takes_no_frames_of_another_one() -> None:
@@ -161,9 +219,9 @@ def test_a_process_more_takes_no_frames_of_another_one() -> None:
 )
 def test_what_is_made_anew_each_time_ends_nothing(here: str, there: str) -> None:
     """Two functions sync one file; only their order tells which is which."""
-    more = [SYNC, replace(SYNC, function="close")]
+    more = [SYNC, replace(SYNC, function="close"), LOG]
     found = joined(of_one(Does("make", "write", here, "x"), *more), of_one(Does("make", "write", there, "x"), *more))
-    assert found == ["make", "log_append", "close"]
+    assert found == ["make", "log_append", "close", "log_append"]
 
 
 def test_numbers_in_what_is_written_end_the_same_and_leave_the_name() -> None:
@@ -196,7 +254,7 @@ def test_a_child_runs_what_its_parent_ran_when_it_was_made() -> None:
 
 def test_an_address_makes_no_difference() -> None:
     sync = SystemCall(7, 0.0, "msync", ("0x7f1200000000", "4096", "MS_SYNC"), 0)
-    more = [SYNC, replace(SYNC, function="close")]
+    more = [SYNC, replace(SYNC, function="close"), LOG]
     there = [replace(sync, stack=stack_of("flush")), *run_of(of_one(*more), framed=True)]
     here = [replace(sync, arguments=("0x7f9900000000", "4096", "MS_SYNC")), *run_of(of_one(*more), framed=False)]
     assert [call.stack for call in with_stacks_of(here, there)] == [call.stack for call in there]

@@ -172,6 +172,23 @@ def test_frames_belong_to_the_call_above_them() -> None:
     assert second.stack == ()
 
 
+def test_frames_below_a_signal_are_no_calls() -> None:
+    """strace -k writes them, too, and the signal may be another process's."""
+    text = "\n".join(
+        [
+            "1 1700000000.000001 sync() = 0",
+            f" > {LIBC}",
+            "2 1700000000.000002 --- SIGUSR1 {si_signo=SIGUSR1} ---",
+            " > /x/git(main+0x10) [0x1]",
+            "1 1700000000.000003 fsync(3<> <unfinished ...>",
+            "2 1700000000.000004 +++ exited with 0 +++",
+            "1 1700000000.000005 <... fsync resumed>) = 0",
+            " > /x/git(main+0x20) [0x2]",
+        ]
+    )
+    assert [call.stack for call in parse(text)] == [(LIBC,), ("/x/git(main+0x20) [0x2]",)]
+
+
 TWO_LINES = """
 static int twice(int n) {
     return n + n;

@@ -854,6 +854,25 @@ def test_a_protocol_is_written_and_read_again() -> None:
     assert steps[2].words == "tells 'ÿ'" and steps[0].words == "append 5 bytes at 0"
 
 
+_CHOSEN = (
+    *("dataFile", "dataPage", "metaData.db", "nodeLock.json", "tableA", "tableB", "indexA", "ChangeLog"),
+    *("tmp.journal", "tmpsnapshot", "dead", "db", "CURRENT", "pg_internal.init", "COMMIT_EDITMSG", "records.dat"),
+)
+_ANEW = {
+    "pg_wal/000000010000000000000009": "pg_wal/#",
+    "pg_wal/00000001000000000000000A.ready": "pg_wal/#.ready",
+    f"pack-{'3e75' * 10}.idx": "pack-#.idx",
+    "db-mj0A3F2B9C4": "db-mj#",
+    "log.100000002": "log.#",
+    "000000000000001f.snap": "#.snap",
+    "6f1c2b9e-0d3a-4c55-9b1e-2f7a60c1d2e3.tmp": "#.tmp",
+    "tmpa_kq3xyz.json": "tmp#.json",
+    "tmp.aB3dE5gH7j": "tmp.#",
+    "000012.ldb": "#.ldb",
+    "ib_logfile0": "ib_logfile#",
+}
+
+
 @pytest.mark.parametrize(
     ("words", "place"),
     [
@@ -863,7 +882,8 @@ def test_a_protocol_is_written_and_read_again() -> None:
         ("p: append 4 bytes at 1024 of /db (write in libfoo.so.1)", "p: append /db (write in libfoo.so.1)"),
         ("p: rename /db.new to /db", "p: rename /db.new to /db"),
         ("p: fallocate 4096 bytes at 8192 of /db-journal", "p: fallocate /db-journal"),
-        ("mkdir /o/e0", "mkdir /o/#"),
+        ("mkdir /objects/e0", "mkdir /objects/#"),
+        ("unlink /db/a1", "unlink /db/a#"),
         ("git: open /.git/COMMIT_EDITMSG with O_TRUNC", "git: open /.git/COMMIT_EDITMSG with O_TRUNC"),
         ("sed: rename /sedAx1S0C to /f", "sed: rename /sed# to /f"),
         ("sed: append 4096 bytes at 0 of /sedLCYSTv", "sed: append /sed#"),
@@ -876,7 +896,14 @@ def test_a_protocol_is_written_and_read_again() -> None:
         ("leveldb: create /MANIFEST-000004", "leveldb: create /MANIFEST-#"),
         ("p: create /Makefile", "p: create /Makefile"),
         ("p: create /README", "p: create /README"),
-        ("unlink /o/ab/x", "unlink /o/#/x"),
+        *[(f"p: create /{name}", f"p: create /{name}") for name in _CHOSEN],
+        *[(f"p: create /{name}", f"p: create /{plain}") for name, plain in _ANEW.items()],
+        (
+            "etcd: append 4096 bytes at 0 of /db (go.etcd.io/bbolt.(*Tx).writeMeta in etcd)",
+            "etcd: append /db (go.etcd.io/bbolt.(*Tx).writeMeta in etcd)",
+        ),
+        ("unlink /o/ab/x", "unlink /o/ab/x"),
+        ("unlink /objects/ab/x", "unlink /objects/#/x"),
         ("", ""),
     ],
 )
