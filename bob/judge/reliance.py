@@ -99,7 +99,7 @@ def together(*several: Statics) -> Statics:
         every[one] = every.get(one, frozenset()) | consequences
     for one in list(every):
         within = [other for other in every if other.type == one.type and other.place.startswith(f"{one.place} (")]
-        if one.place and len(within) == 1:
+        if one.type and one.place and len(within) == 1:
             every[within[0]] |= every.pop(one)
     return every
 

@@ -80,7 +80,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
         while pid in parents and pid not in known and pid not in line:
             line[pid] = None
             pid, _number = parents[pid]
-        known.setdefault(pid, -1)  # a pid that was given anew is its own ancestor
+        known.setdefault(pid, -2)  # a pid that was given anew is its own ancestor
         for one in reversed(line):
             parent, number = parents[one]
             known[one] = descents.setdefault((known[parent], number), len(descents))

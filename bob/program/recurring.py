@@ -14,12 +14,10 @@ _DRAWN = re.compile(
 )
 """Names of which it is known what is drawn in them."""
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_HASH = re.compile(
-    r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])|(?<![A-Za-z0-9])[0-9a-f]{40}(?![0-9a-f])"
-)
+_HASH = re.compile(r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])")
 _SHORT = re.compile(r"[0-9a-f]{2}")
-_OBJECTS = re.compile(r"objects|#|tmp_obj_#")
-"""What stands beside the first two letters of a hash, where they are a folder: as git has it."""
+_REST = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|tmp_obj_\w+")
+"""What is in a folder that has the first two letters of a hash for its name, as git has it."""
 _SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
 _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
 """mkstemp(3) draws six letters and digits. One in six looks like the end of a name that somebody chose."""
@@ -27,12 +25,12 @@ _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
 
 def recurring(path: str) -> str:
     """The ``path`` with a # for each part that is made anew each time."""
-    names = [_plain(name) for name in path.split("/")]
-    for place, name in enumerate(path.split("/")):
-        beside = names[max(place - 1, 0) : place + 2]
-        if _SHORT.fullmatch(name) and any(map(_OBJECTS.fullmatch, beside)):
-            names[place] = "#"
-    return "/".join(names)
+    names = path.split("/")
+    around = zip(["", *names], names, [*names[1:], ""], strict=False)
+    return "/".join(
+        "#" if _SHORT.fullmatch(name) and (before == "objects" or _REST.fullmatch(after)) else _plain(name)
+        for before, name, after in around
+    )
 
 
 def _plain(name: str) -> str:

@@ -173,10 +173,10 @@ def _frames(
         [calls] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, tracing, progress, world)
         return calls
 
-    return if_any(look, progress)
+    return framed_if_any(look, progress)
 
 
-def if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
+def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
     """The calls with frames that ``look`` gets; none, and why, where it fails: without frames only the names of
     functions are missing."""
     try:

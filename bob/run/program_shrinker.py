@@ -32,7 +32,7 @@ from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.program_recording import TakenProgram, framed, if_any, session_of, taken
+from bob.run.program_recording import TakenProgram, framed, framed_if_any, session_of, taken
 from bob.story.timeline import Asked
 from bob.witness.document import Showing, Witness
 
@@ -120,7 +120,7 @@ class ProgramShrinker:
         fine = {state for state, answer in checker.answers(iter(near)) if answer.consequence is None}
         showing = replace(best, causes=causes(points, best.state, fine.__contains__))
         tree = checker.tree(best.state)
-        framed_calls = with_stacks_of(again.calls, if_any(self._look_at_frames, progress))
+        framed_calls = with_stacks_of(again.calls, framed_if_any(self._look_at_frames, progress))
         effects = effects_of(framed_calls, ROOT, *ends)
         if again.offset is None or effects is None:
             return showing, ()

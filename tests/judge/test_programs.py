@@ -391,3 +391,5 @@ def test_a_place_whose_function_is_not_known_is_the_one_where_it_is() -> None:
     other = statics([lost(page), lost(f"{page} {save}"), lost(f"{page} {evict}")])
     assert len(other) == 3 and len(together(first, other)) == 4
     assert len(together(first, statics([lost(log)]))) == 2
+    said = [harm(Consequence.LOST, "it ends"), harm(Consequence.LOST, "it ends (and says why)")]
+    assert len(statics(said)) == 2

@@ -869,6 +869,8 @@ _ANEW = {
     "tmpa_kq3xyz.json": "tmp#.json",
     "tmp.aB3dE5gH7j": "tmp.#",
     "000012.ldb": "#.ldb",
+    "db/000012": "db/#",
+    "fa/1234567": "fa/#",
     "ib_logfile0": "ib_logfile#",
 }
 
