@@ -6,6 +6,7 @@ that says what to do. ``bob.cli`` prints both and exits with the code; nothing e
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
@@ -101,6 +102,17 @@ class MissingProgramError(BobError):
     """A program or library that bob needs is not installed; the hint names the package."""
 
     exit_code = Exit.MISSING_PROGRAM
+
+
+def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
+    """What to tell the user of an import that failed; None where a module of bob itself is not there."""
+    package = (error.name or "bob").partition(".")[0]
+    if package == "bob":
+        return None
+    return MissingProgramError(
+        f"the Python package {package} is not installed for {sys.executable}",
+        hint="./run in bob's folder installs what bob needs, and runs it",
+    )
 
 
 class ImageError(BobError):

@@ -18,7 +18,7 @@ import click
 
 from bob import __version__
 from bob.cli.github import Level, annotate
-from bob.errors import BobError, Exit, PointedError
+from bob.errors import BobError, Exit, PointedError, missing_package
 from bob.run.interrupts import Interrupts
 
 _BESIDE = 36
@@ -104,6 +104,8 @@ def _tell(error: BaseException) -> Exit:
             where = f" ({error.filename})" if error.filename else ""
             _say(f"{error.strerror}{where}", "free some space, or choose another folder with --out or XDG_CACHE_HOME")
             return Exit.STORE
+        case ModuleNotFoundError() if missing := missing_package(error):
+            return _tell(missing)
     return _internal(error)
 
 

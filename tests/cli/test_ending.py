@@ -83,6 +83,24 @@ def test_an_internal_error_when_nothing_can_be_written(monkeypatch: pytest.Monke
     assert ended.err == "bob: internal error: ZeroDivisionError: x\nhint: BOB_DEBUG=1 shows the traceback\n"
 
 
+def test_a_python_package_that_is_not_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(ModuleNotFoundError("No module named 'rich'", name="rich.cells")) == Exit.MISSING_PROGRAM
+    assert capsys.readouterr().err == (
+        f"bob: the Python package rich is not installed for {sys.executable}\n"
+        "hint: ./run in bob's folder installs what bob needs, and runs it\n"
+    )
+    assert raising(ModuleNotFoundError("No module named 'bob.x'", name="bob.x")) == Exit.INTERNAL
+
+
+def test_a_python_without_any_package() -> None:
+    """``-S``: without site-packages."""
+    words = [sys.executable, "-S", "-m", "bob", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=CHECKOUT)
+    assert (done.returncode, done.stdout) == (Exit.MISSING_PROGRAM, "")
+    assert done.stderr.startswith("bob: the Python package ")
+    assert done.stderr.endswith("hint: ./run in bob's folder installs what bob needs, and runs it\n")
+
+
 def raising_oserror() -> NoReturn:
     raise OSError(errno.EROFS, "Read-only file system")
 
