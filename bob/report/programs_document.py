@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from bob import counts
-from bob.program.answer import Consequence
-from bob.report.counts import compact
+from bob.judge.program_result import ProgramResult, Programs, Safety
+from bob.judge.reliance import told_once
+from bob.report.counts import compact, plural
 from bob.report.escape import markdown
+from bob.report.programs import MOST_RELIED_ON
 
-Answer = Mapping[str, Any]
-"""A configuration of a result (``bob.app/1``)."""
-MARKS = {"safe": "safe", "vulnerable": "×", "unknown": "?"}
-MOST_RELIED_ON = 3
+_MARKS = {Safety.SAFE: "safe", Safety.VULNERABLE: "×", Safety.UNKNOWN: "?"}
 
 
-def page(documents: Sequence[Mapping[str, Any]], configurations: Sequence[str], folder: str) -> str:
-    """The page about ``documents``, results of one program each, with these ``configurations`` as columns; witnesses
-    are in ``folder``, where the commands look for them."""
-    answers = {
-        (document["program"]["name"], one["name"]): one for document in documents for one in document["configurations"]
-    }
-    programs = {document["program"]["name"]: document["program"]["about"] for document in documents}
+def page(programs: Sequence[Programs], configurations: Sequence[str], folder: str) -> str:
+    """The page about ``programs``, each named once, with these ``configurations`` as columns; their witnesses are in
+    ``folder``, where the commands look for them."""
+    answers = [(one, {result.configuration: result for result in one.results}) for one in programs]
     lines = [
-        *_head(documents),
+        *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
         "|---" * (len(configurations) + 1) + "|",
     ]
-    for name in programs:
-        cells = [_cell(answers.get((name, configuration))) for configuration in configurations]
-        lines.append(f"| [{name}](#{name}) | " + " | ".join(cells) + " |")
-    for name, about in programs.items():
-        lines += ["", f"## {name}", "", f"{markdown(about)}.", ""]
-        for configuration in configurations:
-            if (answer := answers.get((name, configuration))) is not None:
-                lines += _told(name, configuration, answer, folder)
+    for one, by_name in answers:
+        cells = [_cell(by_name.get(name)) for name in configurations]
+        lines.append(f"| [{one.program}](#{one.program}) | " + " | ".join(cells) + " |")
+    for one, by_name in answers:
+        lines += ["", f"## {one.program}", "", f"{markdown(one.about)}.", ""]
+        for result in filter(None, map(by_name.get, configurations)):
+            lines += _told(result, folder)
     return "\n".join(lines) + "\n"
 
 
-def _head(documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    kernels = dict.fromkeys(document["environment"]["kernel"] for document in documents)
+def _head(programs: Sequence[Programs]) -> list[str]:
+    kernels = dict.fromkeys(one.kernel for one in programs)
     return [
         f"# Programs after a crash, on Linux {', '.join(kernels)}",
         "",
@@ -51,31 +44,30 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _cell(answer: Answer | None) -> str:
-    if answer is None:
+def _cell(result: ProgramResult | None) -> str:
+    if result is None:
         return "–"
-    if answer["safety"] != "vulnerable":
-        return MARKS[answer["safety"]]
-    kinds = dict.fromkeys(Consequence(one["consequence"]).words for one in answer["vulnerabilities"])
-    return f"× {', '.join(kinds)}"
+    if result.safety is not Safety.VULNERABLE:
+        return _MARKS[result.safety]
+    return f"× {', '.join(dict.fromkeys(one.consequence.words for one in result.vulnerabilities))}"
 
 
-def _told(name: str, configuration: str, answer: Answer, folder: str) -> list[str]:
-    explored = f"{_count(answer['explored'])} of {_count(answer['legal_sectors'])} crash states"
-    seen = f"{explored}, {answer['trees']} outcomes, {answer['checks']} checks"
-    if answer["safety"] != "vulnerable":
-        reason = f": {markdown(answer['reason'])}" if answer["reason"] else " as far as explored"
-        return [f"- **{configuration}**: {MARKS[answer['safety']]}{reason} ({seen})"]
-    lines = [f"- **{configuration}**: ×  ({seen})"]
-    for one in answer["vulnerabilities"]:
-        said = f"{markdown(one['evidence'])}, in {_count(one['states'])} crash states"
-        lines.append(f"  - {said}")
-        for relied in one["relied_on"][:MOST_RELIED_ON]:
-            lines.append(f"    - {markdown(relied['sentence'])}")
-        if one["witness"]:
-            lines.append(f"    - `bob replay {folder}/{one['witness']}`")
+def _told(result: ProgramResult, folder: str) -> list[str]:
+    states = result.states
+    explored = f"{compact(states.explored)} of {compact(states.legal_sectors)} crash states"
+    seen = f"{explored}, {result.trees} outcomes, {result.checks} checks"
+    if result.safety is not Safety.VULNERABLE:
+        reason = f": {markdown(result.reason)}" if result.reason else " as far as explored"
+        return [f"- **{result.configuration}**: {_MARKS[result.safety]}{reason} ({seen})"]
+    lines = [f"- **{result.configuration}**: ×  ({seen})"]
+    for one in result.vulnerabilities:
+        lines.append(f"  - {markdown(one.evidence)}, in {compact(one.states)} crash states")
+        reasons = told_once(one.relied_on)
+        for relied, times in reasons[:MOST_RELIED_ON]:
+            several = f", for each of {times} such calls" if times > 1 else ""
+            lines.append(f"    - {markdown(relied.sentence)}{several}")
+        if (more := len(reasons) - MOST_RELIED_ON) > 0:
+            lines.append(f"    - and {plural(more, 'other reason')}: apps.json.xz has them")
+        if one.witness:
+            lines.append(f"    - `bob replay {folder}/{one.witness}`")
     return lines
-
-
-def _count(value: Any) -> str:
-    return compact(counts.read(value))

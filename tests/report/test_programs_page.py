@@ -21,7 +21,7 @@ from bob.protocol.diagram import MOST_NEEDS, Kind, Need, Protocol, Step, diagram
 from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.protocol_drawing import picture, svg
-from bob.report.saved import programs
+from bob.report.saved import programs, several_programs
 from bob.witness import bundle
 
 from .html_pages import NASTY, Page, parse
@@ -218,8 +218,14 @@ def kept() -> list[dict[str, Any]]:
     return programs
 
 
+def every() -> tuple[Programs, ...]:
+    found = several_programs(KEPT / "apps.json.xz")
+    assert found is not None
+    return tuple(found)
+
+
 def test_the_page_is_what_is_made_of_the_results() -> None:
-    assert (KEPT / "README.md").read_text() == table(kept(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
+    assert (KEPT / "README.md").read_text() == table(every(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
 
 
 def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
@@ -232,10 +238,24 @@ def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None
     assert named == set(bundle.within(KEPT))
 
 
+def test_a_sentence_stands_once_and_what_is_left_out_is_counted() -> None:
+    program = next(one for one in every() if any(it.vulnerabilities for it in one.results))
+    result = next(one for one in program.results if one.vulnerabilities)
+    harm = next(one for one in result.vulnerabilities if one.relied_on)
+    relied = harm.relied_on[0]
+    several = [relied, relied, *(replace(relied, sentence=f"other {number}") for number in range(4))]
+    harmed = replace(result, vulnerabilities=(replace(harm, relied_on=tuple(several)),))
+    lines = table([replace(program, results=(harmed,))], [result.configuration], "x").splitlines()
+    said = [line.removeprefix("    - ") for line in lines if line.startswith("    - ")]
+    assert said[0].endswith(", for each of 2 such calls") and said[1:3] == ["other 0", "other 1"]
+    assert said[3] == "and 2 other reasons: apps.json.xz has them"
+    assert said[4].startswith("`bob replay x/") and len(said) == 5
+
+
 def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
-    [program] = kept()[:1]
-    unknown = {**program["configurations"][0], "safety": "unknown", "reason": "a guest was lost", "vulnerabilities": []}
-    made = table([{**program, "configurations": [unknown]}], COLUMNS, "x")
+    program = every()[0]
+    unknown = replace(program.results[0], safety=Safety.UNKNOWN, reason="a guest was lost", vulnerabilities=())
+    made = table([replace(program, results=(unknown,))], COLUMNS, "x")
     row = next(line for line in made.splitlines() if line.startswith("| ["))
     assert row.endswith("| ? | – | – | – | – | – |")
     assert "?: a guest was lost" in made
