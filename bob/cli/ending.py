@@ -86,9 +86,13 @@ def is_interrupt(error: BaseException) -> bool:
 def _tell(error: BaseException) -> Exit:
     if os.environ.get("BOB_DEBUG") == "1" and not isinstance(error, Interrupted):
         traceback.print_exception(error)
+    return _tell_in_a_line(error)
+
+
+def _tell_in_a_line(error: BaseException) -> Exit:
     match error:
         case KeyboardInterrupt() | click.Abort():
-            return _tell(Interrupted())
+            return _tell_in_a_line(Interrupted())
         case BobError():
             if error.exit_code is Exit.INTERRUPTED and sys.stderr.isatty():
                 click.echo(err=True)  # after the terminal's ^C
@@ -105,7 +109,7 @@ def _tell(error: BaseException) -> Exit:
             _say(f"{error.strerror}{where}", "free some space, or choose another folder with --out or XDG_CACHE_HOME")
             return Exit.STORE
         case ModuleNotFoundError() if missing := missing_package(error):
-            return _tell(missing)
+            return _tell_in_a_line(missing)
     return _internal(error)
 
 

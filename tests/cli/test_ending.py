@@ -92,6 +92,17 @@ def test_a_python_package_that_is_not_installed(capsys: pytest.CaptureFixture[st
     assert raising(ModuleNotFoundError("No module named 'bob.x'", name="bob.x")) == Exit.INTERNAL
 
 
+def test_debug_shows_what_came_of_a_missing_package_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOB_DEBUG", "1")
+
+    assert raising(ModuleNotFoundError("No module named 'rich'", name="rich")) == Exit.MISSING_PROGRAM
+    told = capsys.readouterr().err
+    assert told.count("Traceback (most recent call last)") == 1
+    assert told.count("the Python package rich is not installed") == 1
+
+
 def test_a_python_without_any_package() -> None:
     """``-S``: without site-packages."""
     words = [sys.executable, "-S", "-m", "bob", "--help"]

@@ -1,0 +1,69 @@
+"""``reports/make-apps``: restored answers make the same reference again, and those of a stopped run are in none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def make_apps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script, with copies of the references in place of them."""
+    spec = spec_from_loader("make_apps", SourceFileLoader("make_apps", str(CHECKOUT / "reports" / "make-apps")))
+    assert spec is not None and spec.loader is not None
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for name in ("TARGET", "MODELS_TARGET"):
+        kept: Path = getattr(script, name)
+        copy = tmp_path / kept.relative_to(CHECKOUT)
+        shutil.copytree(kept, copy)
+        monkeypatch.setattr(script, name, copy)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    return script
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_restored_answers_make_the_same_reference(make_apps: ModuleType, tmp_path: Path) -> None:
+    before = contents(make_apps.TARGET)
+    make_apps.restore(tmp_path / "runs", "2026")
+    make_apps.write(tmp_path / "runs")
+    assert contents(make_apps.TARGET) == before
+
+
+def test_restored_answers_of_models_make_the_same_reference(make_apps: ModuleType, tmp_path: Path) -> None:
+    before = contents(make_apps.MODELS_TARGET)
+    make_apps.restore_models(tmp_path / "runs", "2026")
+    make_apps.write_models(tmp_path / "runs")
+    assert contents(make_apps.MODELS_TARGET) == before
+
+
+def test_a_run_that_was_stopped_is_in_no_reference(make_apps: ModuleType, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    make_apps.restore(runs, "2026")
+    for program in sorted(path for path in runs.iterdir() if path.name not in ("gdbm", "lmdb")):
+        shutil.rmtree(program)
+    result = runs / "gdbm" / "xfs" / "result.json"
+    result.write_text(json.dumps({**json.loads(result.read_text()), "finished": None}))
+    make_apps.write(runs)
+    row = next(
+        line for line in (make_apps.TARGET / "README.md").read_text().splitlines() if line.startswith("| [gdbm]")
+    )
+    assert [cell.strip() for cell in row.split("|")][5] == "–"
+
+
+def test_answers_of_before_are_not_restored(make_apps: ModuleType, tmp_path: Path) -> None:
+    make_apps.restore(tmp_path / "runs", "2027")
+    make_apps.restore_models(tmp_path / "models", "2027")
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "models").exists()
