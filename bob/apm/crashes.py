@@ -274,6 +274,12 @@ class Tries:
                     yield ModelState(crash, told, variant, of_tree)
         self.is_all = True
 
+    @property
+    def shows_stale(self) -> bool:
+        """Whether holes may show stale contents in some state that was made. Of such a one the trees that come have
+        these in all holes, or zeros in all; the model allows mixtures, and what files had that were removed."""
+        return self._shapes.shows_stale
+
     def tree(self, state: ModelState) -> Tree:
         """The tree of a state."""
         return self._shapes.tree(state.crash.there, state.variant)

@@ -96,6 +96,11 @@ class Shapes:
         self._listings: OrderedDict[int, dict[str, int]] = OrderedDict()
         self._entries: OrderedDict[int, dict[int, Entry]] = OrderedDict()
 
+    @property
+    def shows_stale(self) -> bool:
+        """Whether a set that was asked about leaves a hole in which stale contents may show."""
+        return any(file.shows_stale for file in self._files.values())
+
     def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
         """Of each tree that a set leaves, two where holes may show zeros or stale contents: the digest with what had
         been told (:func:`digest_of`), and the shape (:func:`shape_of`)."""
@@ -185,6 +190,7 @@ class _File:
         self._held: OrderedDict[int, _Held] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         self._holes: dict[int, _Missing] = {}
+        self.shows_stale = False
 
     def sums(self, there: int) -> tuple[bytes, ...]:
         """What the file is known by, by what holes show."""
@@ -283,6 +289,7 @@ class _File:
                 has = True
                 nothing = bytes(stop - first)
                 fills = self._fills(place, there)
+                self.shows_stale |= any(fills)
                 parts = (
                     stale_at(first, stop - first) if fills[0] else nothing,
                     stale_at(first, stop - first) if fills[1] else nothing,

@@ -19,6 +19,8 @@ from bob.errors import MalformedError, RecordingError
 FORKS = ("clone", "clone3", "fork", "vfork")
 """Calls that make a process, or a thread."""
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
+READS = ("read", "readv", "preadv2")
+"""Calls that read, and may move the open file on. strace writes them down raw: their arguments are numbers."""
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")

@@ -27,16 +27,15 @@ ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
     """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
     with this inode: by their names then, in the order in which they were changed."""
-    names = Paths(root)
+    names = Paths(root, calls)
     dirty: dict[str, None] = {}
     synchronous: set[str] = set()
     told: tuple[str, ...] = ()
     for call in calls:
         if call.result is None:
             continue
-        if call.name in ("chdir", "fchdir"):
-            names.changed(call)
-        elif call.name in OPENS:
+        names.take(call)
+        if call.name in OPENS:
             place, flags = OPENS[call.name]
             name = names.at(call, place)
             if any(flag in " ".join(call.arguments[flags:]) for flag in ("O_SYNC", "O_DSYNC")):
@@ -60,7 +59,7 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:
     """Whether something may have been stored in a file below ``root`` through a shared mapping."""
-    names = Paths(root)
+    names = Paths(root, calls)
     return any(_maps(call, names) for call in calls if call.result is not None)
 
 
@@ -73,7 +72,7 @@ def _maps(call: SystemCall, names: Paths) -> str:
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
     """What may have changed files below ``root`` without a call that tells the bytes, a phrase each."""
-    return tuple(dict.fromkeys(_not_followed(calls, Paths(root))))
+    return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 
 def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:

@@ -14,7 +14,7 @@ LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
 REMOVES = {"unlink": 0, "unlinkat": 1, "rmdir": 0}
-MODES = {"chmod": 0, "fchmodat": 1}
+MODES = {"chmod": 0, "fchmodat": 1, "fchmodat2": 1}
 OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 TRUNCATES = {"truncate": 0}
@@ -27,10 +27,15 @@ MAPPED, STORE = "mapped", "store"
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
 OPEN_FILE = re.compile(r"/proc/(?:self|\d+)/fd/(\d+)")
-_MODE = re.compile(r"\b0[0-7]{3,4}\b")
+_MODE = re.compile(r"\b0[0-7]{2,4}\b")
 UMASK = 0o022
 """What is taken from the mode with which a program makes a file: umask(2) is not traced, and this is the usual one."""
 SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
+
+
+def follows_links(call: SystemCall) -> bool:
+    """Whether a call that has a file's name follows it where that is a symbolic link."""
+    return call.name != "lchown" and "AT_SYMLINK_NOFOLLOW" not in call.arguments[-1]
 
 
 class Copy(NamedTuple):

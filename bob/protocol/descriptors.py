@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bob.program.strace import FORKS, SystemCall
+from bob.program.processes import Inherited
+from bob.program.strace import SystemCall
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]+")
+"""A descriptor; of calls whose data strace is not to write down (:data:`bob.program.strace.READS`) in hexadecimal."""
 
 
 @dataclass(slots=True)
@@ -55,10 +60,11 @@ class Mapping:
 
 
 class Mappings:
-    """The mappings of files that the recorder watched. ``by_path`` has the file of the last one of each path."""
+    """The mappings of files that the recorder watched. ``by_path`` has the file of the last one of each path. Threads
+    have one address space; the child of a fork has a copy, and a program that is started has an empty one."""
 
-    def __init__(self) -> None:
-        self._of: dict[int, list[Mapping]] = {}
+    def __init__(self, calls: Sequence[SystemCall]) -> None:
+        self._of = Inherited[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int) -> None:
@@ -66,13 +72,21 @@ class Mappings:
         assert call.result is not None
         length, start = int(call.arguments[1], 0), int(call.arguments[5], 0)
         made = Mapping(file, call.path(4), call.result, start, start + length)
-        self._of.setdefault(call.pid, []).append(made)
+        self._of.of(call.pid).append(made)
         self.by_path[made.path] = file
+
+    def forked(self, call: SystemCall) -> None:
+        """Take in a call that has made a process."""
+        self._of.forked(call)
+
+    def executed(self, call: SystemCall) -> None:
+        """Take in a call that has started a program."""
+        self._of.replace(call.pid)
 
     def at(self, call: SystemCall) -> Mapping | None:
         """What an msync(2) is about: the part of the last mapping that has its address."""
         address, length = int(call.arguments[0], 0), int(call.arguments[1], 0)
-        for one in reversed(self._of.get(call.pid, [])):
+        for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
                 begin = one.start + address - one.address
                 return replace(one, start=begin, end=min(begin + length, one.end))
@@ -82,32 +96,19 @@ class Mappings:
 class Descriptors:
     """The tables of descriptors of all processes, by what their calls say."""
 
-    def __init__(self, calls: tuple[SystemCall, ...]) -> None:
-        self._tables: dict[int, dict[int, OpenFile]] = {}
-        self.parents = {call.result: call for call in calls if call.name in FORKS and call.result}
-
-    def table(self, pid: int) -> dict[int, OpenFile]:
-        """That of a process: its own, its parent's where they share one, or else a copy of that as it is now.
-
-        strace writes a child's first calls down before the parent's call has returned, so a table is made when it is
-        first asked for.
-        """
-        if pid not in self._tables:
-            made = self.parents.get(pid)
-            if made is None or made.pid == pid:
-                self._tables[pid] = {}
-            elif any("CLONE_FILES" in argument for argument in made.arguments):
-                self._tables[pid] = self.table(made.pid)
-            else:
-                self._tables[pid] = dict(self.table(made.pid))
-        return self._tables[pid]
+    def __init__(self, calls: Sequence[SystemCall]) -> None:
+        self._tables = Inherited[dict[int, OpenFile]](calls, "CLONE_FILES", dict, dict.copy)
 
     def opened(self, pid: int, number: int, open_file: OpenFile | None) -> None:
         """A process has opened a file as descriptor ``number``; None: one that is of no interest."""
         if open_file is None:
-            self.table(pid).pop(number, None)
+            self._tables.of(pid).pop(number, None)
         else:
-            self.table(pid)[number] = open_file
+            self._tables.of(pid)[number] = open_file
+
+    def forked(self, call: SystemCall) -> None:
+        """Take in a call that has made a process."""
+        self._tables.forked(call)
 
     def changed(self, call: SystemCall) -> None:
         """Take in a dup or an fcntl: one that duplicates, or says whether all is appended."""
@@ -118,7 +119,18 @@ class Descriptors:
         elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
             open_file.appends = "O_APPEND" in call.arguments[2]
 
+    def has_read(self, call: SystemCall) -> None:
+        """Take in a call that reads: it moves the open file on, if it has no offset (preadv2 has -1 then)."""
+        open_file = self.at(call, 0)
+        is_at_offset = call.name == "preadv2" and int(call.arguments[3], 0) not in (-1, 2**64 - 1)
+        if open_file is not None and call.result and not is_at_offset:
+            open_file.moved_on(call.result)
+
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
         """The open file behind the argument at ``place``; None where there is none that is known."""
         number = call.arguments[place].partition("<")[0]
-        return self.table(call.pid).get(int(number)) if number.isdigit() else None
+        return self.numbered(call.pid, int(number, 0)) if _NUMBER.fullmatch(number) else None
+
+    def numbered(self, pid: int, number: int) -> OpenFile | None:
+        """The open file behind descriptor ``number`` of a process."""
+        return self._tables.of(pid).get(number)

@@ -61,11 +61,13 @@ def handle(file: int) -> str:
 @dataclass(slots=True)
 class File:
     """A file, directory or link that was there at some time. ``inode`` is 0 where it is not known; ``content`` what was
-    in it at first (bytes). Where it is not ``followed``, something changes it in a way that no call tells."""
+    in it at first (bytes); ``target`` where a symbolic link leads. Where it is not ``followed``, something changes it
+    in a way that no call tells."""
 
     kind: str
     inode: int = 0
     content: bytes = b""
+    target: str = ""
     sizes: list[Version[int]] = field(default_factory=list)
     stored: list[Version[Stored]] = field(default_factory=list)
     modes: list[Version[int]] = field(default_factory=list)
@@ -123,7 +125,7 @@ class Effects:
             file = made.new(node.kind, node.inode)
             by_inode[node.inode] = file
             of = made.files[file]
-            of.content = node.content
+            of.content, of.target = node.content, node.target
             of.sizes.append(Version(AT_FIRST, node.size))
             if node.mode is not None:
                 of.modes.append(Version(AT_FIRST, node.mode))

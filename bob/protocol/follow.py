@@ -13,7 +13,7 @@ from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
 from bob.program.stack import caller
-from bob.program.strace import FORKS, WRITES, SystemCall
+from bob.program.strace import FORKS, READS, WRITES, SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import DUPLICATES, Descriptors, Mappings, OpenFile
@@ -36,11 +36,12 @@ class _Follower:
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
         self._root = root
-        self._paths = Paths(root)
+        self._paths = Paths(root, calls, self._link_at)
         self._descriptors = Descriptors(calls)
-        self._mapped = Mappings()
+        self._mapped = Mappings(calls)
         self._removed: dict[str, int] = {}
         self._programs: dict[int, str] = {}
+        self._parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
         self._number = AT_FIRST
 
     def take(self, number: int, call: SystemCall) -> None:
@@ -51,12 +52,16 @@ class _Follower:
             self._programs[call.pid] = posixpath.basename(args.text(call.arguments[0])) if call.arguments else ""
         if call.result is None:
             return
-        if name in FORKS:
-            self._forked(call)
+        self._paths.take(call)
+        if name == "execve":
+            self._mapped.executed(call)
+        elif name in FORKS:
+            self._descriptors.forked(call)
+            self._mapped.forked(call)
+        elif name in READS:
+            self._descriptors.has_read(call)
         elif name in DUPLICATES or name == "fcntl":
             self._descriptors.changed(call)
-        elif name in ("chdir", "fchdir"):
-            self._paths.changed(call)
         elif name == "lseek":
             if open_file := self._descriptors.at(call, 0):
                 open_file.position = call.result
@@ -84,7 +89,7 @@ class _Follower:
         if name == "sync" or (name == "syncfs" and (path or self._is_root(call))):
             self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
         elif name in ("fsync", "fdatasync", "sync_file_range"):
-            open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
+            open_file = self._behind(call, 0) if path else OpenFile(ROOT_FILE)
             file = open_file.file if open_file else self._file_at(path)
             if file is not None:
                 named = self._name(file, path or "/")
@@ -106,6 +111,8 @@ class _Follower:
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
                 file = self.effects.new(kind)
+                if kind == "symlink":
+                    self.effects.files[file].target = args.text(call.arguments[0])
                 self.effects.lead(self._number, path, file)
                 self._say(call, f"{name} {path}")
                 self._made(call, kind, path, file)
@@ -134,7 +141,8 @@ class _Follower:
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
         flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
-        path = self._paths.below(call.opened) or self._paths.at(call, args.OPENS[call.name])
+        is_named = "O_TMPFILE" in flags or not call.opened  # strace tells the name of a file that has none
+        path = self._paths.at(call, args.OPENS[call.name], follows=True) if is_named else self._paths.below(call.opened)
         how = next((how for flag, how in _HOW.items() if flag in flags), How.PLAIN)
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
@@ -162,7 +170,7 @@ class _Follower:
         path = self._paths.below(call.path(0))
         if not path or not call.result:
             return
-        open_file = self._descriptors.at(call, 0)
+        open_file = self._behind(call, 0)
         if open_file is None:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
@@ -189,7 +197,7 @@ class _Follower:
 
     def _map(self, call: SystemCall) -> None:
         """A mapping that was watched; by which descriptor it was made says which file it is."""
-        open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
+        open_file, path = self._behind(call, 4), self._paths.below(call.path(4))
         if open_file is None:
             self._unfollowed(self._file_at(path), f"mmap of {path}")
         else:
@@ -227,7 +235,7 @@ class _Follower:
         path = self._paths.below(call.path(copy.into))
         if not path or not call.result:
             return
-        source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
+        source, target = self._behind(call, copy.out_of), self._behind(call, copy.into)
         begin = source.moved_on(call.result) if source and copy.begin is None else copy.begin or 0
         start = target.moved_on(call.result) if target and copy.start is None else copy.start or 0
         if source is None or target is None or not self.effects.files[source.file].followed:
@@ -251,7 +259,7 @@ class _Follower:
             self._do(ops.Truncate(self._name(file, path), size), file)
 
     def _fallocate(self, call: SystemCall) -> None:
-        path, open_file = self._paths.below(call.path(0)), self._descriptors.at(call, 0)
+        path, open_file = self._paths.below(call.path(0)), self._behind(call, 0)
         if not path:
             return
         mode, start, length = call.arguments[1], int(call.arguments[2], 0), int(call.arguments[3], 0)
@@ -302,7 +310,7 @@ class _Follower:
     def _unnamed(self, call: SystemCall) -> int | None:
         """The file without a name that a link is given by way of /proc (open(2), O_TMPFILE)."""
         found = args.OPEN_FILE.fullmatch(args.text(call.arguments[args.LINKS[call.name][0]]))
-        open_file = self._descriptors.table(call.pid).get(int(found[1])) if found else None
+        open_file = self._descriptors.numbered(call.pid, int(found[1])) if found else None
         return open_file.file if open_file else None
 
     def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
@@ -320,14 +328,31 @@ class _Follower:
     def _about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
         """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
         if call.name in places:
-            path = self._paths.at(call, places[call.name])
+            path = self._paths.at(call, places[call.name], follows=args.follows_links(call))
             return path, self.effects.leads(path) if path else None
-        open_file = self._descriptors.at(call, 0)
+        open_file = self._behind(call, 0)
         return self._paths.below(call.path(0)), open_file.file if open_file else None
+
+    def _behind(self, call: SystemCall, place: int) -> OpenFile | None:
+        """The open file behind the argument at ``place``. None where it is not known: also where the path that strace
+        tells has become another file's, as when the descriptor has come from another process in a message."""
+        open_file, path = self._descriptors.at(call, place), self._paths.below(call.path(place))
+        if open_file is None or not path or call.arguments[place].endswith("(deleted)"):
+            return open_file
+        return open_file if self.effects.leads(path) in (open_file.file, None) else None
+
+    def _link_at(self, path: str) -> str | None:
+        """Where the symbolic link at ``path`` leads; None where there is none."""
+        file = self.effects.leads(path)
+        return (
+            self.effects.files[file].target if file is not None and self.effects.files[file].kind == "symlink" else None
+        )
 
     def _mode(self, call: SystemCall) -> None:
         path, file = self._about(call, args.MODES)
-        if path and file is not None:
+        if path and file is None:
+            self.effects.untold.append(f"{call.name} of {path}")
+        elif path and file is not None:
             mode = args.permissions(call.arguments[args.MODES.get(call.name, 0) + 1])
             self._do(ops.Chmod(self._name(file, path), mode), file)
             modes = self.effects.files[file].modes
@@ -338,7 +363,9 @@ class _Follower:
     def _owner(self, call: SystemCall) -> None:
         path, file = self._about(call, args.OWNERS)
         place = args.OWNERS.get(call.name, 0)
-        if path and file is not None:
+        if path and file is None:
+            self.effects.untold.append(f"{call.name} of {path}")
+        elif path and file is not None:
             uid, gid = (args.identity(argument) for argument in call.arguments[place + 1 : place + 3])
             self._do(ops.Chown(self._name(file, path), uid, gid), file)
 
@@ -350,15 +377,13 @@ class _Follower:
             return
         if path := self._paths.below(call.path(args.INTO[call.name])):
             self._unfollowed(self._file_at(path), f"{call.name} of {path}")
-
-    def _forked(self, call: SystemCall) -> None:
-        if call.result:
-            self._paths.forked(call.pid, call.result)
+        elif call.name == "splice" and call.arguments[1] == "NULL" and (source := self._descriptors.at(call, 0)):
+            source.moved_on(call.result or 0)
 
     def _program(self, pid: int) -> str:
         """The name of the program that a process runs."""
-        while pid not in self._programs and pid in self._descriptors.parents:
-            pid = self._descriptors.parents[pid].pid
+        while pid not in self._programs and self._parents.get(pid, pid) != pid:
+            pid = self._parents[pid]
         return self._programs.get(pid, "")
 
     def _is_root(self, call: SystemCall) -> bool:

@@ -14,6 +14,7 @@ from bob.program.recurring import recurring
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
 from bob.workload import operations as ops
+from bob.workload.operations import Replacing
 
 TYPES = (
     "atomicity across calls",
@@ -43,7 +44,7 @@ def kind_of(explanation: Explanation, effects: Effects) -> str:
             several = {deed.call for deed in (*missing, *there)}
             return "atomicity across calls" if len(several) > 1 else _whole((*missing, *there)[0], effects)
         case Reliance.ORDER if missing and there:
-            if _is_safe_rename(missing, there):
+            if _is_safe_rename(missing, there, effects):
                 return "ordering: safe rename"
             last = max(deed.call for deed in there)
             return "ordering: safe file flush" if _is_flushed(missing, last, effects.deeds) else "ordering: other"
@@ -75,15 +76,25 @@ def _whole(deed: Deed, effects: Effects) -> str:
     if isinstance(deed.operation, ops.Write):
         is_append = any(size.call == deed.call for size in effects.files[deed.file].sizes)
         return "atomicity of an append" if is_append else "atomicity of an overwrite"
+    if isinstance(deed.operation, ops.Fallocate) and deed.operation.mode.zeroes:
+        return "atomicity of an overwrite"
     if isinstance(deed.operation, (ops.Truncate, ops.Fallocate)):
         return "atomicity of a truncate"
     return "atomicity of a rename or unlink" if isinstance(deed.operation, _NAMES) else ""
 
 
-def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed]) -> bool:
-    """Whether data is missing of a file of which a rename is there."""
-    renamed = {deed.file for deed in there if isinstance(deed.operation, ops.Rename)}
+def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed], effects: Effects) -> bool:
+    """Whether data is missing of a file of which a rename is there. Two names may be exchanged: then of either file."""
+    renamed = {file for deed in there if isinstance(deed.operation, ops.Rename) for file in _moved(deed, effects)}
     return any(isinstance(deed.operation, ops.Write) and deed.file in renamed for deed in missing)
+
+
+def _moved(deed: Deed, effects: Effects) -> set[int]:
+    """The files that a rename gives another name."""
+    if not isinstance(deed.operation, ops.Rename) or deed.operation.replacing is not Replacing.EXCHANGE:
+        return {deed.file}
+    made = (one for history in effects.entries.values() for one in history if one.call == deed.call)
+    return {one.value for one in made if one.value is not None}
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, deeds: Iterable[Deed]) -> bool:

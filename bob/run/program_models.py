@@ -53,6 +53,13 @@ MOST_IN_PAIRS = 500
 """Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
 
 
+_STALE = (
+    "{} allows old contents of the disk where data is missing: of such a state one tree with them was tried, and one"
+    " with zeros"
+)
+"""What is said of a model where :attr:`bob.apm.crashes.Tries.shows_stale`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allows:
     """Whether a model allows a tree after so much had been told (``says``; None: that is not known), and by which
@@ -64,6 +71,20 @@ class Allows:
 
 UNKNOWN = Allows(lambda _told, _tree: None)
 """It is not known whether a model allows a tree."""
+
+
+def by_list(tries: Tries, by_pairs: Allows) -> Allows:
+    """By the list of all that was made, which is all. Of what stale contents may show there is none: a tree that is not
+    in it may be allowed ``by_pairs`` all the same, where some may show."""
+    shapes = frozenset(tries.shapes)
+
+    def is_listed(told: bytes, tree: Mapping[str, Node]) -> bool:
+        return shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
+
+    def is_allowed(told: bytes, tree: Mapping[str, Node]) -> bool | None:
+        return is_listed(told, tree) or by_pairs.says(told, tree)
+
+    return replace(by_pairs, says=is_allowed if tries.shows_stale else is_listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,28 +247,22 @@ class _Work:
         )
         without = sorted({name for thread in threads for name in thread.without})
         left = [f"extended attributes are not in these states: {named(without)}"] if without else []
+        left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
         return Modelled(model, result, _but_for_logs(allows, self.taken.program, self._before))
 
     def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
-        """By the list of all that the model allows, where there is one; else what a tree shows is held against the
-        clauses, unless the program is too large for the orders of all pairs."""
+        """By the list of all that the model allows, where there is one, and else by what a tree shows, unless the
+        program is too large for the orders of all pairs. Of what stale contents may be there is no list."""
         by_pairs = UNKNOWN
         if len(self._again.history.operations) <= MOST_IN_PAIRS:
             if self._pairs is None:
                 self._pairs = graph(self._again.workload, self._apart)
             foreseen = Foreseen(self._pairs, model.promised, self._again.told)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
-        if not is_all:
-            return by_pairs
-        shapes = frozenset(tries.shapes)
-
-        def is_listed(told: bytes, tree: Mapping[str, Node]) -> bool:
-            return shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
-
-        return replace(by_pairs, says=is_listed)
+        return by_list(tries, by_pairs) if is_all else by_pairs
 
 
 class _Worker:

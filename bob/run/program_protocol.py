@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bob.agent.client import Agent
 from bob.agent.inside.mounts import ROOT
+from bob.agent.inside.world import WORLD
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Node, Observation
@@ -14,6 +15,7 @@ from bob.program.told import tellings
 from bob.program.unsynced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
+from bob.protocol.elsewhere import elsewhere
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.run.agents import AnyGuests
@@ -51,10 +53,20 @@ def protocol_of(
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
     left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
     if logged:
-        left.append(f"{logged} calls on its logs are not in these states: {named(taken.program.logs)}")
+        left.append(f"{_are_left_out(logged, 'its logs')}: {named(taken.program.logs)}")
+    if others := elsewhere(taken.calls, ROOT, WORLD):
+        left.append(f"{_are_left_out(len(others), 'files elsewhere')}: {named(list(dict.fromkeys(others)))}")
     if any(call.name == STORE for call in taken.calls):
         left.append("what it stores through mappings counts as stored just before its next call")
     return again, tuple(left)
+
+
+def _are_left_out(calls: int, files: str) -> str:
+    return (
+        f"{calls:,} calls on {files} are not in these states"
+        if calls > 1
+        else f"a call on {files} is not in these states"
+    )
 
 
 def both_ends(

@@ -539,6 +539,46 @@ def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> N
     assert found.trees < plain[0].trees
 
 
+def test_calls_are_on_the_files_that_the_kernel_means(tmp_path: Path) -> None:
+    """What was read moves the place of a write on; a child has what its parent had open; names may be links."""
+    calls = """
+import os
+fd = os.open('f', os.O_RDWR)
+os.read(fd, 4)
+os.write(fd, b'DATA')
+child = os.fork()
+if not child:
+    os.read(fd, 2)
+    os.write(fd, b'xy')
+    os.fsync(fd)
+    os._exit(0)
+os.close(fd)
+other = os.open('g', os.O_RDWR)
+os.write(other, b'G')
+os.waitpid(child, 0)
+os.chdir('l')
+os.chmod('s', 0o600)
+os.truncate('s', 3)
+os.unlink('../f')
+"""
+    setup = "printf HEADxxxxyyyyzzzz > f; echo g > g; mkdir d; ln -s d l; ln -s t d/s; echo text > d/t"
+    program = scripts(f'python3 -c "{calls}"; echo log > /tmp/elsewhere; echo saved', 'test -e "$1/l"', setup)
+    answers = by_models(program, tmp_path, POSIX)
+    [found] = answers.models
+    assert found.reason is None and found.is_all
+    assert "a call on files elsewhere is not in these states: /tmp/elsewhere" in found.notes
+    steps = [(step.verb, step.path, step.more) for step in answers.protocols[0].steps if not step.told]
+    assert sorted(steps) == [
+        ("chmod", "/d/t", ""),
+        ("fsync", "/f", ""),
+        ("overwrite", "/f", "2 bytes at 10"),
+        ("overwrite", "/f", "4 bytes at 4"),
+        ("overwrite", "/g", "1 bytes at 0"),
+        ("truncate", "/d/t", "to 3 bytes"),
+        ("unlink", "/f", ""),
+    ]
+
+
 def test_what_no_call_tells_makes_the_answer_of_a_model_unknown(tmp_path: Path) -> None:
     """A child and its parent have one mapping: which of the two has stored cannot be told."""
     store = """

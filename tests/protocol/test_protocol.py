@@ -40,6 +40,7 @@ from bob.protocol.diagram import Step as Shown
 from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
+from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import Persisted, cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
@@ -708,6 +709,33 @@ def test_what_alice_calls_it(tmp_path: Path, explanation: Explanation, kind: str
     effects = protocol(done.calls, str(tmp_path), done.trees[0], done.trees[-1])
     assert [deed.call for deed in effects.deeds if isinstance(deed, Deed)] == [0, 1, 2, 3, 4, 5]
     assert kind_of(explanation, effects) == kind
+
+
+@pytest.mark.parametrize("names", [("/b", "/a"), ("/a", "/b")])
+def test_an_exchange_moves_both_files_whichever_name_comes_first(tmp_path: Path, names: tuple[str, str]) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    (tmp_path / "b").write_bytes(b"xy")
+    done.call("write", (described(3, done.at("/b")), escaped(b"xy"), "2"), 2)
+    old, new = (escaped(done.at(name).encode()) for name in names)
+    done.call("renameat2", ("AT_FDCWD", old, "AT_FDCWD", new, "RENAME_EXCHANGE"))
+    effects = made(done)
+    assert kind_of(Explanation(Reliance.ORDER, (1,), (2,)), effects) == "ordering: safe rename"
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [
+        ("FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE", "atomicity of an overwrite"),
+        ("FALLOC_FL_ZERO_RANGE", "atomicity of an overwrite"),
+        ("0", "atomicity of a truncate"),
+    ],
+)
+def test_zeros_that_a_call_puts_into_a_file_overwrite_it(tmp_path: Path, mode: str, kind: str) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/a", "O_RDWR", 3)
+    done.call("fallocate", (described(3, done.at("/a")), mode, "0", "4096"))
+    assert kind_of(Explanation(Reliance.WHOLE, (1,), (1,)), follow(done.calls, str(tmp_path), done.trees[0])) == kind
 
 
 VERBS = ("append", "overwrite", "create", "fsync", "tells")

@@ -44,17 +44,20 @@ TRACED = (
     "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,"
     "open,openat,openat2,creat,truncate,ftruncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,setxattr,lsetxattr,fsetxattr,"
+    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,setxattr,lsetxattr,fsetxattr,"
     "removexattr,lremovexattr,fremovexattr,"
     "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit,"
     "execve,fork,vfork,clone,clone3,chdir,fchdir,lseek,dup,dup2,dup3,fcntl"
 )
 """The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
-say which process is meant, which file, and where in it."""
+say which process is meant, which file, and where in it. One with a question mark is not in each kernel."""
+READS = "read,readv,preadv2"
+"""Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
+and says nothing of what a crash leaves."""
 PACED = (
     "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,truncate,ftruncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,setxattr,lsetxattr,fsetxattr,"
+    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,setxattr,lsetxattr,fsetxattr,"
     "removexattr,lremovexattr,fremovexattr,fsync,fdatasync,sync,syncfs,sync_file_range,msync"
 )
 """Those of them after which a program may be made to wait. Not where it opens a file: most files are opened to be read,
@@ -138,7 +141,8 @@ def run_workload(
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
-    into, traced = CALLS, TRACED
+    into = CALLS
+    traced = TRACED if stacks else f"{TRACED},{READS}"  # a look at the frames of each read would take longest of all
     with ExitStack() as beside:
         watching = None
         if neighbour is not None:
@@ -146,7 +150,7 @@ def run_workload(
             into = neighbour.pipe
         if stores:
             watching = beside.enter_context(Watching(PIPE, into, ROOT))
-            into, traced = PIPE, f"{TRACED},munmap"
+            into, traced = PIPE, f"{traced},munmap"
         ended, pipe_inode = _run_traced(seconds, into, traced, delay, stacks)
         if neighbour is not None and ended.code == 0:
             neighbour.wait()
@@ -166,7 +170,7 @@ def _run_traced(seconds: float, calls: str, traced: str, delay: float, stacks: b
         # Behind the call, not before it: so strace, which notes when a call begins, and the kernel, which notes when it
         # has returned, still agree.
         tracer += ["-e", f"inject={PACED}:delay_exit={round(delay * 1e6)}"]
-    started = Script([*tracer, "-e", f"trace={traced}"], [f"{HOME}/workload", ROOT], ROOT)
+    started = Script([*tracer, "-e", f"trace={traced}", "-e", f"raw={READS}"], [f"{HOME}/workload", ROOT], ROOT)
     return started.wait(seconds), started.pipe_inode
 
 

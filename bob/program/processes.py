@@ -1,0 +1,42 @@
+"""What a process has of its own: a new one shares it with its parent, or begins with a copy (clone(2))."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from bob.program.strace import FORKS, SystemCall
+
+T = TypeVar("T")
+
+
+class Inherited(Generic[T]):
+    """One ``T`` of each process. The first process has a ``new`` one. Of a parent's a child has a copy (``copied``), as
+    the call that made the child leaves it; or the same one, where that call has this ``flag`` (``CLONE_FILES``)."""
+
+    def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
+        self._made = {call.result: call for call in calls if call.name in FORKS and call.result}
+        self._flag, self._new, self._copied = flag, new, copied
+        self._of: dict[int, T] = {}
+
+    def of(self, pid: int) -> T:
+        """That of a process. strace may write the first calls of a child down before the call that made it has
+        returned: then it is made here."""
+        if pid not in self._of:
+            made = self._made.get(pid)
+            if made is None or made.pid == pid:  # a pid that was given anew is its own parent
+                self._of[pid] = self._new()
+            else:
+                theirs = self.of(made.pid)
+                is_shared = any(self._flag in argument for argument in made.arguments)
+                self._of[pid] = theirs if is_shared else self._copied(theirs)
+        return self._of[pid]
+
+    def forked(self, call: SystemCall) -> None:
+        """Take in a call that has made a process: what the parent changes from now on is the parent's alone."""
+        if call.result:
+            self.of(call.result)
+
+    def replace(self, pid: int) -> None:
+        """The process has a new one from now on."""
+        self._of[pid] = self._new()

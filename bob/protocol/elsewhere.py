@@ -1,0 +1,43 @@
+"""Calls that change or sync files outside the directory under test: no crash state has what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.program.paths import Paths
+from bob.program.strace import SystemCall
+from bob.program.unsynced import CHANGES, COPIED_FROM, NOT_FOLLOWED, RENAMES
+from bob.protocol import arguments as args
+
+_BY_DESCRIPTOR = {
+    **dict.fromkeys((*CHANGES, "fchmod", "fchown", "fsync", "fdatasync", "sync_file_range", "syncfs"), 0),
+    **{name: place for name, place in NOT_FOLLOWED.items() if name in COPIED_FROM},
+}
+_BY_NAME = {
+    **RENAMES,
+    **args.LINKS,
+    **{
+        name: (place,)
+        for places in (args.MAKES, args.SYMLINKS, args.REMOVES, args.MODES, args.OWNERS, args.TRUNCATES)
+        for name, place in places.items()
+    },
+}
+"""Where in its arguments a call has what it is about."""
+_NO_DISK = "/dev/", "/proc/", "/sys/"
+"""Below these no file is on a disk."""
+
+
+def elsewhere(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
+    """The file of each call that changes or syncs one, where neither that nor another one of the call is at or below
+    ``root``: by its path as the program has it, whose ``/`` may be the guest's ``world``."""
+    paths, found = Paths(root, calls), list[str]()
+    for call in calls:
+        if call.result is None:
+            continue
+        paths.take(call)
+        about = [call.path(_BY_DESCRIPTOR[call.name])] if call.name in _BY_DESCRIPTOR else []
+        about += [paths.of_guest(call, place) for place in _BY_NAME.get(call.name, ())]
+        own = [path.removeprefix(world) for path in about]
+        if own and all(path.startswith("/") and not path.startswith(_NO_DISK) for path in own):
+            found += [own[0]] * (not any(path == root or paths.below(path) for path in own))
+    return tuple(found)

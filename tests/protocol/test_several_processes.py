@@ -1,0 +1,358 @@
+"""Calls of processes that share descriptors, directories and mappings, or have copies; and names that are links.
+
+Held against the kernel: each process of a script has its own table of real descriptors here, which a fork duplicates.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bob.observe.observation import Node
+from bob.program.strace import SystemCall
+from bob.program.unsynced import unsynced
+from bob.protocol.elsewhere import elsewhere
+from bob.protocol.replayed import replayed, unlike
+from bob.workload import operations as ops
+
+from .test_protocol import asked_of, described, escaped, protocol, shown
+
+PARENT, CHILD = 1, 2
+NAMES = ("a", "b", "d/a", "d/c", "s", "l/a", "l/c", "d/up", "../b", "l/../b", "./a")
+"""As a process may write them; ``s``, ``l`` and ``d/up`` are symbolic links."""
+COPIED, SHARED = "flags=SIGCHLD", "flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD"
+
+
+def snapshot(root: Path) -> dict[str, Node]:
+    """What is there, asked of the kernel."""
+    found = {}
+    for path in [root, *sorted(root.rglob("*"))]:
+        status, kind = path.lstat(), "file"
+        kind = "directory" if stat.S_ISDIR(status.st_mode) else "symlink" if path.is_symlink() else "file"
+        content = path.read_bytes() if kind == "file" else b""
+        target = str(path.readlink()) if kind == "symlink" else ""
+        name = "/" + str(path.relative_to(root)) if path != root else "/"
+        mode = stat.S_IMODE(status.st_mode)
+        found[name] = Node(kind, status.st_ino, status.st_nlink, len(content), content, target, mode=mode)
+    return found
+
+
+def open_path(real: int) -> str:
+    """Where the kernel has the file behind a descriptor."""
+    return str(Path(f"/proc/self/fd/{real}").readlink())
+
+
+@dataclass
+class Process:
+    """Descriptors by number, and the working directory, as the kernel would say it."""
+
+    files: dict[int, int]
+    folder: list[str]
+
+
+@dataclass
+class Processes:
+    """Calls that were made below ``root``, as strace would tell them, and what was there before and after each."""
+
+    root: Path
+    calls: list[SystemCall] = field(default_factory=list)
+    trees: list[dict[str, Node]] = field(default_factory=list)
+    synced: dict[int, int] = field(default_factory=dict)
+    """By the number of a call the inode that it synced."""
+    of: dict[int, Process] = field(default_factory=dict)
+    late: SystemCall | None = None
+    """The call of the parent that has made the child, where strace has not written it down."""
+
+    def __post_init__(self) -> None:
+        (self.root / "d").mkdir()
+        (self.root / "a").write_bytes(b"first" * 100)
+        (self.root / "b").write_bytes(b"second" * 100)
+        for name, target in (("s", "a"), ("l", "d"), ("d/up", "../b")):
+            (self.root / name).symlink_to(target)
+        self.trees.append(snapshot(self.root))
+        self.of[PARENT] = Process({}, [str(self.root)])
+
+    def call(self, pid: int, name: str, arguments: tuple[str, ...], result: int = 0, opened: str = "") -> None:
+        if pid == PARENT and self.late is not None:  # until then the kernel had not let it go on
+            self.calls.append(self.late)
+            self.trees.append(self.trees[-1])
+            self.late = None
+        self.calls.append(SystemCall(pid, 0.0, name, arguments, result, opened))
+        self.trees.append(snapshot(self.root))
+
+    def path(self, pid: int, name: str) -> Path:
+        """Raises OSError for one that is not below the root."""
+        folder, _slash, last = f"{self.of[pid].folder[0]}/{name}".rpartition("/")
+        path = Path(os.path.realpath(folder)) / last
+        if last == ".." or self.root not in path.parents:
+            raise FileNotFoundError(path)
+        return path
+
+    def told(self, pid: int, number: int) -> str:
+        """A descriptor as ``strace -y`` has it."""
+        name, deleted, _rest = open_path(self.of[pid].files[number]).partition(" (deleted)")
+        return described(number, name) + deleted.strip()
+
+    def fork(self, flags: str, *, is_late: bool) -> None:
+        if CHILD in self.of:
+            return
+        mine = self.of[PARENT]
+        copied = Process({number: os.dup(real) for number, real in mine.files.items()}, list(mine.folder))
+        self.of[CHILD] = copied if flags == COPIED else mine
+        made = SystemCall(PARENT, 0.0, "clone", ("child_stack=NULL", flags), CHILD)
+        if is_late:
+            self.late = made
+        else:
+            self.calls.append(made)
+            self.trees.append(self.trees[-1])
+
+    def open(self, pid: int, name: str, flags: str) -> None:
+        bits = {
+            "O_RDWR": os.O_RDWR,
+            "O_RDWR|O_CREAT": os.O_RDWR | os.O_CREAT,
+            "O_WRONLY|O_TRUNC": os.O_WRONLY | os.O_TRUNC,
+        }
+        try:
+            real = os.open(self.path(pid, name), bits[flags], 0o644)
+        except OSError:
+            return
+        files = self.of[pid].files
+        number = next(one for one in range(3, 99) if one not in files)
+        files[number] = real
+        self.call(pid, "openat", ("AT_FDCWD", escaped(name.encode()), flags, "0644"), number, open_path(real))
+
+    def close(self, pid: int, place: int) -> None:
+        """It is not traced."""
+        files = self.of[pid].files
+        if files:
+            os.close(files.pop(sorted(files)[place % len(files)]))
+
+    def with_file(self, pid: int, place: int, work: Callable[[int, int], None]) -> None:
+        files = self.of[pid].files
+        if files:
+            number = sorted(files)[place % len(files)]
+            work(number, files[number])
+
+    def write(self, pid: int, place: int, data: bytes) -> None:
+        def work(number: int, real: int) -> None:
+            told = self.told(pid, number)
+            self.call(pid, "write", (told, escaped(data), str(len(data))), os.write(real, data))
+
+        self.with_file(pid, place, work)
+
+    def read(self, pid: int, place: int, count: int) -> None:
+        def work(number: int, real: int) -> None:
+            try:
+                done = len(os.read(real, count))
+            except OSError:
+                return
+            self.call(pid, "read", (hex(number), "0x7ffc02d53adf", hex(count)), done)
+
+        self.with_file(pid, place, work)
+
+    def fsync(self, pid: int, place: int) -> None:
+        def work(number: int, real: int) -> None:
+            self.call(pid, "fsync", (self.told(pid, number),))
+            self.synced[len(self.calls) - 1] = os.fstat(real).st_ino
+
+        self.with_file(pid, place, work)
+
+    def chmod(self, pid: int, name: str, mode: int) -> None:
+        self.named(pid, "chmod", lambda path: path.chmod(mode), name, f"0{mode:o}")
+
+    def truncate(self, pid: int, name: str, size: int) -> None:
+        self.named(pid, "truncate", lambda path: os.truncate(path, size), name, str(size))
+
+    def unlink(self, pid: int, name: str) -> None:
+        self.named(pid, "unlink", Path.unlink, name)
+
+    def named(self, pid: int, call: str, work: Callable[[Path], None], name: str, *more: str) -> None:
+        try:
+            work(self.path(pid, name))
+        except OSError:
+            return
+        self.call(pid, call, (escaped(name.encode()), *more))
+
+    def rename(self, pid: int, old: str, new: str) -> None:
+        try:
+            self.path(pid, old).rename(self.path(pid, new))
+        except OSError:
+            return
+        self.call(pid, "rename", (escaped(old.encode()), escaped(new.encode())))
+
+    def chdir(self, pid: int, name: str) -> None:
+        try:
+            path = self.path(pid, name).resolve()
+        except OSError:
+            return
+        if path.is_dir():
+            self.of[pid].folder[0] = str(path)
+            self.call(pid, "chdir", (escaped(name.encode()),))
+
+    def end(self) -> None:
+        for process in {id(one.files): one.files for one in self.of.values()}.values():
+            for real in process.values():
+                os.close(real)
+        if self.late is not None:
+            self.calls.append(self.late)
+            self.trees.append(self.trees[-1])
+
+
+pids, names, places = st.sampled_from((PARENT, CHILD)), st.sampled_from(NAMES), st.integers(0, 3)
+steps = st.one_of(
+    st.tuples(st.just("open"), pids, names, st.sampled_from(["O_RDWR", "O_RDWR|O_CREAT", "O_WRONLY|O_TRUNC"])),
+    st.tuples(st.just("close"), pids, places),
+    st.tuples(st.just("write"), pids, places, st.binary(min_size=1, max_size=40)),
+    st.tuples(st.just("read"), pids, places, st.integers(1, 700)),
+    st.tuples(st.just("fsync"), pids, places),
+    st.tuples(st.just("chmod"), pids, names, st.sampled_from([0o600, 0o640])),
+    st.tuples(st.just("truncate"), pids, names, st.integers(0, 700)),
+    st.tuples(st.just("unlink"), pids, names),
+    st.tuples(st.just("rename"), pids, names, names),
+    st.tuples(st.just("chdir"), pids, st.sampled_from(["d", "l", "../d", "l/../l"])),
+)
+
+
+Script = list[tuple[object, ...]]
+
+
+def done_by(before: Script, after: Script, flags: str, *, is_late: bool) -> Processes:
+    """What the parent does ``before`` it has a child, and what both do ``after`` that. The folder is gone then."""
+    old = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            done = Processes(Path(folder).resolve())
+            try:
+                for name, _pid, *arguments in before:
+                    getattr(done, str(name))(PARENT, *arguments)
+                done.fork(flags, is_late=is_late)
+                for name, *arguments in after:
+                    getattr(done, str(name))(*arguments)
+            finally:
+                done.end()
+            return done
+    finally:
+        os.umask(old)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(steps, max_size=6), st.lists(steps, max_size=10), st.sampled_from([COPIED, SHARED]), st.booleans())
+@example([], [("open", PARENT, "a", "O_RDWR"), ("write", CHILD, 0, b"new")], SHARED, False)
+@example(
+    [], [("open", PARENT, "a", "O_RDWR"), ("open", CHILD, "b", "O_RDWR"), ("write", CHILD, 0, b"new")], COPIED, False
+)
+@example(
+    [], [("chdir", CHILD, "l"), ("open", PARENT, "c", "O_RDWR|O_CREAT"), ("chmod", PARENT, "c", 0o600)], SHARED, False
+)
+def test_what_several_processes_do_is_what_the_kernel_shows_after_each_call(
+    before: Script, after: Script, flags: str, is_late: bool
+) -> None:
+    done = done_by(before, after, flags, is_late=is_late)
+    effects = protocol(done.calls, str(done.root), done.trees[0], done.trees[-1])
+    assert not effects.untold
+    replay = replayed("p", effects, done.trees[0], {})
+    for number, call in enumerate(replay.calls, start=1):
+        assert shown(replay, replay.history.steps[number]) == asked_of(done.trees[call + 1]), done.calls[call]
+    assert unlike(replay.history, done.trees[-1]) == ()
+    synced = [deed for deed in effects.deeds if isinstance(deed.operation, ops.Fsync)]
+    syncs = {deed.call: effects.files[deed.file].inode for deed in synced}
+    assert syncs.keys() == done.synced.keys()
+    for call, inode in syncs.items():
+        assert inode in (0, done.synced[call]), done.calls[call]
+
+
+def call(pid: int, name: str, *arguments: str, result: int = 0, opened: str = "") -> SystemCall:
+    return SystemCall(pid, 0.0, name, arguments, result, opened)
+
+
+FILE = Node("file", 11, 1, 8192, b"o" * 8192, mode=0o644)
+TREE = {"/": Node("directory", 1, 2, mode=0o755), "/a": FILE, "/b": Node("file", 12, 1, 1, b"b", mode=0o644)}
+
+
+@pytest.mark.parametrize(
+    ("maker", "between", "is_synced"),
+    [
+        ("flags=SIGCHLD", (), True),
+        ("flags=CLONE_VM|CLONE_THREAD", (), True),
+        ("flags=SIGCHLD", (call(2, "execve", '"\\x2f\\x78"'),), False),
+    ],
+)
+def test_a_mapping_is_that_of_the_processes_that_have_its_address_space(
+    maker: str, between: tuple[SystemCall, ...], is_synced: bool
+) -> None:
+    there = described(3, "/r/a")
+    mapping = ("NULL", "8192", "PROT_READ|PROT_WRITE", "MAP_SHARED", there, "0")
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR", result=3, opened="/r/a"),
+        call(1, "mapped", *mapping, result=0x7F0000),
+        call(1, "store", there, escaped(b"n"), "1", "0", result=1),
+        call(1, "clone", "child_stack=NULL", maker, result=2),
+        *between,
+        call(2, "msync", hex(0x7F0000), "8192", "MS_SYNC"),
+    ]
+    deeds = protocol(calls, "/r", TREE, TREE).deeds
+    assert [type(one.operation) for one in deeds] == [ops.Write, *[ops.Msync] * is_synced]
+
+
+def test_a_descriptor_that_leads_to_another_file_than_bob_knows_is_not_trusted() -> None:
+    """It was closed, which is not traced, and came anew in a message from another process."""
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR", result=3, opened="/r/a"),
+        call(1, "fsync", described(3, "/r/b")),
+        call(1, "write", described(3, "/r/b"), escaped(b"n"), "1", result=1),
+    ]
+    effects = protocol(calls, "/r", TREE, TREE)
+    assert [effects.files[one.file].inode for one in effects.deeds] == [12]
+    assert effects.untold == ["write to /b"]
+
+
+@pytest.mark.parametrize("name", ["chmod", "truncate", "chown"])
+def test_a_name_that_bob_does_not_know_is_named(name: str) -> None:
+    more = {"chmod": ("0600",), "truncate": ("3",), "chown": ("1", "1")}[name]
+    effects = protocol([call(1, name, escaped(b"/r/gone"), *more)], "/r", TREE, TREE)
+    assert effects.untold == [f"{name} of /gone"]
+
+
+def test_the_newest_way_to_change_a_mode_is_followed_and_one_without_any_permission() -> None:
+    calls = [
+        call(1, "fchmodat2", "AT_FDCWD", escaped(b"/r/a"), "0600", "AT_SYMLINK_NOFOLLOW"),
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/n"), "O_WRONLY|O_CREAT", "000", result=3, opened="/r/n"),
+    ]
+    changed, made = protocol(calls, "/r", TREE, TREE).deeds
+    assert changed.operation == ops.Chmod("/a", 0o600)
+    assert made.mode == 0
+
+
+def test_the_directory_of_a_child_is_its_parents_also_for_what_is_never_synced() -> None:
+    calls = [
+        call(1, "chdir", escaped(b"d")),
+        call(1, "fork", result=2),
+        call(1, "chdir", escaped(b"/")),
+        call(2, "openat", "AT_FDCWD", escaped(b"f"), "O_WRONLY|O_SYNC", result=3, opened="/r/d/f"),
+        call(2, "write", described(3, "/r/d/f"), escaped(b"n"), "1", result=1),
+        call(2, "write", described(1, "pipe:[7]"), escaped(b"k"), "1", result=1),
+    ]
+    assert unsynced(calls, 7, "/r") == ()
+
+
+def test_calls_on_files_elsewhere_are_counted() -> None:
+    calls = [
+        call(1, "write", described(1, "pipe:[7]"), escaped(b"k"), "1", result=1),
+        call(1, "write", described(4, "/w/dev/null"), escaped(b"k"), "1", result=1),
+        call(1, "write", described(5, "/w/tmp/log"), escaped(b"k"), "1", result=1),
+        call(1, "write", described(3, "/w/r/a"), escaped(b"k"), "1", result=1),
+        call(1, "fsync", described(6, "/w/r")),
+        call(1, "rename", escaped(b"/tmp/x"), escaped(b"/r/a")),
+        call(1, "chdir", escaped(b"/tmp")),
+        call(1, "unlink", escaped(b"y")),
+        SystemCall(1, 0.0, "unlink", (escaped(b"z"),), None),
+    ]
+    assert elsewhere(calls, "/r", "/w") == ("/tmp/log", "/tmp/y")

@@ -1,0 +1,58 @@
+"""A model may allow a tree that is in no list of its states: one with contents of a file that was removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bob.apm.allowed import Foreseen
+from bob.apm.crashes import Tries
+from bob.apm.dependencies import graph
+from bob.apm.micro import workings
+from bob.apm.named import named_model
+from bob.apm.promised import graph_under
+from bob.observe.observation import Node
+from bob.program.strace import SystemCall
+from bob.protocol.protocol import protocol
+from bob.protocol.replayed import replayed
+from bob.run.program_models import Allows, by_list
+
+OLD, NEW, THIRD = b"O" * 512, b"N" * 512, b"T" * 512
+ROOT = Node("directory", 1, 2, mode=0o755)
+WRITTEN = '"' + "".join(f"\\x{byte:02x}" for byte in NEW) + '"'
+CALLS = [
+    SystemCall(1, 0.0, "unlink", ('"\\x2f\\x72\\x2f\\x61"',), 0),
+    SystemCall(1, 0.0, "openat", ("AT_FDCWD", '"\\x2f\\x72\\x2f\\x62"', "O_WRONLY|O_CREAT", "0644"), 3, "/r/b"),
+    SystemCall(1, 0.0, "write", ("3<\\x2f\\x72\\x2f\\x62>", WRITTEN, "512"), 512),
+]
+
+
+def of_b(content: bytes) -> dict[str, Node]:
+    return {"/": ROOT, "/b": Node("file", 12, 1, 512, content, mode=0o644)}
+
+
+@pytest.mark.parametrize(
+    ("name", "shows_stale"),
+    [
+        ("ext3-w", True),
+        ("ext3-writeback", True),
+        ("ext2", True),
+        ("ext4-ordered", False),
+        ("xfs", False),
+        ("btrfs", False),
+    ],
+)
+def test_contents_of_a_removed_file_are_allowed_where_stale_ones_are(name: str, shows_stale: bool) -> None:
+    before = {"/": ROOT, "/a": Node("file", 11, 1, 512, OLD, mode=0o644)}
+    again = replayed("p", protocol(CALLS, "/r", before, of_b(NEW)), before, {})
+    model, apart = named_model(name), workings(again.history)
+    tries = Tries(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    assert all(
+        OLD not in [node.content for node in tries.nodes(state).values()] or "/a" in tries.nodes(state)
+        for state in tries
+    )
+    foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
+    allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses))
+    assert (tries.is_all, tries.shows_stale) == (True, shows_stale)
+    assert allows.says(b"", of_b(OLD)) is shows_stale
+    assert allows.says(b"", of_b(NEW)) is True
+    assert allows.says(b"", of_b(THIRD)) is (name == "ext2")  # which promises nothing of contents
