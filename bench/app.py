@@ -5,7 +5,7 @@ on it; it is tried on SAMPLE states, in one guest too, in turns with what bob do
 told: one for all crash states that are known, torn ones too, and one that counts whole ones only, as if the naive way
 had no need of others.
 
-With ``--models`` the program is held against the built-in model that promises least, over two guests: how many states
+With ``--models`` the program is held against the model that promises least, over two guests: how many states
 are made and told apart in a second, and how many the checker looks at. Beside that stands the floor: the same checker
 run by a shell in a loop, on one tree, in one guest. With ``--puts N`` the program is a LevelDB that puts N keys, each
 with sync, and tells each. Seconds and memory are those of this process; the guests are processes of QEMU beside it.
@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from bob.apm.builtin import builtin, names
 from bob.apm.crashes import ModelState, Tries
 from bob.apm.micro import workings
+from bob.apm.named import EVERY, named_models
 from bob.apm.promised import graph_under
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -121,9 +121,9 @@ def _naive(program: Program, request: ProbeRequest, run: Path) -> float:
 
 
 def _models(program: Program, request: ProbeRequest) -> None:
-    """Against the built-in model that promises least."""
+    """Against the model that promises least, of the built-in ones and those that bob ships."""
     began, watch = time.monotonic(), _Watch()
-    model = min(map(builtin, names()), key=lambda one: len(one.promised))
+    model = min(named_models([EVERY]), key=lambda one: len(one.promised))
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
         taken = take(hypervisor, image, program, request, watch, stores=True)
