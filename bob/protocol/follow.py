@@ -233,10 +233,10 @@ class _Follower:
         """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
+        source, target = self._behind(call, copy.out_of), self._behind(call, copy.into)
+        begin = source.moved_on(call.result or 0) if source and copy.begin is None else copy.begin or 0
         if not path or not call.result:
             return
-        source, target = self._behind(call, copy.out_of), self._behind(call, copy.into)
-        begin = source.moved_on(call.result) if source and copy.begin is None else copy.begin or 0
         start = target.moved_on(call.result) if target and copy.start is None else copy.start or 0
         if source is None or target is None or not self.effects.files[source.file].followed:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")

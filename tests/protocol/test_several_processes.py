@@ -158,6 +158,28 @@ class Processes:
 
         self.with_file(pid, place, work)
 
+    def send(self, pid: int, place: int, count: int, name: str) -> None:
+        """To where no file is: sendfile to a device, or splice to a pipe. What it takes counts as read."""
+
+        def work(number: int, real: int) -> None:
+            told = self.told(pid, number)
+            read_end, write_end = os.pipe()
+            device = os.open("/dev/null", os.O_WRONLY)
+            try:
+                if name == "splice":
+                    done = os.splice(real, write_end, count)
+                    self.call(pid, name, (told, "NULL", "9<>", "NULL", str(count), "0"), done)
+                else:
+                    done = os.sendfile(device, real, None, count)
+                    self.call(pid, name, (described(9, "/dev/null"), told, "NULL", str(count)), done)
+            except OSError:
+                pass
+            finally:
+                for one in (read_end, write_end, device):
+                    os.close(one)
+
+        self.with_file(pid, place, work)
+
     def fsync(self, pid: int, place: int) -> None:
         def work(number: int, real: int) -> None:
             self.call(pid, "fsync", (self.told(pid, number),))
@@ -212,6 +234,7 @@ steps = st.one_of(
     st.tuples(st.just("close"), pids, places),
     st.tuples(st.just("write"), pids, places, st.binary(min_size=1, max_size=40)),
     st.tuples(st.just("read"), pids, places, st.integers(1, 700)),
+    st.tuples(st.just("send"), pids, places, st.integers(1, 700), st.sampled_from(["sendfile", "splice"])),
     st.tuples(st.just("fsync"), pids, places),
     st.tuples(st.just("chmod"), pids, names, st.sampled_from([0o600, 0o640])),
     st.tuples(st.just("truncate"), pids, names, st.integers(0, 700)),
@@ -246,6 +269,8 @@ def done_by(before: Script, after: Script, flags: str, *, is_late: bool) -> Proc
 @settings(deadline=None, max_examples=300)
 @given(st.lists(steps, max_size=6), st.lists(steps, max_size=10), st.sampled_from([COPIED, SHARED]), st.booleans())
 @example([], [("open", PARENT, "a", "O_RDWR"), ("write", CHILD, 0, b"new")], SHARED, False)
+@example([("open", 1, "a", "O_RDWR"), ("send", 1, 0, 7, "sendfile"), ("write", 1, 0, b"new")], [], SHARED, False)
+@example([("open", 1, "a", "O_RDWR"), ("send", 1, 0, 7, "splice"), ("write", 1, 0, b"new")], [], SHARED, False)
 @example(
     [], [("open", PARENT, "a", "O_RDWR"), ("open", CHILD, "b", "O_RDWR"), ("write", CHILD, 0, b"new")], COPIED, False
 )
