@@ -13,6 +13,7 @@ from bob.apm.clauses import (
     DATA_KINDS,
     DIRECTORY_KINDS,
     GROWING_KINDS,
+    JOURNALED,
     NEVERS,
     OWN_FIRST,
     UNITS,
@@ -33,7 +34,8 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 _SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
-_SYNCS = tuple(call for call in Call if call not in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC))
+_SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
+"""A write with O_SYNC or O_DSYNC, too: ALICE has an fsync of the range that is written behind it."""
 
 
 def names() -> tuple[str, ...]:
@@ -49,7 +51,7 @@ def builtin(name: str) -> Model:
     promised = closed(frozenset(clauses))
     findings = tuple(
         Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
-        for clause in every_clause()
+        for clause in (*every_clause(), JOURNALED)
     )
     return Model(name, about, findings, {"builtin": name})
 
@@ -86,22 +88,29 @@ def _safe_rename() -> Iterator[Clause]:
 
 
 def _safe_flush() -> Iterator[Clause]:
-    """fsync of a file persists its contents, and its directory entry."""
-    calls = (Call.FSYNC_FILE, Call.SYNC, Call.SYNCFS)
+    """fsync of a file persists its contents, and its directory entry. So does a write with O_SYNC (generic_write_sync);
+    one with O_DSYNC, and msync, are an fdatasync."""
+    calls = (Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS)
     yield from (Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY))
     yield from (Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
-    yield from (Durable(Call.FDATASYNC_FILE, what) for what in (What.DATA, What.SIZE))
+    yield from (
+        Durable(call, what)
+        for call in (Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC)
+        for what in (What.DATA, What.SIZE)
+    )
     yield from (Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
 
 
-_METADATA = tuple(what for what in WHATS if what not in (What.DATA, What.OTHER_OVERWRITES))
+_METADATA = tuple(what for what in WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
+_SIZES_ALONE = tuple(kind for kind in _SIZES if kind is not ChangeKind.APPEND)
+"""The order of an append is one of its data, too: see :data:`bob.apm.clauses.JOURNALED`."""
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
         "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
         "before sync operations; contents not atomic",
-        (*_common(), *_ordered((*DIRECTORY_KINDS, *_SIZES), (*DIRECTORY_KINDS, *_SIZES)), *_all_synced(_METADATA),
-         *_safe_flush()),
+        (*_common(), JOURNALED, *_ordered((*DIRECTORY_KINDS, *_SIZES_ALONE), (*DIRECTORY_KINDS, *_SIZES_ALONE)),
+         *_all_synced(_METADATA), *_safe_flush()),
     ),
     "ext3-o": (
         "ext3 data=ordered (OSDI'14, Table 4): directory operations, appends and truncates ordered among themselves; "

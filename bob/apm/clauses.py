@@ -93,6 +93,7 @@ class Means(StrEnum):
     NAMES = "names"
     SYNCED_NAMES = "synced-names"
     OWN = "own-changes"
+    METADATA = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ class InTurn:
     @property
     def words(self) -> str:
         """The clause for people."""
+        if self == JOURNALED:
+            return "names and sizes are persisted in the order of their changes, all of them by each call that syncs"
         if self == OWN_FIRST:
             return "an order of one file, a name last, is kept also of a file that was synced before"
         changed = f"{_CHANGED[self.before]} are persisted before later {_CHANGED[self.after]}"
@@ -268,23 +271,39 @@ _MEANS = {
     ChangeKind.ZERO: Means.OVERWRITES,  # in a block that stays, the kernel writes zeros as it does other data
 }
 IN_TURN = tuple(
-    InTurn(before, after) for before in (Means.SIZES, Means.NAMES) for after in Means if after is not Means.OWN
+    InTurn(before, after)
+    for before in (Means.SIZES, Means.NAMES)
+    for after in Means
+    if after not in (Means.OWN, Means.METADATA)
 )
 """Of metadata alone: when the kernel writes data without being asked hangs on how long that has waited, so that it came
 first says little of another time."""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
 """Without it an order of one file, a name last, says nothing of a file that a log has."""
+JOURNALED = InTurn(Means.METADATA, Means.METADATA)
+"""A journal of metadata alone (ext3 with data=writeback): the size that an append gives a file has its place in it, the
+data has none. bob derives no such clause: it is of a model that somebody wrote, and follows where all orders of whole
+changes are kept, and calls that sync persist all."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(
         Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
     )
     for clause in IN_TURN
 }
+_JOURNALED_KINDS = (*DIRECTORY_KINDS, *GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
+_OF_METADATA = (What.SIZE, What.ENTRY, What.NAMES, What.ENTRIES, What.PARENT, What.OTHER_APPENDS, What.OTHER_NAMES)
+_ORDERS[JOURNALED] = frozenset(
+    {
+        OWN_FIRST,
+        *(Ordered(*three) for three in product(_JOURNALED_KINDS, _JOURNALED_KINDS, Relation)),
+        *(Durable(call, what) for call in Call if call is not Call.RETURNED for what in _OF_METADATA),
+    }
+)
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out:
-    bob derives none, and where a model has one, it is instead of the same order without exception."""
+    """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out, and
+    :data:`JOURNALED`: bob derives none, and where a model has one, it is instead of orders without exception."""
     return (
         *(Intact(part) for part in Part),
         *NEVERS,
@@ -329,14 +348,14 @@ def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
     """``promised``, and the clauses that say less than one of these. What models allow is asked of such sets only."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
-    return frozenset(promised | lesser | {clause for clause in IN_TURN if promised >= _ORDERS[clause]})
+    return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
     """The clauses that say less than one of ``taken`` does: a model without these does not promise them either, unless
     they are promised for themselves."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
-    return frozenset(lesser | {clause for clause in IN_TURN if not taken.isdisjoint(_ORDERS[clause])})
+    return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
@@ -355,6 +374,7 @@ _WHERE = {
     Where.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
 }
 _CHANGED = {
+    Means.METADATA: "names and sizes",
     Means.OVERWRITES: "overwrites and holes that are made",
     Means.APPENDS: "appends",
     Means.SIZES: "sizes that are set",
@@ -363,4 +383,4 @@ _CHANGED = {
     Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",
 }
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
-_BY_NAME = {clause.name: clause for clause in every_clause()}
+_BY_NAME = {clause.name: clause for clause in (*every_clause(), JOURNALED)}

@@ -17,6 +17,7 @@ from bob.apm.clauses import (
     DATA_KINDS,
     DIRECTORY_KINDS,
     IN_TURN,
+    JOURNALED,
     NEVERS,
     OWN_FIRST,
     Clause,
@@ -139,6 +140,7 @@ class Builder:
             self._at_once(index, some, every[index])
             later[index] = self._but_in_place(index, parts, some)
         self._orders(later, every)
+        self._journaled()
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
@@ -164,6 +166,29 @@ class Builder:
                     in_turn = InTurn(means_of(earlier.kind), self._taken.means(after))
                     if in_turn in IN_TURN and after not in self._taken.asked:
                         self._edge(later[after], every[before], in_turn)
+
+    def _journaled(self) -> None:
+        """Names and sizes of each change after those of all changes before it, and before each call that syncs."""
+        last: int | None = None
+        returns = iter([number for number in range(1, len(self._returns)) if self._sync(number) is not None])
+        sync = next(returns, None)
+        for index, change in enumerate(self._taken.changes):
+            while sync is not None and sync < change.number:
+                self._after_all(self._returns[sync], last)
+                sync = next(returns, None)
+            own = self._of_change.get(index, ())
+            parts = [at for at in own if isinstance(self._taken.operations[at].cell, NameCell | SizeCell)]
+            if parts:
+                for part in parts:
+                    self._after_all(part, last)
+                last = self._all_of(parts, last)
+        while sync is not None:
+            self._after_all(self._returns[sync], last)
+            sync = next(returns, None)
+
+    def _after_all(self, node: int, last: int | None) -> None:
+        if last is not None:
+            self._edge(node, last, JOURNALED)
 
     def _node(self) -> int:
         self._nodes += 1

@@ -16,6 +16,7 @@ from itertools import product
 from bob.apm.clauses import (
     DATA_KINDS,
     DIRECTORY_KINDS,
+    JOURNALED,
     NEVERS,
     Clause,
     Durable,
@@ -24,6 +25,7 @@ from bob.apm.clauses import (
     closed,
     every_clause,
     saying_less,
+    saying_more,
     without_exception,
 )
 from bob.apm.model import Finding, Model, Status
@@ -70,14 +72,19 @@ class WhatIf:
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
     """``model`` changed as it is ``said``, one after the other, under a new ``name``. Raises UsageError where a change
-    is none, contradicts itself or changes nothing."""
+    is none, contradicts itself, changes nothing, or leaves what it takes promised. What says more than a clause that is
+    taken is taken, too."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         made = edit(words, frozenset(promised))
         if not (made.gives - promised or made.takes & promised):
             does = "promises that already" if made.gives else "does not promise that"
             raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
-        then = set(closed((promised - made.takes - saying_less(made.takes)) | made.gives))
+        taken = made.takes | {more for clause in made.takes & promised for more in _saying_more(clause)}
+        then = set(closed((promised - taken - saying_less(made.takes)) | made.gives))
+        if left := sorted(clause.name for clause in made.takes & then):
+            hint = "it follows from others: take one of those, too"
+            raise UsageError(f"{words!r} leaves {left[0]!r} promised", hint=hint)
         reasons |= dict.fromkeys(then ^ promised, f"what if: {made.said}")
         promised = then
     after, before = frozenset(promised), model.promised
@@ -106,12 +113,19 @@ def edit(said: str, promised: Clauses) -> Edit:
         raise UsageError(f"{said!r} is no change of a model", hint=hint)
     found = matching(text)
     if not found:
-        close = get_close_matches(text, [*NAMED, *(clause.name for clause in every_clause())], n=1)
+        close = get_close_matches(text, [*NAMED, *(clause.name for clause in _CLAUSES)], n=1)
         raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
     if sign:
         return Edit(said, found, frozenset())
     weaker = {clause for clause in promised if without_exception(clause) in found}
     return Edit(said, frozenset(), found | weaker)
+
+
+def _saying_more(clause: Clause) -> tuple[Clause, ...]:
+    """Where a model does not promise ``clause``, it promises none of these. What is whole is so in each block, too."""
+    if isinstance(clause, Whole) and clause.kind in DATA_KINDS and clause.unit is Unit.BLOCK:
+        return (Whole(clause.kind, Unit.WHOLE),)
+    return saying_more(clause)
 
 
 def matching(text: str) -> Clauses:
@@ -160,7 +174,7 @@ def _one(words: frozenset[str], every: Sequence[str]) -> str:
 def _forms() -> dict[str, list[list[str]]]:
     """By form of clause, the words that can stand at each place."""
     found: dict[str, list[list[str]]] = {}
-    for clause in every_clause():
+    for clause in _CLAUSES:
         form, *words = clause.name.split()
         places = found.setdefault(form, [[] for _ in words])
         for place, word in zip(places, words, strict=True):
@@ -169,7 +183,8 @@ def _forms() -> dict[str, list[list[str]]]:
     return found
 
 
-_EVERY = tuple((tuple(clause.name.split()), clause) for clause in every_clause())
+_CLAUSES = (*every_clause(), JOURNALED)
+_EVERY = tuple((tuple(clause.name.split()), clause) for clause in _CLAUSES)
 _ALL = _forms()
 _WORDS = {form: len(places) for form, places in _ALL.items()}
 _FORMS = "for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"
