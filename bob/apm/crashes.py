@@ -87,6 +87,7 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
 
     Where prefixes would take more than three quarters of the ``budget``, half of it is for prefixes that lie evenly,
     and what comes next is from places all over the workload: else a large one would be tried at its beginning alone.
+    It also takes turns with states in which all is lost that may be: what is lost one by one gets there too late.
 
     Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
     """
@@ -107,10 +108,22 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
     else:
         split = chain.from_iterable(_split(lattice, returned) for returned in range(last))
         without = chain.from_iterable(_without(lattice, returned) for returned in reversed(numbers))
-    yield from _in_turns(split, without)
+    least = _least(lattice, told, order if is_spread else numbers)
+    yield from _in_turns(split, without, *([least] if is_spread else []))
     if is_spread:
         yield from (Crash(lattice.upto[returned], returned, Stage.PREFIX) for returned in numbers)
+    else:
+        yield from least
     yield from _further(lattice, told)
+
+
+def _least(lattice: Lattice, told: Sequence[bytes], order: Sequence[int]) -> Iterator[Crash]:
+    """Just what is forced when something new had been told, all else lost: at the end, and then in this ``order``."""
+    since = [0] * len(lattice.of)  # by operation, the one that told the last of what had been told then
+    for number in range(1, len(since)):
+        since[number] = since[number - 1] if told[number] == told[number - 1] else number
+    for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
+        yield Crash(lattice.forced[returned], returned, Stage.WITHOUT)
 
 
 def _spread(count: int) -> list[int]:

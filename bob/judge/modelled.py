@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bob.claim.checking import evidence
@@ -38,7 +38,8 @@ class ModelLooked:
     """What was tried of a model: counts as in :class:`ModelResult`, and the distinct ``states``, in the order of work.
     ``tree`` makes the tree of one again, by its place, and ``presence`` tells what of each call is there. ``accepted``
     says what the checker said of the first 0, 1, 2 ... operations with nothing missing (None: not known), and ``calls``
-    which call each operation is. ``lost`` and ``disagreed`` are as for a real file system."""
+    which call each operation is; ``tellings`` is what each call told. ``lost`` and ``disagreed`` are as for a real file
+    system."""
 
     model: str
     about: str
@@ -52,6 +53,7 @@ class ModelLooked:
     presence: Callable[[int], Presence] | None = None
     accepted: Sequence[bool | None] = ()
     calls: Sequence[int] = ()
+    tellings: Mapping[int, bytes] = field(default_factory=dict)
     lost: str | None = None
     disagreed: str | None = None
     allowed: int | None = None
@@ -61,8 +63,9 @@ class ModelLooked:
 class _Told:
     """The states after one and the same had been told."""
 
-    def __init__(self, looked: ModelLooked) -> None:
+    def __init__(self, looked: ModelLooked, told: bytes) -> None:
         self._looked = looked
+        self.told = told
         self.accepted: list[int] = []
 
     def tree(self, outcome: int) -> Mapping[str, Node]:
@@ -81,13 +84,13 @@ def judge_model(
         reasons.append("nothing was built")
     told: dict[bytes, _Told] = {}
     for place, state in enumerate(looked.states):
-        after = told.setdefault(state.told, _Told(looked))
+        after = told.setdefault(state.told, _Told(looked, state.told))
         if state.answer is not None and state.answer.consequence is None:
             after.accepted.append(place)
     number = {one: place for place, one in enumerate(told)}
     together = groups(looked.accepted, looked.calls, () if effects is None else effects.changing)
     of_trees = None if effects is None else numbered(effects)
-    reliances = Reliances(list(told.values()), calls, of_trees, together, looked.presence)
+    reliances = Reliances(list(told.values()), calls, of_trees, together, looked.presence, looked.tellings)
     refused: dict[Key, list[int]] = {}
     for place, state in enumerate(looked.states):
         if state.answer is not None and state.answer.consequence is not None:

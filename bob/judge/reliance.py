@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Protocol
 
 from bob.judge.looked import Looked
@@ -139,7 +140,11 @@ def _place(relied: ReliedOn) -> str:
 
 
 class Answered(Protocol):
-    """Trees after which one and the same had been told, by the number of their outcome."""
+    """Trees after which one and the same had been ``told``, by the number of their outcome."""
+
+    @property
+    def told(self) -> bytes:
+        """What the program had told."""
 
     @property
     def accepted(self) -> Sequence[int]:
@@ -163,7 +168,7 @@ class Reliances:
     Without its ``effects`` there is nothing to explain by. Of the calls of ``groups`` it is known that they must be
     there together: no member is accused of anything else. ``known`` tells, where that is known, how much of each call
     an outcome has (its number says which one in any window): a tree does not tell it where
-    one and the same thing was done twice.
+    one and the same thing was done twice. ``tellings`` is what calls told, by their numbers.
     """
 
     def __init__(
@@ -173,20 +178,24 @@ class Reliances:
         effects: Effects | None,
         groups: Sequence[Group] = (),
         known: Callable[[int], Presence] | None = None,
+        tellings: Mapping[int, bytes] = MappingProxyType({}),
     ) -> None:
-        self._known = known
+        self._known, self._tellings = known, tellings
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, _Accepted] = {}
 
     @classmethod
-    def of_looked(cls, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str) -> Reliances:
+    def of_looked(
+        cls, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str, tellings: Mapping[int, bytes]
+    ) -> Reliances:
         """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
         the first and the last control."""
-        return cls(looked, calls, effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)))
+        effects = effects_of(calls, root, looked[0].control(0), looked[-1].control(-1))
+        return cls(looked, calls, effects, tellings=tellings)
 
-    def steps(self, tellings: Mapping[int, bytes]) -> tuple[Step, ...]:
-        """What the program did, call by call, with what it told (``tellings``, by the number of the call)."""
-        return () if self._effects is None else steps_of(self._calls, self._effects, tellings)
+    def steps(self) -> tuple[Step, ...]:
+        """What the program did, call by call, with what it told."""
+        return () if self._effects is None else steps_of(self._calls, self._effects, self._tellings)
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of
@@ -195,6 +204,7 @@ class Reliances:
             return ()
         found: dict[Explanation, int] = {}
         alike: dict[object, Explanation] = {}
+        windows: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there = self._presence(self._effects, place, outcome)
             accepted = self._those_accepted(self._effects, place)
@@ -205,8 +215,9 @@ class Reliances:
             explanation = folded(explanation, there, self._groups)
             first = alike.setdefault(explanation.need, explanation)
             found[first] = found.get(first, 0) + 1
+            windows.setdefault(first, place)
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
-        return tuple(self._told(self._effects, explanation, trees) for explanation, trees in ordered)
+        return tuple(self._told(self._effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[Asked]:
         """The calls of the program, with how much of each the tree of an ``outcome`` has. ``offset`` is what is to be
@@ -229,11 +240,20 @@ class Reliances:
     def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
         return self._windows[place].tree(outcome)
 
-    def _told(self, effects: Effects, explanation: Explanation, trees: int) -> ReliedOn:
+    def _told_by(self, place: int) -> int | None:
+        """The call with which the program had told what it had told in a window; None where it had told nothing."""
+        told, so_far = self._windows[place].told, b""
+        for number, data in sorted(self._tellings.items()):
+            so_far += data
+            if so_far == told:
+                return number
+        return None
+
+    def _told(self, effects: Effects, explanation: Explanation, trees: int, told_by: int | None) -> ReliedOn:
         numbers = sorted({*explanation.missing, *explanation.there})
         calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
         sentence = explanation.sentence(effects.words)
-        return ReliedOn(explanation, sentence, calls, trees, kind_of(explanation, effects))
+        return ReliedOn(explanation, sentence, calls, trees, kind_of(explanation, effects, told_by))
 
 
 def calls_with_effects(

@@ -32,8 +32,9 @@ _NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, o
 _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
-def kind_of(explanation: Explanation, effects: Effects) -> str:
-    """ALICE's word for what the program relies on; empty where it has none, or the calls are not known."""
+def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
+    """ALICE's word for what the program relies on; empty where it has none, or the calls are not known. Call number
+    ``told_by`` told what was told by then (None: the last of all)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -49,7 +50,7 @@ def kind_of(explanation: Explanation, effects: Effects) -> str:
             last = max(deed.call for deed in there)
             return "ordering: safe file flush" if _is_flushed(missing, last, effects.deeds) else "ordering: other"
         case Reliance.DURABLE if missing:
-            end = max(deed.call for deed in effects.deeds) + 1
+            end = max(deed.call for deed in effects.deeds) + 1 if told_by is None else told_by
             return "durability: safe file flush" if _is_flushed(missing, end, effects.deeds) else "durability: other"
     return ""
 
@@ -84,9 +85,13 @@ def _whole(deed: Deed, effects: Effects) -> str:
 
 
 def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed], effects: Effects) -> bool:
-    """Whether data is missing of a file of which a rename is there. Two names may be exchanged: then of either file."""
-    renamed = {file for deed in there if isinstance(deed.operation, ops.Rename) for file in _moved(deed, effects)}
-    return any(isinstance(deed.operation, ops.Write) and deed.file in renamed for deed in missing)
+    """Whether data is missing of a file of which a later rename is there. Two names may be exchanged: then of either
+    file."""
+    renamed: dict[int, int] = {}
+    for deed in there:
+        if isinstance(deed.operation, ops.Rename):
+            renamed.update(dict.fromkeys(_moved(deed, effects), deed.call))
+    return any(isinstance(one.operation, ops.Write) and one.call < renamed.get(one.file, -1) for one in missing)
 
 
 def _moved(deed: Deed, effects: Effects) -> set[int]:
@@ -98,8 +103,10 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, deeds: Iterable[Deed]) -> bool:
-    """Whether a name is missing of a file that was synced after that, and before call number ``before``."""
-    made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
+    """Whether a name is missing of a file that was synced after that, and before call number ``before``. A file that
+    was removed by then has no name to be kept."""
+    removed = {deed.file for deed in deeds if isinstance(deed.operation, ops.Unlink) and deed.call < before}
+    made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES) and deed.file not in removed}
     return any(
         isinstance(deed.operation, ops.Fsync) and deed.file in made and made[deed.file] < deed.call < before
         for deed in deeds

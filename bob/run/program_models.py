@@ -12,7 +12,7 @@ from random import Random
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.apm.allowed import Foreseen
-from bob.apm.clauses import Clause
+from bob.apm.clauses import Clause, Intact, Part
 from bob.apm.counting import Count, count
 from bob.apm.crashes import ModelState, Tries
 from bob.apm.dependencies import Graph, graph
@@ -73,9 +73,10 @@ UNKNOWN = Allows(lambda _told, _tree: None)
 """It is not known whether a model allows a tree."""
 
 
-def by_list(tries: Tries, by_pairs: Allows) -> Allows:
-    """By the list of all that was made, which is all. Of what stale contents may show there is none: a tree that is not
-    in it may be allowed ``by_pairs`` all the same, where some may show."""
+def by_list(tries: Tries, by_pairs: Allows, model: Model) -> Allows:
+    """By the list of all that was made, which is all of a ``model``. Of stale contents that may show there is none, nor
+    of garbage that no operation made: where the model allows such, a tree that is not in the list may be allowed
+    ``by_pairs`` all the same."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(told: bytes, tree: Mapping[str, Node]) -> bool:
@@ -84,7 +85,8 @@ def by_list(tries: Tries, by_pairs: Allows) -> Allows:
     def is_allowed(told: bytes, tree: Mapping[str, Node]) -> bool | None:
         return is_listed(told, tree) or by_pairs.says(told, tree)
 
-    return replace(by_pairs, says=is_allowed if tries.shows_stale else is_listed)
+    is_more = tries.shows_stale or not {Intact(part) for part in Part} <= model.promised
+    return replace(by_pairs, says=is_allowed if is_more else is_listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ class _Work:
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
             accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
+            tellings=tellings(self.taken.calls, self.taken.pipe),
             lost=queue.lost,
             disagreed=queue.disagreed,
             allowed=allowed.states,
@@ -262,7 +265,7 @@ class _Work:
                 self._pairs = graph(self._again.workload, self._apart)
             foreseen = Foreseen(self._pairs, model.promised, self._again.told)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
-        return by_list(tries, by_pairs) if is_all else by_pairs
+        return by_list(tries, by_pairs, model) if is_all else by_pairs
 
 
 class _Worker:

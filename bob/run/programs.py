@@ -127,6 +127,8 @@ def _tried(
         else:
             modelled = [unasked(model) for model in models]
         answers = [one.result for one in modelled]
+        for refused_at_pace in results.values() if explores else ():  # what is predicted is open there
+            answers = [crossed(answer, refused_at_pace, {}) for answer in answers]
         explored = every if explores else {}
         if explored:
             progress.planned(
@@ -145,8 +147,8 @@ def _tried(
             for number, taken in explored.items():
                 looked = look(guests, image, taken, jobs, watcher)
                 watcher.lap()
-                reliances = Reliances.of_looked(looked, taken.calls, ROOT)
-                taken.steps = reliances.steps(tellings(taken.calls, taken.pipe)) or taken.steps
+                reliances = Reliances.of_looked(looked, taken.calls, ROOT, tellings(taken.calls, taken.pipe))
+                taken.steps = reliances.steps() or taken.steps
                 mount = taken.case.recording.effective_options
                 result = judge(taken.name, mount, looked, _notes(taken), reliances)
                 results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)

@@ -15,7 +15,7 @@ from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, clause_of, closed, every_clause
 from bob.apm.counting import Count, count
-from bob.apm.crashes import Lattice, Stage, Tries, crashes
+from bob.apm.crashes import Crash, Lattice, Stage, Tries, crashes
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.promised import graph_under
@@ -451,6 +451,9 @@ def test_a_budget_ends_the_work_and_is_said() -> None:
     assert not tries.is_all
 
 
+AFTER_CALLS = frozenset(clause for clause in every_clause() if isinstance(clause, Durable))
+
+
 def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload() -> None:
     """And all that is left comes behind it, as ever."""
     asked = graph_of("; ".join(f"create /f{number}" for number in range(40)))
@@ -458,13 +461,24 @@ def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload
     made = list(crashes(lattice, told, 10))
     assert [one.returned for one in made[:6]] == [0, 8, 16, 24, 32, 40]
     assert {one.stage for one in made[:6]} == {Stage.PREFIX}
-    next_ones = list(islice(crashes(Lattice(asked, NOTHING), told, 10), 6, 16))
+    next_ones = list(islice(crashes(Lattice(asked, NOTHING), told, 10), 6, 17))
+    assert next_ones.pop(2) == Crash(0, 0, Stage.WITHOUT), "all is lost"
     assert [one.stage for one in next_ones] == [Stage.SPLIT, Stage.WITHOUT] * 5
     assert [one.returned for one in next_ones[::2]] == [0, 32, 16, 8, 24]
     assert [one.returned for one in next_ones[1::2]] == [40, 32, 16, 8, 24]
     assert {one.there for one in made} == {one.there for one in crashes(lattice, told)}
     most = list(islice(crashes(Lattice(asked, NOTHING), told, 50), 50))
     assert sum(one.stage is Stage.PREFIX for one in most) == 26, "prefixes alone are not tried"
+
+
+def test_what_is_left_where_all_is_lost_is_tried_soon_after_each_telling() -> None:
+    """A program tells of 90 appends that nothing syncs: the state without any comes within the budget."""
+    asked = graph_of("; ".join(["create /a", *["append /a 4"] * 90]))
+    told, lattice = [b"", *[b"begun"] * 90, b"all"], Lattice(asked, EVERYTHING - AFTER_CALLS)
+    made = list(islice(crashes(lattice, told, 100), 100))
+    assert {(91, 0), (1, 0), (0, 0)} <= {(one.returned, one.there) for one in made}
+    left = {(one.returned, one.there) for one in crashes(lattice, told)}
+    assert {(one.returned, one.there) for one in crashes(lattice, told, 100)} == left, "and all others come, too"
 
 
 def test_a_workload_with_countless_states_is_begun_at_once() -> None:

@@ -453,7 +453,7 @@ def test_what_belongs_together_is_told_once_whichever_part_of_it_a_tree_lacks(tm
     """nano empties a file and writes it in two calls: a crash may leave nothing of it, or the first half."""
     done = perform(tmp_path, [("write", "/a", b"xy" * 100, "O_TRUNC", 0)])
     trees = dict(enumerate(done.trees[-4:]))
-    asked = SimpleNamespace(accepted=[0, 3], tree=trees.__getitem__)
+    asked = SimpleNamespace(told=b"", accepted=[0, 3], tree=trees.__getitem__)
     told = Reliances([asked], done.calls, made(done)).relied_on([(0, 1), (0, 2)])
     assert [(one.explanation.reliance, one.trees, len(one.calls)) for one in told] == [(Reliance.TOGETHER, 2, 3)]
 
@@ -709,6 +709,40 @@ def test_what_alice_calls_it(tmp_path: Path, explanation: Explanation, kind: str
     effects = protocol(done.calls, str(tmp_path), done.trees[0], done.trees[-1])
     assert [deed.call for deed in effects.deeds if isinstance(deed, Deed)] == [0, 1, 2, 3, 4, 5]
     assert kind_of(explanation, effects) == kind
+
+
+def test_an_fsync_after_the_telling_is_none_that_was_to_keep_the_name(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    (tmp_path / "b").touch()
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    done.call("write", ("1<>", escaped(b"ok"), "2"), 2)
+    done.call("fsync", (described(3, done.at("/b")),))
+    effects, lost = follow(done.calls, str(tmp_path), done.trees[0]), Explanation(Reliance.DURABLE, (0,))
+    assert kind_of(lost, effects, 1) == "durability: other"
+    assert kind_of(lost, effects, 3) == "durability: safe file flush"
+    trees = {0: done.trees[-1], 1: done.trees[0]}
+    asked = SimpleNamespace(told=b"ok", accepted=[0], tree=trees.__getitem__)
+    for telling, kind in ((1, "durability: other"), (3, "durability: safe file flush")):
+        [told] = Reliances([asked], done.calls, effects, tellings={telling: b"ok"}).relied_on([(0, 1)])
+        assert (told.explanation.reliance, told.kind) == (Reliance.DURABLE, kind)
+
+
+def test_a_journal_that_was_removed_has_no_name_to_be_kept(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    done.call("fsync", (described(3, done.at("/b")),))
+    done.call("unlink", (escaped(done.at("/b").encode()),))
+    effects = follow(done.calls, str(tmp_path), done.trees[0])
+    assert kind_of(Explanation(Reliance.DURABLE, (0, 2)), effects) == "durability: other"
+
+
+def test_data_that_was_written_after_the_rename_makes_no_safe_rename(tmp_path: Path) -> None:
+    done = perform(tmp_path, [])
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    done.call("rename", (escaped(done.at("/b").encode()), escaped(done.at("/d/b").encode())))
+    done.call("write", (described(3, done.at("/d/b")), escaped(b"xy"), "2"), 2)
+    effects = follow(done.calls, str(tmp_path), done.trees[0])
+    assert kind_of(Explanation(Reliance.ORDER, (2,), (1,)), effects) == "ordering: other"
 
 
 @pytest.mark.parametrize("names", [("/b", "/a"), ("/a", "/b")])

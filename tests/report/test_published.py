@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bob.apm.builtin import names
+from bob.apm.builtin import builtin, names
 from bob.crash.coverage import States
 from bob.errors import MalformedError
 from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Programs, Safety
@@ -151,9 +151,10 @@ def predicted(kind: str, call: str, consequence: Consequence = Consequence.LOST)
     return Predicted(consequence, call, 1, b"", "prefix", (relied,))
 
 
-def model(name: str, *harms: Predicted, safety: Safety | None = None) -> ModelResult:
+def model(name: str, *harms: Predicted, safety: Safety | None = None, about: str | None = None) -> ModelResult:
     found = safety or (Safety.VULNERABLE if harms else Safety.SAFE)
-    return ModelResult(name, "", found, 1, 1, 1, True, 1, 1, harms, "lost" if found is Safety.UNKNOWN else None)
+    about = about if about is not None else builtin(name).about if name in names() else "derived"
+    return ModelResult(name, about, found, 1, 1, 1, True, 1, 1, harms, "lost" if found is Safety.UNKNOWN else None)
 
 
 APPEND, RENAME = predicted("ordering: other", "p: append /a"), predicted("ordering: safe rename", NASTY)
@@ -176,6 +177,22 @@ def test_vulnerabilities_by_type_consequence_and_file_system() -> None:
         ("git-commit", ("2 (2)", "1 (5)", "0", "0 (2)")),
         ("mine", ("1", "?", "–", "–")),
     )
+
+
+def test_what_the_paper_has_stands_beside_its_own_model_whatever_that_is_called() -> None:
+    of_paper, derived = builtin("btrfs").about, "btrfs on Linux 6.1, derived from 123 workloads"
+    changed = model("ext4-o", APPEND, about=f"what if: ext4-o, but {builtin('ext4-o').about}")
+    both = (model("btrfs (built-in)", APPEND, about=of_paper), model("btrfs (derived)", about=derived), changed)
+    assert by_file_system([Programs("git-commit", "git", (), models=both)]).rows[0][1] == ("1 (5)", "0", "1")
+    alone = Programs("git-commit", "git", (), models=(model("btrfs", about=derived),))
+    assert by_file_system([alone]).rows[0][1] == ("0",)
+
+
+def test_answers_of_several_runs_stand_together_in_whichever_order() -> None:
+    one, other, lost = model("xfs", APPEND), model("xfs", RENAME), model("xfs", safety=Safety.UNKNOWN)
+    runs = [Programs("mine", "", (), models=(each,)) for each in (one, other, lost)]
+    assert by_file_system(runs).rows[0][1] == by_file_system(runs[::-1]).rows[0][1] == ("2",)
+    assert by_file_system(runs[2:]).rows[0][1] == ("?",)
 
 
 def test_each_file_system_has_its_paces_side_by_side_whichever_program_was_recorded_at_them() -> None:

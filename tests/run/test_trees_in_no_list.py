@@ -51,8 +51,25 @@ def test_contents_of_a_removed_file_are_allowed_where_stale_ones_are(name: str, 
         for state in tries
     )
     foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
-    allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses))
+    allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
     assert (tries.is_all, tries.shows_stale) == (True, shows_stale)
     assert allows.says(b"", of_b(OLD)) is shows_stale
     assert allows.says(b"", of_b(NEW)) is True
     assert allows.says(b"", of_b(THIRD)) is (name == "ext2")  # which promises nothing of contents
+
+
+@pytest.mark.parametrize(("name", "allows_garbage"), [("ext2", True), ("ext4-writeback", True), ("ext3-j", False)])
+def test_garbage_is_in_no_list_either(name: str, allows_garbage: bool) -> None:
+    """A file that is cut to nothing leaves no hole: a model may allow all the same that anything is found in it."""
+    before = {"/": ROOT, "/a": Node("file", 11, 1, 512, OLD, mode=0o644)}
+    cut = {"/": ROOT, "/a": Node("file", 11, 1, 0, b"", mode=0o644)}
+    calls = [SystemCall(1, 0.0, "truncate", ('"\\x2f\\x72\\x2f\\x61"', "0"), 0)]
+    again = replayed("p", protocol(calls, "/r", before, cut), before, {})
+    model, apart = named_model(name), workings(again.history)
+    tries = Tries(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    assert list(tries) and tries.is_all and not tries.shows_stale
+    foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
+    allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
+    found = {"/": ROOT, "/a": Node("file", 11, 1, 512, THIRD, mode=0o644)}
+    assert allows.says(b"", found) is allows_garbage
+    assert allows.says(b"", before) is allows.says(b"", cut) is True
