@@ -44,7 +44,7 @@ from bob.request import configuration_from_json, configuration_to_json, request_
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration
 from bob.workload.kinds import ChangeKind, Relation
-from bob.workload.operations import At, Operation
+from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
@@ -54,11 +54,15 @@ class Trust(StrEnum):
     SAMPLED = "sampled"
 
 
-def held_out(titles: Sequence[str], seed: int) -> frozenset[str]:
-    """A third of these workloads (by title), chosen by ``seed``: not used in deriving, they test the model."""
-    order = sorted(titles)
+def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
+    """A third of these workloads (their titles), chosen by ``seed``: not used in deriving, they test the model. Those
+    that do the same, and end in different ways, are held out together: a finish is a way to look at what was done."""
+    alike: dict[object, list[str]] = {}
+    for one in workloads:
+        alike.setdefault((one.setup, one.operations), []).append(one.title)
+    order = sorted(map(sorted, alike.values()))
     Random(seed).shuffle(order)
-    return frozenset(order[: len(order) // 3])
+    return frozenset(title for titles in order[: len(order) // 3] for title in titles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def derive(
     them. Those that are ``refuting`` put no clause to the test but those that few others do
     (:data:`bob.apm.tried.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
     (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
-    out = frozenset() if seed is None else held_out([one.workload.title for one in workloads], seed)
+    out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _Weakening()
     for workload in (*used, *refuting):

@@ -186,7 +186,9 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def _finding_from_json(document: Mapping[str, Any]) -> Finding:
-    refuted = document.get("refuted_by")
+    refuted, reason = document.get("refuted_by"), document.get("reason")
+    if not isinstance(reason, str | None):
+        raise TypeError(f"{reason!r} is no reason")
     return Finding(
         clause_of(document["clause"]),
         Status(document["status"]),
@@ -195,5 +197,5 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         int(document["exhaustive"]),
         counts.read(document["states"]),
         None if refuted is None else Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])}),
-        document.get("reason"),
+        reason,
     )

@@ -24,7 +24,7 @@ from bob.apm.clauses import (
     without_exception,
 )
 from bob.apm.compare import differences
-from bob.apm.derive import was_derived_of
+from bob.apm.derive import held_out, was_derived_of
 from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
 from bob.apm.named import named_model
 from bob.apm.published import from_published
@@ -36,6 +36,8 @@ from bob.report.published import osdi14
 from bob.subject import configuration, load_set
 from bob.witness.document import read
 from bob.workload.kinds import ChangeKind, Relation
+
+from .cases import workload
 
 SAFE_RENAME = Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE)
 STATE = CrashState(3, (4, 5), ((7, ((0, 2),)),))
@@ -109,6 +111,27 @@ def test_what_is_no_text_is_no_clause(name: object) -> None:
     with pytest.raises(MalformedError, match="damaged") as caught:
         from_json(document)
     assert "\n" not in caught.value.message
+
+
+def test_a_reason_is_text() -> None:
+    document = to_json(builtin("ext4-o"))
+    document["clauses"][-1]["reason"] = 5
+    with pytest.raises(MalformedError, match="5 is no reason"):
+        from_json(document)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_does_the_same_is_held_out_together(seed: int) -> None:
+    """Of thirty lists of operations each ends in three ways; a third of the lists is held out, whole."""
+    lists = [(number, workload(f"create /f{number}", setup)) for number in range(15) for setup in ("", "mkdir /d")]
+    every = [replace(one, name=f"{number}-{end}") for number, one in lists for end in range(3)]
+    every = [replace(one, name=f"{one.name}{'d' * bool(one.setup)}") for one in every]
+    out = held_out(every, seed)
+    alike: dict[object, set[str]] = {}
+    for one in every:
+        alike.setdefault((one.setup, one.operations), set()).add(one.title)
+    assert len(out) == 30 and all(titles <= out or titles.isdisjoint(out) for titles in alike.values())
+    assert held_out(every[::-1], seed) == out
 
 
 def test_a_model_of_before_is_that_of_today() -> None:

@@ -20,7 +20,7 @@ from bob.apm.what_if import what_if
 from bob.cli.app import programs_exit
 from bob.errors import Exit, UsageError
 from bob.guest.hypervisor import Hypervisor
-from bob.image import ensure
+from bob.image import Image, ensure
 from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe import explore
@@ -37,7 +37,8 @@ from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.request import Host, ProbeRequest
 from bob.resources import shipped
-from bob.run import program_recording, program_shrinker
+from bob.run import program_recording, program_shrinker, programs
+from bob.run.agents import AnyGuests
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink, tell_results
@@ -478,12 +479,27 @@ def test_without_frames_a_witness_is_shrunk_as_well(tmp_path: Path, monkeypatch:
     assert smaller.document is not None
 
 
-def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(tmp_path: Path) -> None:
+def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a pace at which the program cannot be recorded it stays open."""
+
+    def refused(guests: AnyGuests, image: Image, of: Program, asked: ProbeRequest, *rest: Any, **how: Any) -> Any:
+        if asked.pace is Pace.SLOW:
+            raise UsageError("workload failed (1): it gave up")
+        return program_recording.take(guests, image, of, asked, *rest, **how)
+
+    monkeypatch.setattr(programs, "take", refused)
     program = BY_NAME["acknowledged-before-fsync"].program(mended=False)
-    answers = by_models(program, tmp_path, POSIX, explores=True)
-    [real], [found] = answers.results, answers.models
+    requests = [request(), replace(request(), pace=Pace.SLOW)]
+    answers, _path = try_program(program, requests, tmp_path, Silent(), [POSIX])
+    [real, slow], [found] = answers.results, answers.models
     [lost] = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
-    assert lost.crossed == {real.configuration: Cross.CONFIRMED}
+    assert (slow.safety, slow.reason) == (
+        Safety.UNKNOWN,
+        "cannot be explored at this pace: workload failed (1): it gave up",
+    )
+    assert lost.crossed == {real.configuration: Cross.CONFIRMED, slow.configuration: Cross.OPEN}
     assert lost.told == b"saved\n" and found.is_all
     assert not found.missed
     document = json.loads((tmp_path / "result.json").read_text())
