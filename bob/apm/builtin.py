@@ -16,6 +16,7 @@ from bob.apm.clauses import (
     JOURNALED,
     NEVERS,
     OWN_FIRST,
+    SYNCED,
     UNITS,
     WHATS,
     Clause,
@@ -51,7 +52,7 @@ def builtin(name: str) -> Model:
     promised = closed(frozenset(clauses))
     findings = tuple(
         Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
-        for clause in (*every_clause(), JOURNALED)
+        for clause in (*every_clause(), JOURNALED, SYNCED)
     )
     return Model(name, about, findings, {"builtin": name})
 
@@ -109,7 +110,7 @@ _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
         "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
         "before sync operations; contents not atomic",
-        (*_common(), JOURNALED, *_ordered((*DIRECTORY_KINDS, *_SIZES_ALONE), (*DIRECTORY_KINDS, *_SIZES_ALONE)),
+        (*_common(), JOURNALED, SYNCED, *_ordered((*DIRECTORY_KINDS, *_SIZES_ALONE), (*DIRECTORY_KINDS, *_SIZES_ALONE)),
          *_all_synced(_METADATA), *_safe_flush()),
     ),
     "ext3-o": (

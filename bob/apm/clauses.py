@@ -94,6 +94,7 @@ class Means(StrEnum):
     SYNCED_NAMES = "synced-names"
     OWN = "own-changes"
     METADATA = "metadata"
+    SYNCS = "syncs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ class InTurn:
     def words(self) -> str:
         """The clause for people."""
         if self == JOURNALED:
-            return "names and sizes are persisted in the order of their changes, all of them by each call that syncs"
+            return "names and sizes are persisted in the order of their changes"
+        if self == SYNCED:
+            return "sizes are persisted before a later call that syncs returns, whatever it is given"
         if self == OWN_FIRST:
             return "an order of one file, a name last, is kept also of a file that was synced before"
         changed = f"{_CHANGED[self.before]} are persisted before later {_CHANGED[self.after]}"
@@ -274,16 +277,16 @@ IN_TURN = tuple(
     InTurn(before, after)
     for before in (Means.SIZES, Means.NAMES)
     for after in Means
-    if after not in (Means.OWN, Means.METADATA)
+    if after not in (Means.OWN, Means.METADATA, Means.SYNCS)
 )
 """Of metadata alone: when the kernel writes data without being asked hangs on how long that has waited, so that it came
 first says little of another time."""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
 """Without it an order of one file, a name last, says nothing of a file that a log has."""
-JOURNALED = InTurn(Means.METADATA, Means.METADATA)
-"""A journal of metadata alone (ext3 with data=writeback): the size that an append gives a file has its place in it, the
-data has none. bob derives no such clause: it is of a model that somebody wrote, and follows where all orders of whole
-changes are kept, and calls that sync persist all."""
+JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
+"""A journal of metadata alone (ext3 with data=writeback): the size that an append gives a file has its place in it, and
+each sync commits it; the data has none. bob derives no such clauses: they are of a model that somebody wrote. They
+follow where all orders of whole changes are kept, and where each call that syncs persists every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(
         Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
@@ -291,19 +294,15 @@ _ORDERS: dict[InTurn, frozenset[Clause]] = {
     for clause in IN_TURN
 }
 _JOURNALED_KINDS = (*DIRECTORY_KINDS, *GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
-_OF_METADATA = (What.SIZE, What.ENTRY, What.NAMES, What.ENTRIES, What.PARENT, What.OTHER_APPENDS, What.OTHER_NAMES)
 _ORDERS[JOURNALED] = frozenset(
-    {
-        OWN_FIRST,
-        *(Ordered(*three) for three in product(_JOURNALED_KINDS, _JOURNALED_KINDS, Relation)),
-        *(Durable(call, what) for call in Call if call is not Call.RETURNED for what in _OF_METADATA),
-    }
+    {OWN_FIRST, *(Ordered(*three) for three in product(_JOURNALED_KINDS, _JOURNALED_KINDS, Relation))}
 )
+_ORDERS[SYNCED] = frozenset(Durable(call, What.OTHER_APPENDS) for call in Call if call is not Call.RETURNED)
 
 
 def every_clause() -> tuple[Clause, ...]:
     """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out, and
-    :data:`JOURNALED`: bob derives none, and where a model has one, it is instead of orders without exception."""
+    :data:`JOURNALED` and :data:`SYNCED`: bob derives none. A model has one in place of what says more."""
     return (
         *(Intact(part) for part in Part),
         *NEVERS,
@@ -375,6 +374,7 @@ _WHERE = {
 }
 _CHANGED = {
     Means.METADATA: "names and sizes",
+    Means.SYNCS: "calls that sync",
     Means.OVERWRITES: "overwrites and holes that are made",
     Means.APPENDS: "appends",
     Means.SIZES: "sizes that are set",
@@ -383,4 +383,4 @@ _CHANGED = {
     Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",
 }
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
-_BY_NAME = {clause.name: clause for clause in (*every_clause(), JOURNALED)}
+_BY_NAME = {clause.name: clause for clause in (*every_clause(), JOURNALED, SYNCED)}

@@ -27,6 +27,7 @@ class Stage(StrEnum):
     PREFIX = "prefix"
     SPLIT = "split"
     WITHOUT = "without"
+    LEAST = "least"
     FURTHER = "further"
 
 
@@ -105,15 +106,12 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
         order = _spread(last)
         split = _in_turns(*(_split(lattice, returned) for returned in order))
         without = _in_turns(*(_without(lattice, returned) for returned in (last, *order)))
+        yield from _in_turns(split, without, _least(lattice, told, order))
+        yield from (Crash(lattice.upto[returned], returned, Stage.PREFIX) for returned in numbers)
     else:
         split = chain.from_iterable(_split(lattice, returned) for returned in range(last))
         without = chain.from_iterable(_without(lattice, returned) for returned in reversed(numbers))
-    least = _least(lattice, told, order if is_spread else numbers)
-    yield from _in_turns(split, without, *([least] if is_spread else []))
-    if is_spread:
-        yield from (Crash(lattice.upto[returned], returned, Stage.PREFIX) for returned in numbers)
-    else:
-        yield from least
+        yield from _in_turns(split, without)
     yield from _further(lattice, told)
 
 
@@ -123,7 +121,7 @@ def _least(lattice: Lattice, told: Sequence[bytes], order: Sequence[int]) -> Ite
     for number in range(1, len(since)):
         since[number] = since[number - 1] if told[number] == told[number - 1] else number
     for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
-        yield Crash(lattice.forced[returned], returned, Stage.WITHOUT)
+        yield Crash(lattice.forced[returned], returned, Stage.LEAST)
 
 
 def _spread(count: int) -> list[int]:

@@ -20,6 +20,7 @@ from bob.apm.clauses import (
     JOURNALED,
     NEVERS,
     OWN_FIRST,
+    SYNCED,
     Clause,
     Durable,
     Fill,
@@ -168,27 +169,27 @@ class Builder:
                         self._edge(later[after], every[before], in_turn)
 
     def _journaled(self) -> None:
-        """Names and sizes of each change after those of all changes before it, and before each call that syncs."""
-        last: int | None = None
-        returns = iter([number for number in range(1, len(self._returns)) if self._sync(number) is not None])
-        sync = next(returns, None)
+        """Names and sizes of each change after those of all changes before it; sizes before each call that syncs."""
+        cells: dict[Clause, tuple[type, ...]] = {JOURNALED: (NameCell, SizeCell), SYNCED: (SizeCell,)}
+        last: dict[Clause, int | None] = dict.fromkeys(cells)
+        syncs = iter([number for number in range(1, len(self._returns)) if self._sync(number) is not None])
+        sync = next(syncs, None)
         for index, change in enumerate(self._taken.changes):
             while sync is not None and sync < change.number:
-                self._after_all(self._returns[sync], last)
-                sync = next(returns, None)
-            own = self._of_change.get(index, ())
-            parts = [at for at in own if isinstance(self._taken.operations[at].cell, NameCell | SizeCell)]
-            if parts:
-                for part in parts:
-                    self._after_all(part, last)
-                last = self._all_of(parts, last)
-        while sync is not None:
-            self._after_all(self._returns[sync], last)
-            sync = next(returns, None)
+                self._after_all(self._returns[sync], last[SYNCED], SYNCED)
+                sync = next(syncs, None)
+            for clause, kinds in cells.items():
+                own = self._of_change.get(index, ())
+                parts = [at for at in own if isinstance(self._taken.operations[at].cell, kinds)]
+                for part in parts if clause == JOURNALED else ():
+                    self._after_all(part, last[clause], clause)
+                last[clause] = self._all_of(parts, last[clause]) if parts else last[clause]
+        for number in filter(None, (sync, *syncs)):
+            self._after_all(self._returns[number], last[SYNCED], SYNCED)
 
-    def _after_all(self, node: int, last: int | None) -> None:
+    def _after_all(self, node: int, last: int | None, clause: Clause) -> None:
         if last is not None:
-            self._edge(node, last, JOURNALED)
+            self._edge(node, last, clause)
 
     def _node(self) -> int:
         self._nodes += 1

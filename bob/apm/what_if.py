@@ -18,6 +18,7 @@ from bob.apm.clauses import (
     DIRECTORY_KINDS,
     JOURNALED,
     NEVERS,
+    SYNCED,
     Clause,
     Durable,
     Ordered,
@@ -183,7 +184,7 @@ def _forms() -> dict[str, list[list[str]]]:
     return found
 
 
-_CLAUSES = (*every_clause(), JOURNALED)
+_CLAUSES = (*every_clause(), JOURNALED, SYNCED)
 _EVERY = tuple((tuple(clause.name.split()), clause) for clause in _CLAUSES)
 _ALL = _forms()
 _WORDS = {form: len(places) for form, places in _ALL.items()}
@@ -199,11 +200,14 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """What else was done is not durable then, and the order of changes of two files holds for what no sync persists."""
+    """What else was done is not durable then, and the order of changes of two files holds for what no sync persists. Of
+    sizes that appends give there is no such order: a journal of theirs is none any more."""
     durable = {Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
-    return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(durable | orders)
+    return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(
+        durable | orders | {JOURNALED, SYNCED}
+    )
 
 
 NAMED: Mapping[str, Named] = {

@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from bob.program.recurring import recurring
 from bob.program.stack import function_of, without_line
-from bob.program.strace import FORKS, READS, WRITES, SystemCall, unescaped
+from bob.program.strace import FORKS, PASSING, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
 """Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
@@ -64,8 +64,8 @@ def _tells(call: SystemCall) -> bool:
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """The places of each process's calls, without those that only one of two runs has, and without those that read: in
-    how many pieces hangs on how fast the other end writes. ``descents`` numbers processes, by the number of the parent
+    """The places of each process's calls, without those that only one of two runs has, and without those that read
+    or close: the run that looks at frames has none. ``descents`` numbers processes, by the number of the parent
     and how many it had before; it is filled."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
@@ -90,7 +90,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
 
     found: dict[int, list[int]] = {}
     for place, call in enumerate(calls):
-        if call.name not in (*_WATCHED, *READS):
+        if call.name not in (*_WATCHED, *PASSING):
             found.setdefault(call.pid, []).append(place)
     return {descent(pid): places for pid, places in found.items()}
 

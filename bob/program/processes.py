@@ -37,6 +37,6 @@ class Inherited(Generic[T]):
         if call.result:
             self.of(call.result)
 
-    def replace(self, pid: int) -> None:
-        """The process has a new one from now on."""
-        self._of[pid] = self._new()
+    def put(self, pid: int, own: T) -> None:
+        """The process has one of its ``own`` from now on."""
+        self._of[pid] = own

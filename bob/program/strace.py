@@ -21,10 +21,14 @@ FORKS = ("clone", "clone3", "fork", "vfork")
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 READS = ("read", "readv", "preadv2")
 """Calls that read, and may move the open file on. strace writes them down raw: their arguments are numbers."""
+PASSING = (*READS, "close", "close_range")
+"""Calls that change nothing, and are there to tell which descriptor leads where, and where in a file."""
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
 _BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")
+_MOVED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<pid changed to (?P<pid>\d+) \.\.\.>")
+"""A thread has started a program: that goes on as the process's first one."""
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
 _FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
 _FRAME = " > "
@@ -105,6 +109,9 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
             yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]))
+        elif moved := _MOVED.fullmatch(rest):
+            begun[int(moved["pid"])] = seconds, moved["name"], moved["arguments"]
+            yield None
         elif unfinished := _BEGUN.fullmatch(rest):
             begun[pid] = seconds, unfinished["name"], unfinished["arguments"]
             yield None

@@ -38,6 +38,13 @@ def follows_links(call: SystemCall) -> bool:
     return call.name != "lchown" and "AT_SYMLINK_NOFOLLOW" not in call.arguments[-1]
 
 
+def links_what_is_behind(call: SystemCall) -> bool:
+    """Whether a link is to what a symbolic link leads to, and not to that link itself (linkat(2))."""
+    return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not OPEN_FILE.fullmatch(
+        text(call.arguments[LINKS[call.name][0]])
+    )
+
+
 class Copy(NamedTuple):
     """A copy within the kernel: the places of the descriptors in the arguments, and where it reads and writes (bytes;
     None: where the open file stands, which goes on)."""
@@ -98,3 +105,8 @@ def identity(argument: str) -> int:
 def text(argument: str) -> str:
     """A string, as people read it."""
     return unescaped(argument.strip('"')).decode(errors="replace")
+
+
+def name(argument: str) -> str:
+    """A name, or what a symbolic link leads to: other bytes than those of UTF-8 are kept."""
+    return unescaped(argument.strip('"')).decode(errors="surrogateescape")

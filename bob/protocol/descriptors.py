@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bob.program.processes import Inherited
@@ -11,7 +11,7 @@ from bob.program.strace import SystemCall
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
-_NUMBER = re.compile(r"\d+|0x[0-9a-f]+")
+_DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")
 """A descriptor; of calls whose data strace is not to write down (:data:`bob.program.strace.READS`) in hexadecimal."""
 
 
@@ -81,7 +81,7 @@ class Mappings:
 
     def executed(self, call: SystemCall) -> None:
         """Take in a call that has started a program."""
-        self._of.replace(call.pid)
+        self._of.put(call.pid, [])
 
     def at(self, call: SystemCall) -> Mapping | None:
         """What an msync(2) is about: the part of the last mapping that has its address."""
@@ -93,44 +93,87 @@ class Mappings:
         return None
 
 
+@dataclass(slots=True)
+class _Table:
+    """The open files of a process by their descriptors, and which of these execve(2) closes."""
+
+    files: dict[int, OpenFile]
+    closing: set[int]
+
+    def copied(self) -> _Table:
+        return _Table(dict(self.files), set(self.closing))
+
+    def set(self, number: int, open_file: OpenFile | None, *, closing: bool) -> None:
+        (self.closing.add if closing else self.closing.discard)(number)
+        if open_file is None:
+            self.files.pop(number, None)
+        else:
+            self.files[number] = open_file
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        for number in list(numbers):
+            self.set(number, None, closing=False)
+
+
 class Descriptors:
     """The tables of descriptors of all processes, by what their calls say."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
-        self._tables = Inherited[dict[int, OpenFile]](calls, "CLONE_FILES", dict, dict.copy)
+        self._tables = Inherited(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
-    def opened(self, pid: int, number: int, open_file: OpenFile | None) -> None:
-        """A process has opened a file as descriptor ``number``; None: one that is of no interest."""
-        if open_file is None:
-            self._tables.of(pid).pop(number, None)
-        else:
-            self._tables.of(pid)[number] = open_file
+    def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
+        """A call has opened a file; None: one that is of no interest."""
+        assert call.result is not None
+        closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
+        self._tables.of(call.pid).set(call.result, open_file, closing=closing)
 
     def forked(self, call: SystemCall) -> None:
         """Take in a call that has made a process."""
         self._tables.forked(call)
 
+    def executed(self, call: SystemCall) -> None:
+        """Take in a call that has started a program: it shares its table with none, and has what is not closed then."""
+        table = self._tables.of(call.pid).copied()
+        table.drop(table.closing)
+        self._tables.put(call.pid, table)
+
+    def closed(self, call: SystemCall) -> None:
+        """Take in a close or close_range: what has these numbers next may be a pipe, of which no call tells."""
+        table, first = self._tables.of(call.pid), _number(call.arguments[0])
+        last = first if call.name == "close" else _number(call.arguments[1])
+        if call.name == "close_range" and "CLOSE_RANGE_CLOEXEC" in call.arguments[2]:
+            table.closing |= {one for one in table.files if first <= one <= last}
+        else:
+            table.drop([one for one in table.files if first <= one <= last])
+
     def changed(self, call: SystemCall) -> None:
-        """Take in a dup or an fcntl: one that duplicates, or says whether all is appended."""
+        """Take in a dup or an fcntl: one that duplicates, or says whether all is appended, or what execve closes."""
         if call.result is None:
             return
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
-            self.opened(call.pid, call.result, self.at(call, 0))
+            self.opened(call, self.at(call, 0))
         elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
             open_file.appends = "O_APPEND" in call.arguments[2]
+        elif call.arguments[1] == "F_SETFD" and (open_file := self.at(call, 0)):
+            closing = "FD_CLOEXEC" in call.arguments[2]
+            self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def has_read(self, call: SystemCall) -> None:
         """Take in a call that reads: it moves the open file on, if it has no offset (preadv2 has -1 then)."""
         open_file = self.at(call, 0)
-        is_at_offset = call.name == "preadv2" and int(call.arguments[3], 0) not in (-1, 2**64 - 1)
+        is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
         if open_file is not None and call.result and not is_at_offset:
             open_file.moved_on(call.result)
 
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
         """The open file behind the argument at ``place``; None where there is none that is known."""
-        number = call.arguments[place].partition("<")[0]
-        return self.numbered(call.pid, int(number, 0)) if _NUMBER.fullmatch(number) else None
+        is_one = _DESCRIPTOR.fullmatch(call.arguments[place].partition("<")[0])
+        return self.numbered(call.pid, _number(call.arguments[place])) if is_one else None
 
     def numbered(self, pid: int, number: int) -> OpenFile | None:
         """The open file behind descriptor ``number`` of a process."""
-        return self._tables.of(pid).get(number)
+        return self._tables.of(pid).files.get(number)
+
+
+def _number(argument: str) -> int:
+    return int(argument.partition("<")[0], 0)

@@ -13,12 +13,13 @@ from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
 from bob.program.stack import caller
-from bob.program.strace import FORKS, READS, WRITES, SystemCall
+from bob.program.strace import FORKS, PASSING, READS, WRITES, SystemCall
 from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import DUPLICATES, Descriptors, Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
 from bob.workload import operations as ops
+from bob.workload.language import UNOBSERVED
 from bob.workload.operations import How, Operation, Replacing
 
 
@@ -55,11 +56,14 @@ class _Follower:
         self._paths.take(call)
         if name == "execve":
             self._mapped.executed(call)
+            self._descriptors.executed(call)
         elif name in FORKS:
             self._descriptors.forked(call)
             self._mapped.forked(call)
         elif name in READS:
             self._descriptors.has_read(call)
+        elif name in PASSING:
+            self._descriptors.closed(call)
         elif name in DUPLICATES or name == "fcntl":
             self._descriptors.changed(call)
         elif name == "lseek":
@@ -89,7 +93,7 @@ class _Follower:
         if name == "sync" or (name == "syncfs" and (path or self._is_root(call))):
             self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
         elif name in ("fsync", "fdatasync", "sync_file_range"):
-            open_file = self._behind(call, 0) if path else OpenFile(ROOT_FILE)
+            open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
             file = open_file.file if open_file else self._file_at(path)
             if file is not None:
                 named = self._name(file, path or "/")
@@ -105,14 +109,17 @@ class _Follower:
         elif name in RENAMES:
             self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
         elif name in args.LINKS:
-            self._link(call, *(self._paths.at(call, place) for place in args.LINKS[name]))
+            old, new = args.LINKS[name]
+            self._link(
+                call, self._paths.at(call, old, follows=args.links_what_is_behind(call)), self._paths.at(call, new)
+            )
         elif name in args.MAKES or name in args.SYMLINKS:
             path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
                 file = self.effects.new(kind)
                 if kind == "symlink":
-                    self.effects.files[file].target = args.text(call.arguments[0])
+                    self.effects.files[file].target = args.name(call.arguments[0])
                 self.effects.lead(self._number, path, file)
                 self._say(call, f"{name} {path}")
                 self._made(call, kind, path, file)
@@ -142,18 +149,21 @@ class _Follower:
         assert call.result is not None
         flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
         is_named = "O_TMPFILE" in flags or not call.opened  # strace tells the name of a file that has none
-        path = self._paths.at(call, args.OPENS[call.name], follows=True) if is_named else self._paths.below(call.opened)
+        place = args.OPENS[call.name]
+        path = self._paths.at(call, place, follows=True) if is_named else self._paths.below(call.opened)
+        if "O_TMPFILE" in flags and self._paths.of_guest(call, place, follows=True).endswith(self._root):
+            path = "/"
         how = next((how for flag, how in _HOW.items() if flag in flags), How.PLAIN)
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
                 self._do(ops.Unnamed(path, handle(file)), file, mode=args.mode_of(call))
-            self._descriptors.opened(call.pid, call.result, None if file is None else OpenFile(file, how=how))
+            self._descriptors.opened(call, None if file is None else OpenFile(file, how=how))
             return
         file = self.effects.leads(path)
         if file is None:
             if "O_CREAT" not in flags:
-                self._descriptors.opened(call.pid, call.result, None)
+                self._descriptors.opened(call, None)
                 return
             file = self.effects.new("file")
             self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
@@ -164,13 +174,13 @@ class _Follower:
             self.effects.cut(self._number, file, 0)
             self._say(call, f"open {path} with O_TRUNC")
             self._do(ops.Truncate(path, 0), file)
-        self._descriptors.opened(call.pid, call.result, OpenFile(file, "O_APPEND" in flags, how=how))
+        self._descriptors.opened(call, OpenFile(file, "O_APPEND" in flags, how=how))
 
     def _write(self, call: SystemCall) -> None:
         path = self._paths.below(call.path(0))
         if not path or not call.result:
             return
-        open_file = self._behind(call, 0)
+        open_file = self._descriptors.at(call, 0)
         if open_file is None:
             self._unfollowed(self._file_at(path), f"{call.name} to {path}")
             return
@@ -197,7 +207,7 @@ class _Follower:
 
     def _map(self, call: SystemCall) -> None:
         """A mapping that was watched; by which descriptor it was made says which file it is."""
-        open_file, path = self._behind(call, 4), self._paths.below(call.path(4))
+        open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
         if open_file is None:
             self._unfollowed(self._file_at(path), f"mmap of {path}")
         else:
@@ -233,7 +243,7 @@ class _Follower:
         """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
-        source, target = self._behind(call, copy.out_of), self._behind(call, copy.into)
+        source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
         begin = source.moved_on(call.result or 0) if source and copy.begin is None else copy.begin or 0
         if not path or not call.result:
             return
@@ -259,7 +269,7 @@ class _Follower:
             self._do(ops.Truncate(self._name(file, path), size), file)
 
     def _fallocate(self, call: SystemCall) -> None:
-        path, open_file = self._paths.below(call.path(0)), self._behind(call, 0)
+        path, open_file = self._paths.below(call.path(0)), self._descriptors.at(call, 0)
         if not path:
             return
         mode, start, length = call.arguments[1], int(call.arguments[2], 0), int(call.arguments[3], 0)
@@ -317,7 +327,7 @@ class _Follower:
         """A directory, a link, or a special file of a kind that bob's language has."""
         special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
         if kind == "symlink":
-            self._do(ops.Symlink(args.text(call.arguments[0]), path), file)
+            self._do(ops.Symlink(args.name(call.arguments[0]), path), file)
         elif kind == "directory":
             self._do(ops.Mkdir(path), file, mode=args.mode_of(call))
         elif special is not None:
@@ -330,16 +340,8 @@ class _Follower:
         if call.name in places:
             path = self._paths.at(call, places[call.name], follows=args.follows_links(call))
             return path, self.effects.leads(path) if path else None
-        open_file = self._behind(call, 0)
+        open_file = self._descriptors.at(call, 0)
         return self._paths.below(call.path(0)), open_file.file if open_file else None
-
-    def _behind(self, call: SystemCall, place: int) -> OpenFile | None:
-        """The open file behind the argument at ``place``. None where it is not known: also where the path that strace
-        tells has become another file's, as when the descriptor has come from another process in a message."""
-        open_file, path = self._descriptors.at(call, place), self._paths.below(call.path(place))
-        if open_file is None or not path or call.arguments[place].endswith("(deleted)"):
-            return open_file
-        return open_file if self.effects.leads(path) in (open_file.file, None) else None
 
     def _link_at(self, path: str) -> str | None:
         """Where the symbolic link at ``path`` leads; None where there is none."""
@@ -351,7 +353,7 @@ class _Follower:
     def _mode(self, call: SystemCall) -> None:
         path, file = self._about(call, args.MODES)
         if path and file is None:
-            self.effects.untold.append(f"{call.name} of {path}")
+            self._unknown(call, path)
         elif path and file is not None:
             mode = args.permissions(call.arguments[args.MODES.get(call.name, 0) + 1])
             self._do(ops.Chmod(self._name(file, path), mode), file)
@@ -364,10 +366,15 @@ class _Follower:
         path, file = self._about(call, args.OWNERS)
         place = args.OWNERS.get(call.name, 0)
         if path and file is None:
-            self.effects.untold.append(f"{call.name} of {path}")
+            self._unknown(call, path)
         elif path and file is not None:
             uid, gid = (args.identity(argument) for argument in call.arguments[place + 1 : place + 3])
             self._do(ops.Chown(self._name(file, path), uid, gid), file)
+
+    def _unknown(self, call: SystemCall, path: str) -> None:
+        """A call changes what bob does not know, and what is no name that it leaves out of each tree."""
+        if path.split("/")[1] not in UNOBSERVED:
+            self.effects.untold.append(f"{call.name} of {path}")
 
     def _lose_sight(self, call: SystemCall) -> None:
         """A call changes a file in a way that it does not tell."""

@@ -48,10 +48,10 @@ def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = No
             if _is_safe_rename(missing, there, effects):
                 return "ordering: safe rename"
             last = max(deed.call for deed in there)
-            return "ordering: safe file flush" if _is_flushed(missing, last, effects.deeds) else "ordering: other"
+            return "ordering: safe file flush" if _is_flushed(missing, last, effects) else "ordering: other"
         case Reliance.DURABLE if missing:
             end = max(deed.call for deed in effects.deeds) + 1 if told_by is None else told_by
-            return "durability: safe file flush" if _is_flushed(missing, end, effects.deeds) else "durability: other"
+            return "durability: safe file flush" if _is_flushed(missing, end, effects) else "durability: other"
     return ""
 
 
@@ -102,12 +102,18 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
     return {one.value for one in made if one.value is not None}
 
 
-def _is_flushed(missing: Iterable[Deed], before: int, deeds: Iterable[Deed]) -> bool:
+def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
     """Whether a name is missing of a file that was synced after that, and before call number ``before``. A file that
-    was removed by then has no name to be kept."""
-    removed = {deed.file for deed in deeds if isinstance(deed.operation, ops.Unlink) and deed.call < before}
-    made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES) and deed.file not in removed}
+    has lost its last name by then has none to be kept."""
+    made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
-        isinstance(deed.operation, ops.Fsync) and deed.file in made and made[deed.file] < deed.call < before
-        for deed in deeds
+        isinstance(deed.operation, ops.Fsync)
+        and made.get(deed.file, before) < deed.call < before
+        and _has_a_name(deed.file, before, effects)
+        for deed in effects.deeds
     )
+
+
+def _has_a_name(file: int, before: int, effects: Effects) -> bool:
+    histories = ([one.value for one in history if one.call < before] for history in effects.entries.values())
+    return any(values and values[-1] == file for values in histories)

@@ -24,7 +24,7 @@ from bob.program.joined import with_stacks_of
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
-from bob.program.strace import SystemCall, parse
+from bob.program.strace import PASSING, SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.unsynced import mapped
 from bob.progress import Progress
@@ -105,7 +105,8 @@ class TakenProgram:
     def preflight(self) -> Preflight:
         model = self.request.model
         states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
-        return Preflight(self.name, len(self.windows) - 1, len(self.told), len(self.calls), len(self.windows), states)
+        calls = sum(call.name not in PASSING for call in self.calls)
+        return Preflight(self.name, len(self.windows) - 1, len(self.told), calls, len(self.windows), states)
 
 
 def take(

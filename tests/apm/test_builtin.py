@@ -84,6 +84,8 @@ def test_ext3_w_is_weaker_than_the_journals_that_have_data_in_order() -> None:
             "-ordered mkdir mkdir same-directory",
             {"ordered mkdir mkdir same-directory", "in-turn metadata metadata"},
         ),
+        ("ext3-w", "-durable msync other-names", {"durable msync other-names"}),
+        ("ext3-w", "-in-turn metadata syncs", {"in-turn metadata syncs"}),
     ],
 )
 def test_what_says_more_than_a_clause_that_is_taken_is_gone_too(name: str, said: str, gone: set[str]) -> None:

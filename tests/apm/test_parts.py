@@ -20,6 +20,7 @@ from bob.apm.clauses import (
     JOURNALED,
     OWN_FIRST,
     PIECES,
+    SYNCED,
     Clause,
     Fill,
     Intact,
@@ -288,7 +289,7 @@ def test_what_says_less_than_a_promised_clause_is_promised() -> None:
     assert closed({zeros}) == {zeros, *(Never(ChangeKind.APPEND, Fill.ZEROS, where) for where in Where)}
     assert closed({Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE)}) >= {CUT}
     assert closed({Intact(Part.CONTENTS)}) >= {Intact(Part.KEPT)}
-    assert closed(EVERYTHING) == EVERYTHING | {JOURNALED} and closed(NOTHING) == NOTHING
+    assert closed(EVERYTHING) == EVERYTHING | {JOURNALED, SYNCED} and closed(NOTHING) == NOTHING
     orders = {one for one in every_clause() if one.name.startswith("ordered ")}
     assert closed(orders) - orders == set(IN_TURN)
     assert InTurn(Means.NAMES, Means.NAMES) not in closed(orders - {clause_of("ordered create mkdir same-directory")})

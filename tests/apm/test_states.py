@@ -462,7 +462,7 @@ def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload
     assert [one.returned for one in made[:6]] == [0, 8, 16, 24, 32, 40]
     assert {one.stage for one in made[:6]} == {Stage.PREFIX}
     next_ones = list(islice(crashes(Lattice(asked, NOTHING), told, 10), 6, 17))
-    assert next_ones.pop(2) == Crash(0, 0, Stage.WITHOUT), "all is lost"
+    assert next_ones.pop(2) == Crash(0, 0, Stage.LEAST), "all is lost"
     assert [one.stage for one in next_ones] == [Stage.SPLIT, Stage.WITHOUT] * 5
     assert [one.returned for one in next_ones[::2]] == [0, 32, 16, 8, 24]
     assert [one.returned for one in next_ones[1::2]] == [40, 32, 16, 8, 24]

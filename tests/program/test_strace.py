@@ -258,3 +258,19 @@ def test_a_damaged_binary_has_no_lines_and_does_no_harm(data: st.DataObject) -> 
     call = SystemCall(1, 0.0, "sync", (), 0, "", (frame(0x1140),))
     [got] = located([call], one_binary(damaged), "/run/home")
     assert got.stack[0].startswith(frame(0x1140))
+
+
+def test_a_program_that_a_thread_starts_goes_on_as_the_process_itself() -> None:
+    """As strace 6.1 writes it."""
+    text = (
+        '9873  1.000000 execve("\\x2f\\x78", ["\\x78"], 0x7ffc5fe21c78 /* 39 vars */ <pid changed to 9872 ...>\n'
+        "9872  1.100000 +++ superseded by execve in pid 9873 +++\n"
+        "9872  1.200000 <... execve resumed>)       = 0\n"
+        "9872  1.300000 sync()                          = 0\n"
+    )
+    assert [(one.pid, one.name, one.result) for one in parse(text)] == [(9872, "execve", 0), (9872, "sync", 0)]
+
+
+def test_what_is_written_raw_is_read() -> None:
+    text = "1 1.0 read(0x3, 0x7ffc02d53adf, 0x1000) = 0x10\n1 1.1 read(0x3, 0x7ffc, 0x1) = -1 (errno 11)\n"
+    assert [(one.arguments[0], one.result) for one in parse(text)] == [("0x3", 16), ("0x3", None)]

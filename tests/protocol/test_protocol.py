@@ -736,6 +736,17 @@ def test_a_journal_that_was_removed_has_no_name_to_be_kept(tmp_path: Path) -> No
     assert kind_of(Explanation(Reliance.DURABLE, (0, 2)), effects) == "durability: other"
 
 
+def test_a_file_that_keeps_another_name_has_one_to_be_kept(tmp_path: Path) -> None:
+    """As git and Maildir make a file: under a name of its own, then linked, synced, and unlinked."""
+    done = perform(tmp_path, [])
+    opened(done, "/b", "O_RDWR|O_CREAT", 3)
+    done.call("link", (escaped(done.at("/b").encode()), escaped(done.at("/d/b").encode())))
+    done.call("fsync", (described(3, done.at("/b")),))
+    done.call("unlink", (escaped(done.at("/b").encode()),))
+    effects = follow(done.calls, str(tmp_path), done.trees[0])
+    assert kind_of(Explanation(Reliance.DURABLE, (1,)), effects) == "durability: safe file flush"
+
+
 def test_data_that_was_written_after_the_rename_makes_no_safe_rename(tmp_path: Path) -> None:
     done = perform(tmp_path, [])
     opened(done, "/b", "O_RDWR|O_CREAT", 3)

@@ -130,10 +130,20 @@ class Processes:
         self.call(pid, "openat", ("AT_FDCWD", escaped(name.encode()), flags, "0644"), number, open_path(real))
 
     def close(self, pid: int, place: int) -> None:
-        """It is not traced."""
+        def work(number: int, real: int) -> None:
+            told = self.told(pid, number)
+            os.close(real)
+            del self.of[pid].files[number]
+            self.call(pid, "close", (told,))
+
+        self.with_file(pid, place, work)
+
+    def pipe(self, pid: int, count: int) -> None:
+        """A program reads from a pipe, and closes it. Nothing says that it has one, but that it has the next number."""
         files = self.of[pid].files
-        if files:
-            os.close(files.pop(sorted(files)[place % len(files)]))
+        number = next(one for one in range(3, 99) if one not in files)
+        self.call(pid, "read", (hex(number), "0x7ffc02d53adf", hex(count)), count)
+        self.call(pid, "close", (f"{number}<pipe:[9]>",))
 
     def with_file(self, pid: int, place: int, work: Callable[[int, int], None]) -> None:
         files = self.of[pid].files
@@ -232,6 +242,7 @@ pids, names, places = st.sampled_from((PARENT, CHILD)), st.sampled_from(NAMES), 
 steps = st.one_of(
     st.tuples(st.just("open"), pids, names, st.sampled_from(["O_RDWR", "O_RDWR|O_CREAT", "O_WRONLY|O_TRUNC"])),
     st.tuples(st.just("close"), pids, places),
+    st.tuples(st.just("pipe"), pids, st.integers(1, 9)),
     st.tuples(st.just("write"), pids, places, st.binary(min_size=1, max_size=40)),
     st.tuples(st.just("read"), pids, places, st.integers(1, 700)),
     st.tuples(st.just("send"), pids, places, st.integers(1, 700), st.sampled_from(["sendfile", "splice"])),
@@ -269,6 +280,12 @@ def done_by(before: Script, after: Script, flags: str, *, is_late: bool) -> Proc
 @settings(deadline=None, max_examples=300)
 @given(st.lists(steps, max_size=6), st.lists(steps, max_size=10), st.sampled_from([COPIED, SHARED]), st.booleans())
 @example([], [("open", PARENT, "a", "O_RDWR"), ("write", CHILD, 0, b"new")], SHARED, False)
+@example(
+    [("open", 1, "a", "O_RDWR"), ("open", 1, "b", "O_RDWR")],
+    [("close", 1, 0), ("pipe", 1, 5), ("write", 2, 0, b"n")],
+    COPIED,
+    False,
+)
 @example([("open", 1, "a", "O_RDWR"), ("send", 1, 0, 7, "sendfile"), ("write", 1, 0, b"new")], [], SHARED, False)
 @example([("open", 1, "a", "O_RDWR"), ("send", 1, 0, 7, "splice"), ("write", 1, 0, b"new")], [], SHARED, False)
 @example(
@@ -327,16 +344,82 @@ def test_a_mapping_is_that_of_the_processes_that_have_its_address_space(
     assert [type(one.operation) for one in deeds] == [ops.Write, *[ops.Msync] * is_synced]
 
 
-def test_a_descriptor_that_leads_to_another_file_than_bob_knows_is_not_trusted() -> None:
-    """It was closed, which is not traced, and came anew in a message from another process."""
+@pytest.mark.parametrize(
+    ("flags", "more", "is_open"),
+    [
+        ("O_RDWR", (), True),
+        ("O_RDWR|O_CLOEXEC", (), False),
+        ("O_RDWR", (call(1, "fcntl", described(3, "/r/a"), "F_SETFD", "FD_CLOEXEC"),), False),
+        ("O_RDWR|O_CLOEXEC", (call(1, "fcntl", described(3, "/r/a"), "F_SETFD", "0"),), True),
+        ("O_RDWR", (call(1, "close_range", "3", "4294967295", "CLOSE_RANGE_CLOEXEC"),), False),
+    ],
+)
+def test_what_a_program_that_is_started_has_open_is_what_execve_leaves(
+    flags: str, more: tuple[SystemCall, ...], is_open: bool
+) -> None:
+    """What it then reads with that number is of the file, or of a pipe that has the number now."""
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), flags, result=3, opened="/r/a"),
+        call(1, "dup", described(3, "/r/a"), result=9),
+        *more,
+        call(1, "execve", escaped(b"/x")),
+        call(1, "read", "0x3", "0x7ffc", "0x4", result=4),
+        call(1, "write", described(9, "/r/a"), escaped(b"n"), "1", result=1),
+    ]
+    if "close_range" in [one.name for one in more]:
+        calls[-1] = call(2, "write", described(9, "/r/a"), escaped(b"n"), "1", result=1)
+        calls.insert(2, call(1, "clone", "child_stack=NULL", "flags=SIGCHLD", result=2))
+    [write] = protocol(calls, "/r", TREE, TREE).deeds
+    assert write.operation == ops.Write("/a", 4 if is_open else 0, 1)
+
+
+def test_an_fsync_is_of_the_file_that_was_open_though_another_has_its_name_when_it_returns() -> None:
+    """Another thread has rotated a log meanwhile: strace has the path as it was when the call began."""
     calls = [
         call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR", result=3, opened="/r/a"),
-        call(1, "fsync", described(3, "/r/b")),
-        call(1, "write", described(3, "/r/b"), escaped(b"n"), "1", result=1),
+        call(2, "rename", escaped(b"/r/a"), escaped(b"/r/a.1")),
+        call(2, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR|O_CREAT", "0644", result=4, opened="/r/a"),
+        call(1, "fsync", described(3, "/r/a")),
+        call(1, "write", described(3, "/r/a"), escaped(b"n"), "1", result=1),
     ]
     effects = protocol(calls, "/r", TREE, TREE)
-    assert [effects.files[one.file].inode for one in effects.deeds] == [12]
-    assert effects.untold == ["write to /b"]
+    *_names, synced, written = effects.deeds
+    assert effects.files[synced.file].inode == effects.files[written.file].inode == 11
+    assert not effects.untold
+
+
+def test_names_that_no_tree_shows_may_be_changed() -> None:
+    effects = protocol([call(1, "chmod", escaped(b"/r/lost+found"), "0700")], "/r", TREE, TREE)
+    assert not effects.untold and not effects.deeds
+
+
+def test_a_file_without_a_name_in_the_top_directory_gets_one() -> None:
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r"), "O_RDWR|O_TMPFILE", "0600", result=3, opened="/r/#12"),
+        call(1, "write", "3<" + escaped(b"/r/#12")[1:-1] + ">(deleted)", escaped(b"n"), "1", result=1),
+        call(1, "linkat", "AT_FDCWD", escaped(b"/proc/self/fd/3"), "AT_FDCWD", escaped(b"/r/n"), "AT_SYMLINK_FOLLOW"),
+    ]
+    after = {**TREE, "/n": Node("file", 13, 1, 1, b"n", mode=0o600)}
+    effects = protocol(calls, "/r", TREE, after)
+    assert not effects.untold
+    assert unlike(replayed("p", effects, TREE, {}).history, after) == ()
+
+
+def test_a_link_to_what_a_symbolic_link_leads_to() -> None:
+    before = {**TREE, "/l": Node("symlink", 14, 1, 0, b"", "a", mode=0o777)}
+    linked = call(1, "linkat", "AT_FDCWD", escaped(b"/r/l"), "AT_FDCWD", escaped(b"/r/n"), "AT_SYMLINK_FOLLOW")
+    effects = protocol([linked], "/r", before, {**before, "/n": FILE})
+    assert [effects.files[one.file].inode for one in effects.deeds] == [11] and not effects.untold
+
+
+def test_a_target_of_other_bytes_than_utf_8_is_followed() -> None:
+    calls = [
+        call(1, "mkdir", escaped(b"/r/caf\xe9"), "0755"),
+        call(1, "symlink", escaped(b"caf\xe9"), escaped(b"/r/l")),
+        call(1, "mkdir", escaped(b"/r/l/x"), "0755"),
+    ]
+    effects = protocol(calls, "/r", TREE, TREE)
+    assert effects.deeds[-1].operation == ops.Mkdir("/caf\udce9/x")
 
 
 @pytest.mark.parametrize("name", ["chmod", "truncate", "chown"])

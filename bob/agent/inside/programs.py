@@ -54,6 +54,8 @@ say which process is meant, which file, and where in it. One with a question mar
 READS = "read,readv,preadv2"
 """Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
 and says nothing of what a crash leaves."""
+CLOSES = "close,?close_range"
+"""And those behind which a number may be that of a pipe, of which no call tells."""
 PACED = (
     "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,truncate,ftruncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
@@ -142,7 +144,9 @@ def run_workload(
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
-    traced = TRACED if stacks else f"{TRACED},{READS}"  # a look at the frames of each read would take longest of all
+    traced = (
+        TRACED if stacks else f"{TRACED},{READS},{CLOSES}"
+    )  # a look at the frames of each would take longest of all
     with ExitStack() as beside:
         watching = None
         if neighbour is not None:

@@ -15,6 +15,7 @@ from bob.apm.clauses import (
     IN_TURN,
     JOURNALED,
     OWN_FIRST,
+    SYNCED,
     WHATS,
     Clause,
     Durable,
@@ -126,7 +127,7 @@ def not_sayable(model: Model) -> list[str]:
     if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:
         found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
     unsaid = promised - _said(promised)
-    if lesser := [clause for clause in (*every_clause(), JOURNALED) if clause in unsaid]:
+    if lesser := [clause for clause in (*every_clause(), JOURNALED, SYNCED) if clause in unsaid]:
         found.append(
             "Of a part of an append, its size among them, of the blocks that a cut takes out, and of what no call asks "
             f"for alone nothing is said here, so this file allows more than the model, which promises {_named(lesser)}."
@@ -136,7 +137,7 @@ def not_sayable(model: Model) -> list[str]:
 
 def _is_lesser(clause: Clause) -> bool:
     """Whether a clause is of those that are about what changes are in part, or what no call asks for."""
-    return clause in (*IN_TURN, JOURNALED) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
+    return clause in (*IN_TURN, JOURNALED, SYNCED) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
 
 
 def _said(promised: frozenset[Clause]) -> frozenset[Clause]:

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bob import __version__
-from bob.apm.clauses import JOURNALED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
+from bob.apm.clauses import JOURNALED, SYNCED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
 from bob.apm.model import Finding, Model
@@ -103,7 +103,7 @@ def _groups(reader: Reader) -> Iterable[Group]:
     yield Group(
         "What comes in turn",
         "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
-        reader.cells([*_of(InTurn), *([JOURNALED] if reader.finding(JOURNALED).promised else [])]),
+        reader.cells([*_of(InTurn), *(one for one in (JOURNALED, SYNCED) if reader.finding(one).promised)]),
     )
     yield Group(
         "What a crash leaves alone", "A crash should leave nothing that no operation did.", reader.cells(_of(Intact))
