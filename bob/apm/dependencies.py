@@ -8,7 +8,7 @@ by giving its edges; without it they are not there.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,6 +142,7 @@ class Builder:
             later[index] = self._but_in_place(index, parts, some)
         self._orders(later, every)
         self._journaled()
+        self._sizes_synced()
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
@@ -168,24 +169,32 @@ class Builder:
                     if in_turn in IN_TURN and after not in self._taken.asked:
                         self._edge(later[after], every[before], in_turn)
 
+    def _may_be_promised(self, _clause: Clause) -> bool:
+        """Whether a clause is asked about: a chain that no model needs is not made."""
+        return True
+
     def _journaled(self) -> None:
-        """Names and sizes of each change after those of all changes before it; sizes before each call that syncs."""
-        cells: dict[Clause, tuple[type, ...]] = {JOURNALED: (NameCell, SizeCell), SYNCED: (SizeCell,)}
-        last: dict[Clause, int | None] = dict.fromkeys(cells)
-        syncs = iter([number for number in range(1, len(self._returns)) if self._sync(number) is not None])
-        sync = next(syncs, None)
-        for index, change in enumerate(self._taken.changes):
-            while sync is not None and sync < change.number:
-                self._after_all(self._returns[sync], last[SYNCED], SYNCED)
-                sync = next(syncs, None)
-            for clause, kinds in cells.items():
-                own = self._of_change.get(index, ())
-                parts = [at for at in own if isinstance(self._taken.operations[at].cell, kinds)]
-                for part in parts if clause == JOURNALED else ():
-                    self._after_all(part, last[clause], clause)
-                last[clause] = self._all_of(parts, last[clause]) if parts else last[clause]
-        for number in filter(None, (sync, *syncs)):
-            self._after_all(self._returns[number], last[SYNCED], SYNCED)
+        """Names and sizes of each change after those of all changes before it."""
+        last: int | None = None
+        for index in range(len(self._taken.changes) if self._may_be_promised(JOURNALED) else 0):
+            parts = self._cells_of(index, NameCell, SizeCell)
+            for part in parts:
+                self._after_all(part, last, JOURNALED)
+            last = self._all_of(parts, last) if parts else last
+
+    def _sizes_synced(self) -> None:
+        """Sizes before the return of each call that syncs, those that the call gives itself included."""
+        last: int | None = None
+        waiting = deque(enumerate(self._taken.changes))
+        for number in range(1, len(self._returns) if self._may_be_promised(SYNCED) else 0):
+            while waiting and waiting[0][1].number <= number:
+                parts = self._cells_of(waiting.popleft()[0], SizeCell)
+                last = self._all_of(parts, last) if parts else last
+            if self._sync(number) is not None:
+                self._after_all(self._returns[number], last, SYNCED)
+
+    def _cells_of(self, index: int, *kinds: type) -> list[int]:
+        return [at for at in self._of_change.get(index, ()) if isinstance(self._taken.operations[at].cell, kinds)]
 
     def _after_all(self, node: int, last: int | None, clause: Clause) -> None:
         if last is not None:

@@ -53,6 +53,9 @@ class _Promised(Builder):
         if self._unless_synced.issuperset(clauses):
             self._edges.append(Edge(node, needs))
 
+    def _may_be_promised(self, clause: Clause) -> bool:
+        return clause in self._promised
+
     def _link(self, before: int | None, new: int) -> int:
         """The next node of a chain: what ``before`` stands for, and ``new``."""
         if before is None:

@@ -205,9 +205,8 @@ def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
     durable = {Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
-    return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(
-        durable | orders | {JOURNALED, SYNCED}
-    )
+    journal = promised & {JOURNALED, SYNCED}
+    return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(durable | orders | journal)
 
 
 NAMED: Mapping[str, Named] = {

@@ -92,6 +92,11 @@ def test_what_says_more_than_a_clause_that_is_taken_is_gone_too(name: str, said:
     assert {clause.name for clause in what_if(builtin(name), [said], "x").gone} == gone
 
 
+def test_the_opposite_of_a_change_gives_no_order_that_it_does_not_take() -> None:
+    given = what_if(builtin("btrfs"), ["-fsync persists only its file"], "x").new
+    assert {clause.name.split()[0] for clause in given} == {"durable"}
+
+
 @pytest.mark.parametrize("said", [["-in-turn names names"], ["-safe rename", "-in-turn names names"]])
 def test_a_change_that_leaves_what_it_takes_is_refused(said: list[str]) -> None:
     with pytest.raises(UsageError, match="leaves 'in-turn names names' promised") as caught:
