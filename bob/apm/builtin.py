@@ -26,7 +26,7 @@ from bob.apm.clauses import (
     Part,
     Whole,
     closed,
-    every_clause,
+    every_written,
 )
 from bob.apm.model import Finding, Model, Status
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -52,7 +52,7 @@ def builtin(name: str) -> Model:
     promised = closed(frozenset(clauses))
     findings = tuple(
         Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
-        for clause in (*every_clause(), JOURNALED, SYNCED)
+        for clause in every_written()
     )
     return Model(name, about, findings, {"builtin": name})
 

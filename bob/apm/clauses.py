@@ -317,6 +317,11 @@ def every_clause() -> tuple[Clause, ...]:
     )
 
 
+def every_written() -> tuple[Clause, ...]:
+    """All that a model's file may have, but for orders that a sync may break: clauses that bob derives, and others."""
+    return (*every_clause(), JOURNALED, SYNCED)
+
+
 def clause_of(name: str) -> Clause:
     """The clause that is written so, today or in older files; MalformedError if there is none."""
     written = clause_of_today(name)
@@ -373,8 +378,6 @@ _WHERE = {
     Where.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
 }
 _CHANGED = {
-    Means.METADATA: "names and sizes",
-    Means.SYNCS: "calls that sync",
     Means.OVERWRITES: "overwrites and holes that are made",
     Means.APPENDS: "appends",
     Means.SIZES: "sizes that are set",
@@ -383,4 +386,4 @@ _CHANGED = {
     Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",
 }
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
-_BY_NAME = {clause.name: clause for clause in (*every_clause(), JOURNALED, SYNCED)}
+_BY_NAME = {clause.name: clause for clause in every_written()}

@@ -24,7 +24,7 @@ from bob.apm.clauses import (
     Ordered,
     Whole,
     closed,
-    every_clause,
+    every_written,
     saying_less,
     saying_more,
     without_exception,
@@ -114,7 +114,7 @@ def edit(said: str, promised: Clauses) -> Edit:
         raise UsageError(f"{said!r} is no change of a model", hint=hint)
     found = matching(text)
     if not found:
-        close = get_close_matches(text, [*NAMED, *(clause.name for clause in _CLAUSES)], n=1)
+        close = get_close_matches(text, [*NAMED, *(clause.name for clause in every_written())], n=1)
         raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
     if sign:
         return Edit(said, found, frozenset())
@@ -175,7 +175,7 @@ def _one(words: frozenset[str], every: Sequence[str]) -> str:
 def _forms() -> dict[str, list[list[str]]]:
     """By form of clause, the words that can stand at each place."""
     found: dict[str, list[list[str]]] = {}
-    for clause in _CLAUSES:
+    for clause in every_written():
         form, *words = clause.name.split()
         places = found.setdefault(form, [[] for _ in words])
         for place, word in zip(places, words, strict=True):
@@ -184,8 +184,7 @@ def _forms() -> dict[str, list[list[str]]]:
     return found
 
 
-_CLAUSES = (*every_clause(), JOURNALED, SYNCED)
-_EVERY = tuple((tuple(clause.name.split()), clause) for clause in _CLAUSES)
+_EVERY = tuple((tuple(clause.name.split()), clause) for clause in every_written())
 _ALL = _forms()
 _WORDS = {form: len(places) for form, places in _ALL.items()}
 _FORMS = "for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"

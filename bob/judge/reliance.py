@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from types import MappingProxyType
 from typing import Protocol
 
@@ -242,12 +242,10 @@ class Reliances:
 
     def _told_by(self, place: int) -> int | None:
         """The call with which the program had told what it had told in a window; None where it had told nothing."""
-        told, so_far = self._windows[place].told, b""
-        for number, data in sorted(self._tellings.items()):
-            so_far += data
-            if so_far == told:
-                return number
-        return None
+        numbers = sorted(self._tellings)
+        lengths = accumulate(len(self._tellings[number]) for number in numbers)
+        told = len(self._windows[place].told)
+        return next((number for number, length in zip(numbers, lengths, strict=True) if length == told), None)
 
     def _told(self, effects: Effects, explanation: Explanation, trees: int, told_by: int | None) -> ReliedOn:
         numbers = sorted({*explanation.missing, *explanation.there})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bob.program.processes import Inherited
-from bob.program.strace import FORKS, SystemCall, unescaped
+from bob.program.strace import FORKS, SystemCall, name_of
 
 MOST_LINKS = 40
 """So many symbolic links the kernel follows for one name (``MAXSYMLINKS`` in include/linux/namei.h)."""
@@ -50,7 +50,7 @@ class Paths:
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:
             own.path = folder
-        return self._resolved(posixpath.join(folder or own.path, _name(call, place)), follows)
+        return self._resolved(posixpath.join(folder or own.path, name_of(call.arguments[place])), follows)
 
     def take(self, call: SystemCall) -> None:
         """Take in a call that has succeeded: chdir and fchdir say where a process is, and a new process begins in the
@@ -61,7 +61,7 @@ class Paths:
             self._folders.of(call.pid).path = call.path(0)
         elif call.name == "chdir":
             own = self._folders.of(call.pid)
-            own.path = self._resolved(posixpath.join(own.path, _name(call, 0)), follows=True)
+            own.path = self._resolved(posixpath.join(own.path, name_of(call.arguments[0])), follows=True)
 
     def _resolved(self, path: str, follows: bool) -> str:
         """The path without the links below the root (path_resolution(7)): ``..`` leads out of where a link led."""
@@ -82,7 +82,3 @@ class Paths:
                     found = "/" if target.startswith("/") else found
                     waiting += target.split("/")[::-1]
         return found
-
-
-def _name(call: SystemCall, place: int) -> str:
-    return unescaped(call.arguments[place].strip('"')).decode(errors="surrogateescape")

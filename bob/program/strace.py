@@ -146,6 +146,11 @@ def _result(text: str) -> tuple[int | None, str]:
     return (value if value >= 0 else None), ""
 
 
+def name_of(argument: str) -> str:
+    """The name of a file, or what a symbolic link leads to: other bytes than those of UTF-8 are kept."""
+    return unescaped(argument.strip('"')).decode(errors="surrogateescape")
+
+
 def unescaped(text: str) -> bytes:
     """The bytes of hexadecimal escapes."""
     return bytes.fromhex(text.replace("\\x", ""))

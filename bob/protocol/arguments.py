@@ -34,15 +34,12 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Whether a call that has a file's name follows it where that is a symbolic link."""
+    """Whether a call that has a file's name follows it where that is a symbolic link. An open file without a name is
+    linked by a path that looks like one (linkat(2))."""
+    if call.name in LINKS:
+        is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
+        return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
     return call.name != "lchown" and "AT_SYMLINK_NOFOLLOW" not in call.arguments[-1]
-
-
-def links_what_is_behind(call: SystemCall) -> bool:
-    """Whether a link is to what a symbolic link leads to, and not to that link itself (linkat(2))."""
-    return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not OPEN_FILE.fullmatch(
-        text(call.arguments[LINKS[call.name][0]])
-    )
 
 
 class Copy(NamedTuple):
@@ -105,8 +102,3 @@ def identity(argument: str) -> int:
 def text(argument: str) -> str:
     """A string, as people read it."""
     return unescaped(argument.strip('"')).decode(errors="replace")
-
-
-def name(argument: str) -> str:
-    """A name, or what a symbolic link leads to: other bytes than those of UTF-8 are kept."""
-    return unescaped(argument.strip('"')).decode(errors="surrogateescape")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bob.program.processes import Inherited
-from bob.program.strace import SystemCall
+from bob.program.strace import FORKS, PASSING, READS, SystemCall
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
@@ -75,13 +75,12 @@ class Mappings:
         self._of.of(call.pid).append(made)
         self.by_path[made.path] = file
 
-    def forked(self, call: SystemCall) -> None:
-        """Take in a call that has made a process."""
-        self._of.forked(call)
-
-    def executed(self, call: SystemCall) -> None:
-        """Take in a call that has started a program."""
-        self._of.put(call.pid, [])
+    def take(self, call: SystemCall) -> None:
+        """Take in a call that has succeeded: it may have made a process, or started a program."""
+        if call.name in FORKS:
+            self._of.forked(call)
+        elif call.name == "execve":
+            self._of.put(call.pid, [])
 
     def at(self, call: SystemCall) -> Mapping | None:
         """What an msync(2) is about: the part of the last mapping that has its address."""
@@ -127,29 +126,40 @@ class Descriptors:
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)
 
-    def forked(self, call: SystemCall) -> None:
-        """Take in a call that has made a process."""
-        self._tables.forked(call)
+    def take(self, call: SystemCall) -> None:
+        """Take in a call that has succeeded, and opens nothing: it may say which descriptor leads where, and where in a
+        file that stands."""
+        if call.name in FORKS:
+            self._tables.forked(call)
+        elif call.name == "execve":
+            self._executed(call)
+        elif call.name in READS:
+            self._read(call)
+        elif call.name in PASSING:
+            self._closed(call)
+        elif call.name in DUPLICATES or call.name == "fcntl":
+            self._changed(call)
+        elif call.name == "lseek" and (open_file := self.at(call, 0)):
+            open_file.position = call.result or 0
 
-    def executed(self, call: SystemCall) -> None:
-        """Take in a call that has started a program: it shares its table with none, and has what is not closed then."""
+    def _executed(self, call: SystemCall) -> None:
+        """The program shares its table with none, and has what execve did not close."""
         table = self._tables.of(call.pid).copied()
         table.drop(table.closing)
         self._tables.put(call.pid, table)
 
-    def closed(self, call: SystemCall) -> None:
-        """Take in a close or close_range: what has these numbers next may be a pipe, of which no call tells."""
+    def _closed(self, call: SystemCall) -> None:
+        """What has these numbers next may be a pipe, of which no call tells."""
         table, first = self._tables.of(call.pid), _number(call.arguments[0])
         last = first if call.name == "close" else _number(call.arguments[1])
+        numbers = {one for one in table.files if first <= one <= last}
         if call.name == "close_range" and "CLOSE_RANGE_CLOEXEC" in call.arguments[2]:
-            table.closing |= {one for one in table.files if first <= one <= last}
+            table.closing |= numbers
         else:
-            table.drop([one for one in table.files if first <= one <= last])
+            table.drop(numbers)
 
-    def changed(self, call: SystemCall) -> None:
-        """Take in a dup or an fcntl: one that duplicates, or says whether all is appended, or what execve closes."""
-        if call.result is None:
-            return
+    def _changed(self, call: SystemCall) -> None:
+        """A dup or an fcntl: one that duplicates, or says whether all is appended, or what execve closes."""
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
             self.opened(call, self.at(call, 0))
         elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
@@ -158,12 +168,12 @@ class Descriptors:
             closing = "FD_CLOEXEC" in call.arguments[2]
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
-    def has_read(self, call: SystemCall) -> None:
-        """Take in a call that reads: it moves the open file on, if it has no offset (preadv2 has -1 then)."""
+    def _read(self, call: SystemCall) -> None:
+        """It moves the open file on, if it has no offset (preadv2 has -1 then)."""
         open_file = self.at(call, 0)
         is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
-        if open_file is not None and call.result and not is_at_offset:
-            open_file.moved_on(call.result)
+        if open_file is not None and not is_at_offset:
+            open_file.moved_on(call.result or 0)
 
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
         """The open file behind the argument at ``place``; None where there is none that is known."""

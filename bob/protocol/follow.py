@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from bob.errors import RecordingError
 from bob.observe.observation import Node
 from bob.program.paths import Paths
+from bob.program.processes import Inherited
 from bob.program.stack import caller
-from bob.program.strace import FORKS, PASSING, READS, WRITES, SystemCall
+from bob.program.strace import FORKS, WRITES, SystemCall, name_of
 from bob.program.unsynced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
-from bob.protocol.descriptors import DUPLICATES, Descriptors, Mappings, OpenFile
+from bob.protocol.descriptors import Descriptors, Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
 from bob.workload import operations as ops
 from bob.workload.language import UNOBSERVED
@@ -41,34 +42,20 @@ class _Follower:
         self._descriptors = Descriptors(calls)
         self._mapped = Mappings(calls)
         self._removed: dict[str, int] = {}
-        self._programs: dict[int, str] = {}
-        self._parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
+        self._programs = Inherited[str](calls, "CLONE_VM", str, str)
         self._number = AT_FIRST
 
     def take(self, number: int, call: SystemCall) -> None:
         """Take in a call."""
-        self._number = number
-        name = call.name
-        if name == "execve":
-            self._programs[call.pid] = posixpath.basename(args.text(call.arguments[0])) if call.arguments else ""
+        self._number, name = number, call.name
         if call.result is None:
             return
-        self._paths.take(call)
-        if name == "execve":
-            self._mapped.executed(call)
-            self._descriptors.executed(call)
-        elif name in FORKS:
-            self._descriptors.forked(call)
-            self._mapped.forked(call)
-        elif name in READS:
-            self._descriptors.has_read(call)
-        elif name in PASSING:
-            self._descriptors.closed(call)
-        elif name in DUPLICATES or name == "fcntl":
-            self._descriptors.changed(call)
-        elif name == "lseek":
-            if open_file := self._descriptors.at(call, 0):
-                open_file.position = call.result
+        for of_processes in (self._paths, self._descriptors, self._mapped):
+            of_processes.take(call)
+        if name in FORKS:
+            self._programs.forked(call)
+        elif name == "execve":
+            self._programs.put(call.pid, posixpath.basename(args.text(call.arguments[0])))
         elif name in args.OPENS:
             self._open(call)
         elif name in WRITES:
@@ -110,16 +97,14 @@ class _Follower:
             self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
         elif name in args.LINKS:
             old, new = args.LINKS[name]
-            self._link(
-                call, self._paths.at(call, old, follows=args.links_what_is_behind(call)), self._paths.at(call, new)
-            )
+            self._link(call, self._paths.at(call, old, follows=args.follows_links(call)), self._paths.at(call, new))
         elif name in args.MAKES or name in args.SYMLINKS:
             path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
                 file = self.effects.new(kind)
                 if kind == "symlink":
-                    self.effects.files[file].target = args.name(call.arguments[0])
+                    self.effects.files[file].target = name_of(call.arguments[0])
                 self.effects.lead(self._number, path, file)
                 self._say(call, f"{name} {path}")
                 self._made(call, kind, path, file)
@@ -148,11 +133,10 @@ class _Follower:
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
         flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
-        is_named = "O_TMPFILE" in flags or not call.opened  # strace tells the name of a file that has none
-        place = args.OPENS[call.name]
-        path = self._paths.at(call, place, follows=True) if is_named else self._paths.below(call.opened)
-        if "O_TMPFILE" in flags and self._paths.of_guest(call, place, follows=True).endswith(self._root):
-            path = "/"
+        path = self._paths.below(call.opened)
+        if "O_TMPFILE" in flags or not call.opened:  # of a file without a name strace tells one all the same
+            folder = self._paths.of_guest(call, args.OPENS[call.name], follows=True)
+            path = "/" if folder.endswith(self._root) else self._paths.below(folder)
         how = next((how for flag, how in _HOW.items() if flag in flags), How.PLAIN)
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
@@ -327,7 +311,7 @@ class _Follower:
         """A directory, a link, or a special file of a kind that bob's language has."""
         special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
         if kind == "symlink":
-            self._do(ops.Symlink(args.name(call.arguments[0]), path), file)
+            self._do(ops.Symlink(name_of(call.arguments[0]), path), file)
         elif kind == "directory":
             self._do(ops.Mkdir(path), file, mode=args.mode_of(call))
         elif special is not None:
@@ -387,17 +371,11 @@ class _Follower:
         elif call.name == "splice" and call.arguments[1] == "NULL" and (source := self._descriptors.at(call, 0)):
             source.moved_on(call.result or 0)
 
-    def _program(self, pid: int) -> str:
-        """The name of the program that a process runs."""
-        while pid not in self._programs and self._parents.get(pid, pid) != pid:
-            pid = self._parents[pid]
-        return self._programs.get(pid, "")
-
     def _is_root(self, call: SystemCall) -> bool:
         return bool(call.arguments) and call.path(0).endswith(self._root)
 
     def _say(self, call: SystemCall, words: str) -> None:
-        program, function = self._program(call.pid), caller(call.stack)
+        program, function = self._programs.of(call.pid), caller(call.stack)
         where = f"{words} ({function})" if function else words
         self.effects.words[self._number] = f"{program}: {where}" if program else where
 

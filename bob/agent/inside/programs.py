@@ -44,8 +44,8 @@ TRACED = (
     "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,"
     "open,openat,openat2,creat,truncate,ftruncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,setxattr,lsetxattr,fsetxattr,"
-    "removexattr,lremovexattr,fremovexattr,"
+    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
+    "setxattr,lsetxattr,fsetxattr,removexattr,lremovexattr,fremovexattr,"
     "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,ioctl,io_uring_enter,io_submit,"
     "execve,fork,vfork,clone,clone3,chdir,fchdir,lseek,dup,dup2,dup3,fcntl"
 )
@@ -144,9 +144,8 @@ def run_workload(
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
-    traced = (
-        TRACED if stacks else f"{TRACED},{READS},{CLOSES}"
-    )  # a look at the frames of each would take longest of all
+    # A look at the frames of each read and close would take longest of all.
+    traced = TRACED if stacks else f"{TRACED},{READS},{CLOSES}"
     with ExitStack() as beside:
         watching = None
         if neighbour is not None:

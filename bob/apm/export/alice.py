@@ -27,6 +27,7 @@ from bob.apm.clauses import (
     Whole,
     closed,
     every_clause,
+    every_written,
     kept_by_logs,
     saying_more,
 )
@@ -127,7 +128,7 @@ def not_sayable(model: Model) -> list[str]:
     if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:
         found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
     unsaid = promised - _said(promised)
-    if lesser := [clause for clause in (*every_clause(), JOURNALED, SYNCED) if clause in unsaid]:
+    if lesser := [clause for clause in every_written() if clause in unsaid]:
         found.append(
             "Of a part of an append, its size among them, of the blocks that a cut takes out, and of what no call asks "
             f"for alone nothing is said here, so this file allows more than the model, which promises {_named(lesser)}."
