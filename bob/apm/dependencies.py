@@ -184,14 +184,16 @@ class Builder:
 
     def _sizes_synced(self) -> None:
         """Sizes before the return of each call that syncs, those that the call gives itself included."""
-        last: int | None = None
+        lasts: list[int | None] = [None]
         waiting = deque(enumerate(self._taken.changes))
         for number in range(1, len(self._returns) if self._may_be_promised(SYNCED) else 0):
+            own, last = list[int](), lasts[-1]
             while waiting and waiting[0][1].number <= number:
-                parts = self._cells_of(waiting.popleft()[0], SizeCell)
-                last = self._all_of(parts, last) if parts else last
+                own += self._cells_of(waiting.popleft()[0], SizeCell)
+            lasts.append(self._all_of(own, last) if own else last)
             if self._sync(number) is not None:
-                self._after_all(self._returns[number], last, SYNCED)
+                for node in (lasts[self._begun(number)], *own):
+                    self._after_all(self._returns[number], node, SYNCED)
 
     def _cells_of(self, index: int, *kinds: type) -> list[int]:
         return [at for at in self._of_change.get(index, ()) if isinstance(self._taken.operations[at].cell, kinds)]
@@ -316,14 +318,19 @@ class Builder:
     def _durable(self) -> None:
         """What each return promises of what was done before it."""
         for number in range(1, len(self._returns)):
-            sync = self._sync(number)
+            sync, begun = self._sync(number), self._begun(number)
             for at, earlier in enumerate(self._taken.operations):
                 if earlier.number > number:
                     break
                 if earlier.number == number:
                     self._edge(self._returns[number], at, Durable(Call.RETURNED, self._what(earlier)))
-                if sync is not None:
+                if sync is not None and (earlier.number <= begun or earlier.number == number):
                     self._edge(self._returns[number], at, Durable(sync.call, self._what(earlier, sync)))
+
+    def _begun(self, number: int) -> int:
+        """The last operation that had returned when operation ``number`` began: a sync promises nothing of what is
+        done while it runs (fsync(2) writes what was dirty when it was called)."""
+        return self._taken.history.begun.get(number, number - 1)
 
     def _sync(self, number: int) -> Sync | None:
         """Operation ``number`` as a call that makes something durable beside what it does itself, if it is one."""

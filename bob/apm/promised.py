@@ -82,11 +82,17 @@ class _Promised(Builder):
         waiting = _Waiting()
         done = 0
         operations = self._taken.operations
+        early = {begun for number, begun in self._taken.history.begun.items() if begun < number - 1}
+        then: dict[int, _Waiting] = {}
         for number in range(1, len(self._returns)):
+            if number - 1 in early:
+                then[number - 1] = waiting.copied()
             if (sync := self._sync(number)) is not None:
-                for key in waiting.asked_by(sync, self._unless_synced):
-                    if Durable(sync.call, self._what(waiting.like[key], sync)) in self._unless_synced:
-                        self._edge(self._returns[number], waiting.last.pop(key))
+                asked = then.get(self._begun(number), waiting)
+                for key in asked.asked_by(sync, self._unless_synced):
+                    if Durable(sync.call, self._what(asked.like[key], sync)) in self._unless_synced:
+                        self._edge(self._returns[number], asked.last[key])
+                        waiting.drop(key, asked.last[key])
             while done < len(operations) and operations[done].number == number:
                 own = operations[done]
                 self._edge(self._returns[number], done, Durable(Call.RETURNED, self._what(own)))
@@ -208,6 +214,18 @@ class _Waiting:
         self.last[key], self.like[key] = node, operation
         for thing in about:
             self._about.setdefault(thing, {})[key] = None
+
+    def copied(self) -> _Waiting:
+        """As it is now, for a sync that begins now."""
+        made = _Waiting()
+        made.last, made.like = dict(self.last), dict(self.like)
+        made._about = {thing: dict(keys) for thing, keys in self._about.items()}
+        return made
+
+    def drop(self, key: tuple[object, ...], node: int) -> None:
+        """The chain up to ``node`` waits no more; what came to it since does."""
+        if self.last.get(key) == node:
+            del self.last[key]
 
     def asked_by(self, sync: Sync, promised: Set[Clause]) -> list[tuple[object, ...]]:
         """The classes that a sync may make durable."""

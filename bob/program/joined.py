@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from bob.program.recurring import recurring
 from bob.program.stack import function_of, without_line
-from bob.program.strace import FORKS, PASSING, WRITES, SystemCall, unescaped
+from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
 """Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
@@ -60,7 +60,7 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 def _tells(call: SystemCall) -> bool:
     """Whether a call says which way its process goes: by what it writes, or by which program it starts."""
-    return call.result is not None and (call.name in WRITES or call.name == "execve")
+    return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
@@ -127,7 +127,7 @@ def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[Place, str]]:
     programs: dict[int, str] = {}
     for call in calls:
         program = programs.setdefault(call.pid, programs.get(parents.get(call.pid, 0), ""))
-        if call.name == "execve" and call.result is not None:
+        if call.name in EXECUTES and call.result is not None:
             program = programs[call.pid] = next(map(_recurring, _texts(call, '<"')), "")
         if call.name in FORKS and call.result:
             programs.setdefault(call.result, program)

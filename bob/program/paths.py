@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from bob.program.processes import Inherited
 from bob.program.strace import FORKS, SystemCall, name_of
@@ -13,7 +15,15 @@ MOST_LINKS = 40
 """So many symbolic links the kernel follows for one name (``MAXSYMLINKS`` in include/linux/namei.h)."""
 
 
+_OPEN = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)(?P<rest>/.*)?")
+_OWN_FOLDER = re.compile(r"/proc/(?:self|thread-self)/cwd(?P<rest>/.*)?")
+
+
 def _no_links(_path: str) -> str | None:
+    return None
+
+
+def _not_open(_pid: int, _number: int) -> str | None:
     return None
 
 
@@ -26,13 +36,20 @@ class _Folder:
 
 class Paths:
     """Follows the working directory of each process that ``calls`` are of, so that a relative name becomes one below
-    ``root``. ``link_at`` says where the symbolic link at a path below the root leads; None where there is none."""
+    ``root``. ``link_at`` says where the symbolic link at a path below the root leads, and ``open_at`` where below the
+    root the open file of a process is that has this number; None where there is none."""
 
     def __init__(
-        self, root: str, calls: Sequence[SystemCall], link_at: Callable[[str], str | None] = _no_links
+        self,
+        root: str,
+        calls: Sequence[SystemCall],
+        link_at: Callable[[str], str | None] = _no_links,
+        open_at: Callable[[int, int], str | None] = _not_open,
     ) -> None:
-        self._root, self._link_at = root, link_at
+        self._root, self._link_at, self._open_at = root, link_at, open_at
         self._folders = Inherited(calls, "CLONE_FS", lambda: _Folder(root), replace)
+        self._elsewhere: dict[str, None] = {}
+        self._leading: dict[str, None] = {}
 
     def below(self, path: str) -> str:
         """A path of the guest as one below the root: ``/f``; empty where it is elsewhere, or the root itself."""
@@ -42,7 +59,28 @@ class Paths:
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
         """The name at ``place``, which may be relative to a directory at the place before, or to the process's own. The
         call ``follows`` it where it is a symbolic link; those on the way to it every call follows."""
-        return self.below(self.of_guest(call, place, follows=follows))
+        path = self.of_guest(call, place, follows=follows)
+        below = self.below(path)
+        if not below:
+            self._elsewhere[path] = None
+        return below
+
+    def opened(self, call: SystemCall, place: int) -> None:
+        """Take in a call that has opened a file by the name at ``place``: one below the root may have a name elsewhere,
+        through a link that bob does not see."""
+        path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
+        if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
+            names, others = path.split("/"), call.opened.split("/")
+            alike = sum(
+                1 for _pair in takewhile(lambda pair: pair[0] == pair[1], zip(names[::-1], others[::-1], strict=False))
+            )
+            self._leading["/".join(names[: len(names) - alike])] = None
+
+    @property
+    def through_links(self) -> list[str]:
+        """The names elsewhere that a call was given, and that may be below the root, through a link that bob does not
+        see."""
+        return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
         """The same as a path of the guest, wherever it is."""
@@ -50,7 +88,8 @@ class Paths:
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:
             own.path = folder
-        return self._resolved(posixpath.join(folder or own.path, name_of(call.arguments[place])), follows)
+        named = self._of_process(call.pid, posixpath.join(folder or own.path, name_of(call.arguments[place])))
+        return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
         """Take in a call that has succeeded: chdir and fchdir say where a process is, and a new process begins in the
@@ -61,7 +100,27 @@ class Paths:
             self._folders.of(call.pid).path = call.path(0)
         elif call.name == "chdir":
             own = self._folders.of(call.pid)
-            own.path = self._resolved(posixpath.join(own.path, name_of(call.arguments[0])), follows=True)
+            named = self._of_process(call.pid, posixpath.join(own.path, name_of(call.arguments[0])))
+            own.path = self._resolved(named, follows=True)
+
+    def moved(self, renamed: Mapping[str, str]) -> None:
+        """Each old path below the root has a new one: so have the processes that are in it."""
+        for folder in {id(one): one for one in self._folders.every()}.values():
+            below = self.below(folder.path)
+            for old, new in renamed.items():
+                if below == old or below.startswith(f"{old}/"):
+                    folder.path = folder.path.removesuffix(below) + new + below.removeprefix(old)
+                    break
+
+    def _of_process(self, pid: int, path: str) -> str:
+        """The path, without what /proc has of a process in front of it: its open files, its working directory."""
+        if found := _OPEN.fullmatch(path):
+            named = found["process"]
+            there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))
+            return path if there is None else f"{self._root}{there}{found['rest'] or ''}"
+        if found := _OWN_FOLDER.fullmatch(path):
+            return f"{self._folders.of(pid).path}{found['rest'] or ''}"
+        return path
 
     def _resolved(self, path: str, follows: bool) -> str:
         """The path without the links below the root (path_resolution(7)): ``..`` leads out of where a link led."""

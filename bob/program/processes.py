@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from bob.program.strace import FORKS, SystemCall
@@ -31,6 +31,10 @@ class Inherited(Generic[T]):
                 is_shared = any(self._flag in argument for argument in made.arguments)
                 self._of[pid] = theirs if is_shared else self._copied(theirs)
         return self._of[pid]
+
+    def every(self) -> Collection[T]:
+        """Those of all processes that are known."""
+        return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
         """Take in a call that has made a process: what the parent changes from now on is the parent's alone."""

@@ -18,6 +18,8 @@ from bob.errors import MalformedError, RecordingError
 
 FORKS = ("clone", "clone3", "fork", "vfork")
 """Calls that make a process, or a thread."""
+EXECUTES = ("execve", "execveat")
+"""Calls that start a program in the place of a process's own."""
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 READS = ("read", "readv", "preadv2")
 """Calls that read, and may move the open file on. strace writes them down raw: their arguments are numbers."""
@@ -39,7 +41,9 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 class SystemCall:
     """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is what it returned, None
     where it failed or there is none to be told; ``opened`` is the path of the file descriptor that it returned, if any.
-    ``seconds`` is the guest's clock as the call began, and ``stack`` its frames, the innermost first."""
+    ``seconds`` is the guest's clock as the call began, and ``stack`` its frames, the innermost first. ``begun`` and
+    ``done`` are the lines at which it began, and by which it had taken effect: another call may have returned between
+    them."""
 
     pid: int
     seconds: float
@@ -48,6 +52,8 @@ class SystemCall:
     result: int | None
     opened: str = ""
     stack: tuple[str, ...] = ()
+    begun: int = 0
+    done: int = 0
 
     def path(self, place: int) -> str:
         """The path, or what else there is behind it, of the file descriptor at ``place``; empty where it is none."""
@@ -90,7 +96,7 @@ def _calls(text: str) -> Iterator[SystemCall]:
 
 def _lines(text: str) -> Iterator[SystemCall | str | None]:
     """Calls and frames, as they are written; None for another line."""
-    begun: dict[int, tuple[float, str, str]] = {}
+    begun: dict[int, tuple[int, float, str, str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(_FRAME):
             yield line.removeprefix(_FRAME)
@@ -106,18 +112,18 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             yield None
             continue
         if resumed := _RESUMED.fullmatch(rest):
-            since, name, arguments = begun.pop(pid, (seconds, resumed["name"], ""))
+            first, since, name, arguments = begun.pop(pid, (number, seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
-            yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]))
+            yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]), (), first, number)
         elif moved := _MOVED.fullmatch(rest):
-            begun[int(moved["pid"])] = seconds, moved["name"], moved["arguments"]
+            begun[int(moved["pid"])] = number, seconds, moved["name"], moved["arguments"]
             yield None
         elif unfinished := _BEGUN.fullmatch(rest):
-            begun[pid] = seconds, unfinished["name"], unfinished["arguments"]
+            begun[pid] = number, seconds, unfinished["name"], unfinished["arguments"]
             yield None
         elif complete := _WHOLE.fullmatch(rest):
             split = _split(complete["arguments"])
-            yield SystemCall(pid, seconds, complete["name"], split, *_result(complete["result"]))
+            yield SystemCall(pid, seconds, complete["name"], split, *_result(complete["result"]), (), number, number)
         else:
             raise MalformedError(f"line {number} of the calls is not strace's: {rest[:80]!r}")
 

@@ -26,10 +26,12 @@ MAPPED, STORE = "mapped", "store"
 (:mod:`bob.agent.inside.stores`)."""
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
-OPEN_FILE = re.compile(r"/proc/(?:self|\d+)/fd/(\d+)")
+OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")
+"""How a name says which open file it means."""
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
 UMASK = 0o022
 """What is taken from the mode with which a program makes a file: umask(2) is not traced, and this is the usual one."""
+_HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
 SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
@@ -40,6 +42,17 @@ def follows_links(call: SystemCall) -> bool:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
     return call.name != "lchown" and "AT_SYMLINK_NOFOLLOW" not in call.arguments[-1]
+
+
+def process_of(open_file: re.Match[str], call: SystemCall) -> int:
+    """Whose descriptor a name means that matches :data:`OPEN_FILE`."""
+    named = open_file["process"]
+    return int(named) if named and named.isdigit() else call.pid
+
+
+def has_no_name(call: SystemCall, place: int) -> bool:
+    """Whether a call is about the descriptor before an empty name (AT_EMPTY_PATH)."""
+    return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class Copy(NamedTuple):
@@ -63,6 +76,16 @@ def _offset(argument: str) -> int | None:
     """A number behind a pointer, as it was when the call began: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
+
+
+def flags_of(call: SystemCall) -> str:
+    """The flags with which a call of :data:`OPENS` opens a file."""
+    return "O_WRONLY|O_CREAT|O_TRUNC" if call.name == "creat" else " ".join(call.arguments[OPENS[call.name] + 1 :])
+
+
+def how_opened(call: SystemCall) -> How:
+    """How what is written to a file is written that a call opens."""
+    return next((how for flag, how in _HOW.items() if flag in flags_of(call)), How.PLAIN)
 
 
 def how_of(call: SystemCall) -> How | None:

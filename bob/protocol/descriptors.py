@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bob.program.processes import Inherited
-from bob.program.strace import FORKS, PASSING, READS, SystemCall
+from bob.program.strace import EXECUTES, FORKS, PASSING, READS, SystemCall
+from bob.protocol.arguments import MAPPED
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
+PAGE = 4096
+"""What is mapped is whole pages of so many bytes."""
 _DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")
 """A descriptor; of calls whose data strace is not to write down (:data:`bob.program.strace.READS`) in hexadecimal."""
 
@@ -18,12 +21,13 @@ _DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")
 @dataclass(slots=True)
 class OpenFile:
     """An open file (the kernel's ``struct file``): processes that inherit it share its ``position`` (bytes). ``how``
-    says whether it was opened with O_SYNC or O_DSYNC."""
+    says whether it was opened with O_SYNC or O_DSYNC, ``reads_only`` that it was opened with O_RDONLY."""
 
     file: int
     appends: bool = False
     position: int = 0
     how: How = How.PLAIN
+    reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
         """Where it stood (bytes); it stands ``count`` bytes further now."""
@@ -50,41 +54,82 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` is where the file was then."""
+    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` is where the file was then. None: a file
+    that is not followed."""
 
-    file: int
+    file: int | None
     path: str
     address: int
     start: int
     end: int
 
+    def part(self, first: int, until: int) -> Mapping:
+        """What of it is at the addresses ``first`` up to ``until``."""
+        start = self.start + first - self.address
+        return replace(self, address=first, start=start, end=start + until - first)
+
 
 class Mappings:
-    """The mappings of files that the recorder watched. ``by_path`` has the file of the last one of each path. Threads
-    have one address space; the child of a fork has a copy, and a program that is started has an empty one."""
+    """The mappings that share a file's contents. ``by_path`` has the file of the last one of each path, of those that
+    the recorder watched. Threads have one address space; the child of a fork has a copy, and a program that is started
+    has an empty one."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = Inherited[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
-    def add(self, call: SystemCall, file: int) -> None:
-        """Take in a call that maps a ``file`` (mmap(2))."""
+    def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
+        """Take in a call that maps a ``file`` (mmap(2)); None: one that is of no interest."""
         assert call.result is not None
-        length, start = int(call.arguments[1], 0), int(call.arguments[5], 0)
-        made = Mapping(file, call.path(4), call.result, start, start + length)
+        start = int(call.arguments[5], 0)
+        made = Mapping(file, call.path(4), call.result, start, start + _pages(call.arguments[1]))
         self._of.of(call.pid).append(made)
-        self.by_path[made.path] = file
+        if is_watched and file is not None:
+            self.by_path[made.path] = file
 
     def take(self, call: SystemCall) -> None:
         """Take in a call that has succeeded: it may have made a process, or started a program."""
         if call.name in FORKS:
             self._of.forked(call)
-        elif call.name == "execve":
+        elif call.name in EXECUTES:
             self._of.put(call.pid, [])
+        elif call.name in ("munmap", "mmap", MAPPED):
+            start = int(call.arguments[0], 0) if call.name == "munmap" else call.result or 0
+            self._cut(call.pid, start, start + _pages(call.arguments[1]))
+        elif call.name == "mremap":
+            self._move(call)
+
+    def _cut(self, pid: int, start: int, end: int) -> list[Mapping]:
+        """The addresses ``start`` up to ``end`` have no mapping any more; what they had."""
+        gone, left = list[Mapping](), list[Mapping]()
+        for one in self._of.of(pid):
+            last = one.address + one.end - one.start
+            if end <= one.address or last <= start:
+                left.append(one)
+                continue
+            first, until = max(start, one.address), min(end, last)
+            gone.append(one.part(first, until))
+            left += [one.part(*ends) for ends in ((one.address, first), (until, last)) if ends[0] < ends[1]]
+        self._of.of(pid)[:] = left
+        return gone
+
+    def _move(self, call: SystemCall) -> None:
+        """An mremap: what was mapped there is at another address, or has another length."""
+        assert call.result is not None
+        address, old, new = int(call.arguments[0], 0), _pages(call.arguments[1]), _pages(call.arguments[2])
+        was = self._cut(call.pid, address, address + old)
+        self._cut(call.pid, call.result, call.result + new)
+        for one in was:
+            self._of.of(call.pid).append(replace(one, address=call.result, end=one.start + new))
+
+    @property
+    def are_some(self) -> bool:
+        """Whether any process has a mapping of a file that is followed."""
+        return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
         """What an msync(2) is about: the part of the last mapping that has its address."""
-        address, length = int(call.arguments[0], 0), int(call.arguments[1], 0)
+        address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
                 begin = one.start + address - one.address
@@ -131,7 +176,7 @@ class Descriptors:
         file that stands."""
         if call.name in FORKS:
             self._tables.forked(call)
-        elif call.name == "execve":
+        elif call.name in EXECUTES:
             self._executed(call)
         elif call.name in READS:
             self._read(call)
@@ -139,6 +184,8 @@ class Descriptors:
             self._closed(call)
         elif call.name in DUPLICATES or call.name == "fcntl":
             self._changed(call)
+        elif call.name == "ioctl" and call.arguments[1] in ("FIOCLEX", "FIONCLEX"):
+            self._keep(call, closing=call.arguments[1] == "FIOCLEX")
         elif call.name == "lseek" and (open_file := self.at(call, 0)):
             open_file.position = call.result or 0
 
@@ -160,12 +207,18 @@ class Descriptors:
 
     def _changed(self, call: SystemCall) -> None:
         """A dup or an fcntl: one that duplicates, or says whether all is appended, or what execve closes."""
+        if call.name == "dup2" and call.result == _number(call.arguments[0]):
+            return  # it is the same already, and stays as it is
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
             self.opened(call, self.at(call, 0))
         elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
             open_file.appends = "O_APPEND" in call.arguments[2]
-        elif call.arguments[1] == "F_SETFD" and (open_file := self.at(call, 0)):
-            closing = "FD_CLOEXEC" in call.arguments[2]
+        elif call.arguments[1] == "F_SETFD":
+            self._keep(call, closing="FD_CLOEXEC" in call.arguments[2])
+
+    def _keep(self, call: SystemCall, *, closing: bool) -> None:
+        """A call says whether execve closes its descriptor."""
+        if open_file := self.at(call, 0):
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def _read(self, call: SystemCall) -> None:
@@ -183,6 +236,11 @@ class Descriptors:
     def numbered(self, pid: int, number: int) -> OpenFile | None:
         """The open file behind descriptor ``number`` of a process."""
         return self._tables.of(pid).files.get(number)
+
+
+def _pages(length: str) -> int:
+    """How many bytes a mapping of this length has: whole pages."""
+    return -(-int(length, 0) // PAGE) * PAGE
 
 
 def _number(argument: str) -> int:

@@ -96,8 +96,9 @@ class Effects:
     that changes something, or makes it durable, what it does.
 
     ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
-    them; ``left_out`` those that change times or extended attributes only: phrases for people. ``memory`` is for what
-    is computed of all this when it is complete, and has to be computed once.
+    them; ``left_out`` those that change times or extended attributes only: phrases for people. ``begun`` has of a call
+    that began before another one had taken effect the number of the first such call. ``memory`` is for what is computed
+    of all this when it is complete, and has to be computed once.
     """
 
     files: list[File]
@@ -106,6 +107,7 @@ class Effects:
     deeds: list[Deed] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    begun: dict[int, int] = field(default_factory=dict)
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -147,7 +149,11 @@ class Effects:
     def lead(self, call: int, path: str, file: int | None) -> None:
         """Call number ``call`` makes a path lead to a file, or to none."""
         folder, _slash, name = path.rpartition("/")
-        entry = DirectoryEntry(self.leads(folder) or ROOT_FILE, name)
+        inside = self.leads(folder)
+        if inside is None:
+            self.untold.append(f"a name in {folder}, which bob does not know")
+            return
+        entry = DirectoryEntry(inside, name)
         history = self.entries.setdefault(entry, [] if call == AT_FIRST else [Version(AT_FIRST, None)])
         history.append(Version(call, file))
 
@@ -159,6 +165,15 @@ class Effects:
                 return None
             file = self.last(DirectoryEntry(file, name))
         return file
+
+    def path_of(self, file: int) -> str | None:
+        """A path that leads to a file after the last call; None where there is none."""
+        if file == ROOT_FILE:
+            return "/"
+        for entry, history in self.entries.items():
+            if history[-1].value == file and (above := self.path_of(entry.folder)) is not None:
+                return f"{above.rstrip('/')}/{entry.name}"
+        return None
 
     @property
     def changing(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bob.program.paths import Paths
 from bob.program.strace import SystemCall
-from bob.program.unsynced import CHANGES, COPIED_FROM, NOT_FOLLOWED, RENAMES
+from bob.program.untraced import CHANGES, COPIED_FROM, NOT_FOLLOWED, RENAMES
 from bob.protocol import arguments as args
 
 _BY_DESCRIPTOR = {

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from bob.errors import RecordingError
 from bob.observe.observation import Node
-from bob.program.paths import Paths
 from bob.program.processes import Inherited
 from bob.program.stack import caller
-from bob.program.strace import FORKS, WRITES, SystemCall, name_of
-from bob.program.unsynced import HARMLESS, RENAMES
+from bob.program.strace import EXECUTES, FORKS, WRITES, SystemCall, name_of
+from bob.program.untraced import HARMLESS, RENAMES
 from bob.protocol import arguments as args
-from bob.protocol.descriptors import Descriptors, Mappings, OpenFile
+from bob.protocol.descriptors import Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
+from bob.protocol.meant import Meant
 from bob.workload import operations as ops
 from bob.workload.language import UNOBSERVED
 from bob.workload.operations import How, Operation, Replacing
@@ -29,7 +29,7 @@ def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> 
     follower = _Follower(tuple(calls), root, tree)
     for number, call in enumerate(calls):
         follower.take(number, call)
-    return follower.effects
+    return follower.complete()
 
 
 class _Follower:
@@ -37,11 +37,10 @@ class _Follower:
 
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
-        self._root = root
-        self._paths = Paths(root, calls, self._link_at)
-        self._descriptors = Descriptors(calls)
+        self._calls, self._root = calls, root
+        self._meant = Meant(calls, root, self.effects)
+        self._paths, self._descriptors = self._meant.paths, self._meant.descriptors
         self._mapped = Mappings(calls)
-        self._removed: dict[str, int] = {}
         self._programs = Inherited[str](calls, "CLONE_VM", str, str)
         self._number = AT_FIRST
 
@@ -50,12 +49,18 @@ class _Follower:
         self._number, name = number, call.name
         if call.result is None:
             return
-        for of_processes in (self._paths, self._descriptors, self._mapped):
-            of_processes.take(call)
+        first = number
+        while first and self._calls[first - 1].done > call.begun:
+            first -= 1
+        if first < number:
+            self.effects.begun[number] = first
+        self._meant.take(call)
+        self._mapped.take(call)
         if name in FORKS:
             self._programs.forked(call)
-        elif name == "execve":
-            self._programs.put(call.pid, posixpath.basename(args.text(call.arguments[0])))
+        elif name in EXECUTES:
+            started = call.arguments[0] if name == "execve" else call.arguments[1]
+            self._programs.put(call.pid, posixpath.basename(args.text(started)))
         elif name in args.OPENS:
             self._open(call)
         elif name in WRITES:
@@ -71,6 +76,11 @@ class _Follower:
         else:
             self._change_names(call)
 
+    def complete(self) -> Effects:
+        """What all calls have changed."""
+        self.effects.untold.extend(f"a call on {path}, through a link" for path in self._paths.through_links)
+        return self.effects
+
     def _sync(self, call: SystemCall) -> None:
         name = call.name
         path = self._paths.below(call.path(0)) if call.arguments else ""
@@ -81,9 +91,9 @@ class _Follower:
             self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
         elif name in ("fsync", "fdatasync", "sync_file_range"):
             open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
-            file = open_file.file if open_file else self._file_at(path)
+            file = open_file.file if open_file else self._meant.file_at(path)
             if file is not None:
-                named = self._name(file, path or "/")
+                named = self._meant.name(file, path or "/")
                 is_part = name == "sync_file_range"
                 self._do(ops.SyncFileRange(named, 0, 0) if is_part else ops.Fsync(named, name == "fdatasync"), file)
 
@@ -96,8 +106,7 @@ class _Follower:
         elif name in RENAMES:
             self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
         elif name in args.LINKS:
-            old, new = args.LINKS[name]
-            self._link(call, self._paths.at(call, old, follows=args.follows_links(call)), self._paths.at(call, new))
+            self._link(call, self._paths.at(call, args.LINKS[name][1]))
         elif name in args.MAKES or name in args.SYMLINKS:
             path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
@@ -112,7 +121,7 @@ class _Follower:
             path = self._paths.at(call, args.REMOVES[name])
             if path:
                 is_folder = name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
-                self._removed[path] = removed = self.effects.leads(path) or ROOT_FILE
+                self._meant.removed[path] = removed = self.effects.leads(path) or ROOT_FILE
                 self.effects.lead(self._number, path, None)
                 self._say(call, f"{'rmdir' if is_folder else name} {path}")
                 self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
@@ -125,6 +134,8 @@ class _Follower:
             is_named = call.arguments[place].startswith('"')
             if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
                 self.effects.left_out.append(f"{name} of {path}")
+        elif name == "chroot":
+            self.effects.untold.append(name)  # what a name means now bob does not know
         elif name in args.COPIES:
             self._copy(call)
         elif name in args.INTO:
@@ -132,17 +143,19 @@ class _Follower:
 
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
-        flags = " ".join(call.arguments[args.OPENS[call.name] + 1 :]) if call.name != "creat" else "O_CREAT|O_TRUNC"
+        flags, how = args.flags_of(call), args.how_opened(call)
         path = self._paths.below(call.opened)
+        self._paths.opened(call, args.OPENS[call.name])
         if "O_TMPFILE" in flags or not call.opened:  # of a file without a name strace tells one all the same
             folder = self._paths.of_guest(call, args.OPENS[call.name], follows=True)
             path = "/" if folder.endswith(self._root) else self._paths.below(folder)
-        how = next((how for flag, how in _HOW.items() if flag in flags), How.PLAIN)
+        reads_only = not any(flag in flags for flag in ("O_RDWR", "O_WRONLY"))
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
                 self._do(ops.Unnamed(path, handle(file)), file, mode=args.mode_of(call))
-            self._descriptors.opened(call, None if file is None else OpenFile(file, how=how))
+            made = None if file is None else OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only)
+            self._descriptors.opened(call, made)
             return
         file = self.effects.leads(path)
         if file is None:
@@ -158,7 +171,7 @@ class _Follower:
             self.effects.cut(self._number, file, 0)
             self._say(call, f"open {path} with O_TRUNC")
             self._do(ops.Truncate(path, 0), file)
-        self._descriptors.opened(call, OpenFile(file, "O_APPEND" in flags, how=how))
+        self._descriptors.opened(call, OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only))
 
     def _write(self, call: SystemCall) -> None:
         path = self._paths.below(call.path(0))
@@ -166,8 +179,10 @@ class _Follower:
             return
         open_file = self._descriptors.at(call, 0)
         if open_file is None:
-            self._unfollowed(self._file_at(path), f"{call.name} to {path}")
+            self._unfollowed(self._meant.file_at(path), f"{call.name} to {path}")
             return
+        if self.effects.files[open_file.file].kind != "file":
+            return  # what goes through a FIFO is in no crash state
         start = open_file.start_of(call, self.effects.files[open_file.file].size)
         try:
             data = call.written
@@ -187,15 +202,22 @@ class _Follower:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"{'append' if is_append else verb} {len(data)} bytes at {start} of {path}")
         how = args.how_of(call) or open_file.how
-        self._do(ops.Write(self._name(open_file.file, path), start, len(data), how), open_file.file, data)
+        self._do(ops.Write(self._meant.name(open_file.file, path), start, len(data), how), open_file.file, data)
 
     def _map(self, call: SystemCall) -> None:
         """A mapping that was watched; by which descriptor it was made says which file it is."""
         open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
         if open_file is None:
-            self._unfollowed(self._file_at(path), f"mmap of {path}")
+            self._unfollowed(self._meant.file_at(path), f"mmap of {path}")
         else:
-            self._mapped.add(call, open_file.file)
+            self._mapped.add(call, open_file.file, is_watched=True)
+
+    def _map_to_read(self, call: SystemCall) -> None:
+        """A mapping through which nothing can be stored: msync(2) of it syncs the file, where that is open for writing
+        (do_mmap in mm/mmap.c takes VM_SHARED from any other)."""
+        open_file = self._descriptors.at(call, 4)
+        if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
+            self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
         """What was new in a mapped file; what the calls have put there is in it, too."""
@@ -213,7 +235,12 @@ class _Follower:
     def _sync_mapping(self, call: SystemCall) -> None:
         """msync(2) of a mapping: of all of the file that any call has changed, or else bob cannot tell what it does."""
         found = self._mapped.at(call)
-        if found is None or "MS_SYNC" not in call.arguments[2]:
+        if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
+            return
+        if found is None:
+            self.effects.untold.append("msync of a mapping that bob has not seen made")
+            return
+        if found.file is None:
             return
         path, of = self._paths.below(found.path), self.effects.files[found.file]
         self._say(call, f"msync {path}")
@@ -221,7 +248,7 @@ class _Follower:
         if any(start < found.start or found.end < end for start, end in changed):
             self._unfollowed(found.file, f"msync of a part of {path}")
         else:
-            self._do(ops.Msync(self._name(found.file, path)), found.file)
+            self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
         """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
@@ -233,7 +260,7 @@ class _Follower:
             return
         start = target.moved_on(call.result) if target and copy.start is None else copy.start or 0
         if source is None or target is None or not self.effects.files[source.file].followed:
-            self._unfollowed(self._file_at(path), f"{call.name} to {path}")
+            self._unfollowed(self._meant.file_at(path), f"{call.name} to {path}")
             return
         if source.file == target.file and abs(start - begin) < call.result:
             # sendfile may read what it has itself written (copy_file_range refuses such ranges)
@@ -244,13 +271,13 @@ class _Follower:
 
     def _truncate(self, call: SystemCall) -> None:
         size = int(call.arguments[1], 0)
-        path, file = self._about(call, args.TRUNCATES)
+        path, file = self._meant.about(call, args.TRUNCATES)
         if path and file is None:
-            self._unfollowed(self._file_at(path), f"{call.name} of {path}")
+            self._unfollowed(self._meant.file_at(path), f"{call.name} of {path}")
         elif path and file is not None and size != self.effects.files[file].size:
             self.effects.cut(self._number, file, size)
             self._say(call, f"truncate {path} to {size} bytes")
-            self._do(ops.Truncate(self._name(file, path), size), file)
+            self._do(ops.Truncate(self._meant.name(file, path), size), file)
 
     def _fallocate(self, call: SystemCall) -> None:
         path, open_file = self._paths.below(call.path(0)), self._descriptors.at(call, 0)
@@ -258,7 +285,7 @@ class _Follower:
             return
         mode, start, length = call.arguments[1], int(call.arguments[2], 0), int(call.arguments[3], 0)
         if open_file is None or any(word in mode for word in ("COLLAPSE", "INSERT", "UNSHARE")):
-            self._unfollowed(self._file_at(path), f"fallocate ({mode}) of {path}")
+            self._unfollowed(self._meant.file_at(path), f"fallocate ({mode}) of {path}")
             return
         file, end = self.effects.files[open_file.file], start + length
         if "PUNCH_HOLE" in mode or "ZERO_RANGE" in mode:
@@ -266,7 +293,9 @@ class _Follower:
         if "KEEP_SIZE" not in mode and end > file.size:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"fallocate {length} bytes at {start} of {path}")
-        self._do(ops.Fallocate(self._name(open_file.file, path), start, length, args.allocation(mode)), open_file.file)
+        self._do(
+            ops.Fallocate(self._meant.name(open_file.file, path), start, length, args.allocation(mode)), open_file.file
+        )
 
     def _rename(self, call: SystemCall, old: str, new: str) -> None:
         if not old or not new:
@@ -283,16 +312,17 @@ class _Follower:
         else:
             self.effects.lead(self._number, old, None)
             if replaced is not None:
-                self._removed[new] = replaced
+                self._meant.removed[new] = replaced
         self.effects.lead(self._number, new, moved)
+        self._paths.moved({old: new, new: old} if replacing is Replacing.EXCHANGE else {old: new})
         self._say(call, f"rename {old} to {new}")
         if moved is None:
             self.effects.untold.append(f"{call.name} of {old}")
         else:
             self._do(ops.Rename(old, new, replacing), moved)
 
-    def _link(self, call: SystemCall, old: str, new: str) -> None:
-        file = self.effects.leads(old) if old else self._unnamed(call)
+    def _link(self, call: SystemCall, new: str) -> None:
+        old, file = self._meant.linked(call)
         if new:
             self.effects.lead(self._number, new, self.effects.new("file") if file is None else file)
             if file is None:  # one that bob has not seen opened
@@ -300,12 +330,6 @@ class _Follower:
             else:
                 self._do(ops.Link(old or handle(file), new), file)
             self._say(call, f"link {old or 'a file without a name'} as {new}")
-
-    def _unnamed(self, call: SystemCall) -> int | None:
-        """The file without a name that a link is given by way of /proc (open(2), O_TMPFILE)."""
-        found = args.OPEN_FILE.fullmatch(args.text(call.arguments[args.LINKS[call.name][0]]))
-        open_file = self._descriptors.numbered(call.pid, int(found[1])) if found else None
-        return open_file.file if open_file else None
 
     def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
         """A directory, a link, or a special file of a kind that bob's language has."""
@@ -319,41 +343,26 @@ class _Follower:
         else:
             self.effects.untold.append(f"{call.name} of {path}")
 
-    def _about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
-        """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
-        if call.name in places:
-            path = self._paths.at(call, places[call.name], follows=args.follows_links(call))
-            return path, self.effects.leads(path) if path else None
-        open_file = self._descriptors.at(call, 0)
-        return self._paths.below(call.path(0)), open_file.file if open_file else None
-
-    def _link_at(self, path: str) -> str | None:
-        """Where the symbolic link at ``path`` leads; None where there is none."""
-        file = self.effects.leads(path)
-        return (
-            self.effects.files[file].target if file is not None and self.effects.files[file].kind == "symlink" else None
-        )
-
     def _mode(self, call: SystemCall) -> None:
-        path, file = self._about(call, args.MODES)
+        path, file = self._meant.about(call, args.MODES)
         if path and file is None:
             self._unknown(call, path)
         elif path and file is not None:
             mode = args.permissions(call.arguments[args.MODES.get(call.name, 0) + 1])
-            self._do(ops.Chmod(self._name(file, path), mode), file)
+            self._do(ops.Chmod(self._meant.name(file, path), mode), file)
             modes = self.effects.files[file].modes
             if modes and modes[-1].value != mode:
                 modes.append(Version(self._number, mode))
                 self._say(call, f"chmod {path} to 0{mode:o}")
 
     def _owner(self, call: SystemCall) -> None:
-        path, file = self._about(call, args.OWNERS)
+        path, file = self._meant.about(call, args.OWNERS)
         place = args.OWNERS.get(call.name, 0)
         if path and file is None:
             self._unknown(call, path)
         elif path and file is not None:
             uid, gid = (args.identity(argument) for argument in call.arguments[place + 1 : place + 3])
-            self._do(ops.Chown(self._name(file, path), uid, gid), file)
+            self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
         """A call changes what bob does not know, and what is no name that it leaves out of each tree."""
@@ -365,9 +374,10 @@ class _Follower:
         if call.name == "ioctl" and any(word in call.arguments[1] for word in HARMLESS):
             return
         if call.name == "mmap" and not ("PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]):
+            self._map_to_read(call)
             return
         if path := self._paths.below(call.path(args.INTO[call.name])):
-            self._unfollowed(self._file_at(path), f"{call.name} of {path}")
+            self._unfollowed(self._meant.file_at(path), f"{call.name} of {path}")
         elif call.name == "splice" and call.arguments[1] == "NULL" and (source := self._descriptors.at(call, 0)):
             source.moved_on(call.result or 0)
 
@@ -379,10 +389,6 @@ class _Follower:
         where = f"{words} ({function})" if function else words
         self.effects.words[self._number] = f"{program}: {where}" if program else where
 
-    def _file_at(self, path: str) -> int | None:
-        """The file with this path, or the one that had it last."""
-        return self.effects.leads(path) or self._removed.get(path)
-
     def _unfollowed(self, file: int | None, words: str) -> None:
         """A call, in ``words``, changes ``file`` in a way that it does not tell."""
         self.effects.untold.append(words)
@@ -391,10 +397,3 @@ class _Follower:
 
     def _do(self, operation: Operation, file: int, data: bytes = b"", mode: int = 0o644) -> None:
         self.effects.deeds.append(Deed(self._number, operation, file, data, mode))
-
-    def _name(self, file: int, path: str) -> str:
-        """By which an operation names a file: its ``path``, or a handle where it has lost that."""
-        return path if self.effects.leads(path) == file else handle(file)
-
-
-_HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}

@@ -8,6 +8,7 @@ a point in order.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -142,7 +143,12 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
                 data[number] = wrote
         lengths.append(len(told))
         steps.append(tree.step())
-    history = History(tuple(operations), tuple(steps), tuple(tree.things), data)
+    begun = {
+        number: bisect_left(calls, effects.begun[call])
+        for number, call in enumerate(calls, start=1)
+        if call in effects.begun
+    }
+    history = History(tuple(operations), tuple(steps), tuple(tree.things), data, begun=begun)
     return Replayed(Workload(name, (), history.operations), history, effects, tuple(calls), Told(bytes(told), lengths))
 
 

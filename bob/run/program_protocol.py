@@ -12,7 +12,7 @@ from bob.image import Image
 from bob.observe.observation import Node, Observation
 from bob.program.program import Program
 from bob.program.told import tellings
-from bob.program.unsynced import ASYNCHRONOUS
+from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.elsewhere import elsewhere

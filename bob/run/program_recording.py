@@ -20,13 +20,14 @@ from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
+from bob.program.effect_order import in_effect_order
 from bob.program.joined import with_stacks_of
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
 from bob.program.strace import PASSING, SystemCall, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
-from bob.program.unsynced import mapped
+from bob.program.untraced import mapped
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
@@ -207,7 +208,7 @@ def taken(
     """What was recorded on ``base``, cut into windows, with the ``frames`` that the same calls have elsewhere. Raises
     RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = with_stacks_of(parse(recorded.calls), frames)
+    calls = with_stacks_of(in_effect_order(parse(recorded.calls)), frames)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(

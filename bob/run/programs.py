@@ -32,9 +32,10 @@ from bob.judge.reliance import Reliances
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.program.told import tellings
-from bob.program.unsynced import not_followed, unsynced
+from bob.program.untraced import not_followed
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol
+from bob.protocol.unsynced import unsynced
 from bob.request import ProbeRequest, request_to_json
 from bob.result import Environment
 from bob.run.agents import KeptGuests

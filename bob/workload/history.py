@@ -149,6 +149,8 @@ class History:
     """Operation number -> (thing, offset, length in bytes) for operations that write data, make it zeros or move it."""
     at: At = At.ANY
     """When the crash may come."""
+    begun: Mapping[int, int] = field(default_factory=dict)
+    """Operation number -> the last operation that had returned when it began, where that is not the one before it."""
 
 
 @dataclass(frozen=True, slots=True)

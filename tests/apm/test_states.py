@@ -384,7 +384,13 @@ def test_a_tree_that_is_made_out_of_another_one_is_the_one_that_is_built_from_no
 def test_chains_tie_together_what_the_edges_of_all_pairs_do(seed: int) -> None:
     rng = Random(seed)
     asked = random_workload(rng, most=12, shifting=False)
-    taken = workings(simulate(asked)[0], asked.finish.operations)
+    history = simulate(asked)[0]
+    if rng.random() < 0.5:  # calls of several processes
+        begun = {
+            number: rng.randrange(number) for number in range(1, len(history.operations) + 1) if rng.random() < 0.5
+        }
+        history = replace(history, begun=begun)
+    taken = workings(history, asked.finish.operations)
     share = rng.choice((0.05, 0.5, 0.95, 1))
     clauses = [clause for clause in every_clause() if rng.random() < share]
     may_break = (rng.random() < 0.2 for _ in clauses)

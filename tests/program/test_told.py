@@ -11,7 +11,8 @@ from bob.crash.legal import growth_points
 from bob.errors import RecordingError
 from bob.program.strace import SystemCall
 from bob.program.told import Output, outputs, windows
-from bob.program.unsynced import not_followed, unsynced
+from bob.program.untraced import not_followed
+from bob.protocol.unsynced import unsynced
 from bob.trace.model import Moment
 from bob.trace.timeline import CallReturned, Timeline
 from crash import brute
@@ -146,7 +147,9 @@ def test_files_that_were_told_of_and_never_synced(calls: list[SystemCall], told:
 
 
 def test_a_file_that_is_written_synchronously_needs_no_sync() -> None:
-    opened = SystemCall(1, 0.0, "openat", (f"AT_FDCWD<{hexed(ROOT)}>", f'"{hexed("f")}"', "O_WRONLY|O_DSYNC"), 3)
+    opened = SystemCall(
+        1, 0.0, "openat", (f"AT_FDCWD<{hexed(ROOT)}>", f'"{hexed("f")}"', "O_WRONLY|O_DSYNC"), 3, f"{ROOT}/f"
+    )
     assert unsynced([opened, write("/f"), tell()], PIPE, ROOT) == ()
 
 

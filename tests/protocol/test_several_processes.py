@@ -9,18 +9,22 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bob.apm.builtin import builtin
+from bob.apm.crashes import Tries
+from bob.apm.micro import workings
+from bob.apm.promised import graph_under
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
-from bob.program.unsynced import unsynced
 from bob.protocol.elsewhere import elsewhere
 from bob.protocol.replayed import replayed, unlike
+from bob.protocol.unsynced import unsynced
 from bob.workload import operations as ops
 
 from .test_protocol import asked_of, described, escaped, protocol, shown
@@ -464,3 +468,250 @@ def test_calls_on_files_elsewhere_are_counted() -> None:
         SystemCall(1, 0.0, "unlink", (escaped(b"z"),), None),
     ]
     assert elsewhere(calls, "/r", "/w") == ("/tmp/log", "/tmp/y")
+
+
+def overlapping(*lines: tuple[SystemCall, int, int]) -> list[SystemCall]:
+    """Calls, with the lines at which each began and had taken effect."""
+    return [replace(one, begun=begun, done=done) for one, begun, done in sorted(lines, key=lambda line: line[2])]
+
+
+@pytest.mark.parametrize(
+    ("sync", "model"),
+    [
+        (("fdatasync", described(3, "/r/a")), "ext4-o"),
+        (("fsync", described(3, "/r/a")), "ext3-j"),
+        (("sync",), "btrfs"),
+        (("fsync", described(3, "/r/a")), "ext3-w"),
+    ],
+)
+def test_a_sync_makes_nothing_durable_that_is_written_while_it_runs(sync: tuple[str, ...], model: str) -> None:
+    """What was written before it began is there when it has returned."""
+    name, *arguments = sync
+    there, pipe = described(3, "/r/a"), described(1, "pipe:[7]")
+
+    def done(begun: int) -> frozenset[bytes]:
+        calls = overlapping(
+            (call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR", result=3, opened="/r/a"), 0, 1),
+            (call(1, "pwrite64", there, escaped(b"first"), "5", "0", result=5), 2, 2),
+            (call(1, "pwrite64", there, escaped(b"after"), "5", "4096", result=5), 4, 4),
+            (call(2, name, *arguments), begun, 5),
+            (call(1, "write", pipe, escaped(b"ok"), "2", result=2), 6, 6),
+        )
+        again = replayed("p", protocol(calls, "/r", TREE, TREE), TREE, {4: b"ok"})
+        promised = builtin(model).promised
+        asked = graph_under(again.workload, workings(again.history), promised)
+        tries = Tries(asked, promised, again.told, 1_000)
+        found = [tries.nodes(state)["/a"].content for state in tries if state.told == b"ok"]
+        assert tries.is_all
+        return frozenset(content[:5] + content[4096:4101] for content in found)
+
+    assert done(begun=3) == {b"firstafter", b"first" + b"o" * 5}
+    assert done(begun=5) == {b"firstafter"}
+
+
+def test_a_mode_is_changed_by_way_of_an_open_file() -> None:
+    """So does glibc where the kernel has no fchmodat2."""
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDONLY|O_NOFOLLOW|O_PATH", result=4, opened="/r/a"),
+        call(1, "rename", escaped(b"/r/a"), escaped(b"/r/n")),
+        call(1, "chmod", escaped(b"/proc/self/fd/4"), "0600"),
+        call(1, "truncate", escaped(b"/proc/1/fd/4"), "3"),
+        call(1, "unlink", escaped(b"/r/n")),
+        call(1, "chown", escaped(b"/dev/fd/4"), "1", "1"),
+    ]
+    effects = protocol(calls, "/r", TREE, {"/": TREE["/"], "/b": TREE["/b"]})
+    assert not effects.untold
+    assert [effects.files[one.file].inode for one in effects.deeds] == [11] * 5
+    assert [type(one.operation) for one in effects.deeds] == [
+        ops.Rename,
+        ops.Chmod,
+        ops.Truncate,
+        ops.Unlink,
+        ops.Chown,
+    ]
+
+
+def test_names_below_an_open_directory_and_below_the_processs_own() -> None:
+    before = {**TREE, "/d": Node("directory", 20, mode=0o755), "/d/f": Node("file", 21, 1, 0, b"", mode=0o644)}
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/d"), "O_RDONLY|O_DIRECTORY", result=4, opened="/r/d"),
+        call(1, "chdir", escaped(b"/r/d")),
+        call(1, "rename", escaped(b"../d"), escaped(b"../e")),
+        call(1, "rename", escaped(b"f"), escaped(b"g")),
+        call(1, "rename", escaped(b"/proc/self/fd/4/g"), escaped(b"/proc/self/cwd/h")),
+    ]
+    after = {**TREE, "/e": before["/d"], "/e/h": before["/d/f"]}
+    effects = protocol(calls, "/r", before, after)
+    assert not effects.untold
+    assert unlike(replayed("p", effects, before, {}).history, after) == ()
+
+
+def mapping(fd: str, protection: str = "PROT_READ|PROT_WRITE", at: int = 0x7F0000, name: str = "mapped") -> SystemCall:
+    return call(1, name, "NULL", "4096", protection, "MAP_SHARED", fd, "0", result=at)
+
+
+OPEN_A = call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR", result=3, opened="/r/a")
+STORE = call(1, "store", described(3, "/r/a"), escaped(b"n"), "1", "0", result=1)
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_synced"),
+    [
+        ((mapping(described(3, "/r/a")), STORE, call(1, "msync", "0x7f0000", "4096", "MS_SYNC")), True),
+        (  # it has moved
+            (
+                mapping(described(3, "/r/a")),
+                call(1, "mremap", "0x7f0000", "4096", "8192", "MREMAP_MAYMOVE", result=0x900000),
+                STORE,
+                call(1, "msync", "0x900000", "8192", "MS_SYNC"),
+            ),
+            True,
+        ),
+        (  # another file is where it was
+            (
+                mapping(described(3, "/r/a")),
+                STORE,
+                call(1, "munmap", "0x7f0000", "4096"),
+                mapping(described(5, "/elsewhere"), name="mmap"),
+                call(1, "msync", "0x7f0000", "4096", "MS_SYNC"),
+            ),
+            False,
+        ),
+        (  # the same, and nothing was unmapped
+            (
+                mapping(described(3, "/r/a")),
+                STORE,
+                mapping(described(5, "/elsewhere"), name="mmap"),
+                call(1, "msync", "0x7f0000", "4096", "MS_SYNC"),
+            ),
+            False,
+        ),
+        (  # it can only be read
+            (
+                mapping(described(3, "/r/a"), "PROT_READ", name="mmap"),
+                call(1, "pwrite64", described(3, "/r/a"), escaped(b"n"), "1", "0", result=1),
+                call(1, "msync", "0x7f0000", "100", "MS_SYNC"),
+            ),
+            True,
+        ),
+    ],
+)
+def test_an_msync_is_of_what_is_mapped_there_now(calls: tuple[SystemCall, ...], is_synced: bool) -> None:
+    effects = protocol([OPEN_A, *calls], "/r", TREE, TREE)
+    assert [type(one.operation) for one in effects.deeds] == [ops.Write, *[ops.Msync] * is_synced]
+    assert not effects.untold
+
+
+def test_an_msync_of_a_mapping_that_was_not_seen_is_named() -> None:
+    calls = [OPEN_A, mapping(described(3, "/r/a")), call(1, "msync", "0x500000", "4096", "MS_SYNC")]
+    assert protocol(calls, "/r", TREE, TREE).untold == ["msync of a mapping that bob has not seen made"]
+
+
+@pytest.mark.parametrize(
+    ("more", "is_open"),
+    [
+        ((call(1, "ioctl", described(3, "/r/a"), "FIOCLEX"),), False),
+        ((call(1, "ioctl", described(3, "/r/a"), "FIOCLEX"), call(1, "ioctl", described(3, "/r/a"), "FIONCLEX")), True),
+        (
+            (
+                call(1, "ioctl", described(3, "/r/a"), "FIOCLEX"),
+                call(1, "dup2", described(3, "/r/a"), "3", result=3),
+            ),
+            False,
+        ),
+    ],
+)
+@pytest.mark.parametrize("start", [("execve", escaped(b"/x")), ("execveat", "5", escaped(b""), "AT_EMPTY_PATH")])
+def test_an_ioctl_says_what_execve_closes(more: tuple[SystemCall, ...], is_open: bool, start: tuple[str, ...]) -> None:
+    calls = [
+        OPEN_A,
+        call(1, "dup", described(3, "/r/a"), result=9),
+        *more,
+        call(1, *start),
+        call(1, "read", "0x3", "0x7ffc", "0x4", result=4),
+        call(1, "write", described(9, "/r/a"), escaped(b"n"), "1", result=1),
+    ]
+    effects = protocol(calls, "/r", TREE, TREE)
+    [write] = effects.deeds
+    assert write.operation == ops.Write("/a", 4 if is_open else 0, 1) and not effects.untold
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (call(1, "rename", escaped(b"/lnk/a"), escaped(b"/lnk/c")),),
+        (call(1, "chdir", escaped(b"/lnk")), call(1, "unlink", escaped(b"a"))),
+    ],
+)
+def test_a_name_through_a_link_that_bob_does_not_see_is_named(calls: tuple[SystemCall, ...]) -> None:
+    opened = call(1, "openat", "AT_FDCWD", escaped(b"/lnk/a"), "O_RDWR", result=3, opened="/r/a")
+    assert protocol([*calls, opened], "/r", TREE, TREE).untold
+    assert protocol([opened, *calls], "/r", TREE, TREE).untold
+    assert not protocol([opened, call(1, "unlink", escaped(b"/tmp/x"))], "/r", TREE, TREE).untold
+
+
+def test_a_root_of_its_own_is_named() -> None:
+    assert protocol([call(1, "chroot", escaped(b"/r"))], "/r", TREE, TREE).untold == ["chroot"]
+
+
+def test_what_is_appended_to_a_file_without_a_name_goes_to_its_end() -> None:
+    there = "3<" + escaped(b"/r/#12")[1:-1] + ">(deleted)"
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r"), "O_RDWR|O_APPEND|O_TMPFILE", "0600", result=3, opened="/r/#12"),
+        call(1, "write", there, escaped(b"hello"), "5", result=5),
+        call(1, "lseek", there, "0", "SEEK_SET", result=0),
+        call(1, "write", there, escaped(b"world"), "5", result=5),
+        call(1, "linkat", there, escaped(b""), "AT_FDCWD", escaped(b"/r/n"), "AT_EMPTY_PATH"),
+    ]
+    after = {**TREE, "/n": Node("file", 13, 1, 10, b"helloworld", mode=0o600)}
+    effects = protocol(calls, "/r", TREE, after)
+    assert not effects.untold
+    assert unlike(replayed("p", effects, TREE, {}).history, after) == ()
+
+
+def test_what_goes_through_a_fifo_is_no_change() -> None:
+    before = {**TREE, "/p": Node("other", 15, 1, 0, b"", "10000 0", mode=0o644)}
+    calls = [
+        call(1, "openat", "AT_FDCWD", escaped(b"/r/p"), "O_WRONLY", result=3, opened="/r/p"),
+        call(1, "write", described(3, "/r/p"), escaped(b"hello"), "5", result=5),
+    ]
+    effects = protocol(calls, "/r", before, before)
+    assert not effects.deeds and not effects.untold
+
+
+@pytest.mark.parametrize(
+    ("calls", "named"),
+    [
+        ((call(1, "write", described(3, "/r/a"), escaped(b"n"), "1", result=1),), ("/a",)),
+        (
+            (
+                call(1, "write", described(3, "/r/a"), escaped(b"n"), "1", result=1),
+                call(1, "syncfs", described(5, "/tmp")),
+            ),
+            ("/a",),
+        ),
+        (
+            (
+                call(1, "write", described(3, "/r/a"), escaped(b"n"), "1", result=1),
+                call(1, "syncfs", described(5, "/r")),
+            ),
+            (),
+        ),
+        (  # another open file has O_DSYNC
+            (
+                call(1, "openat", "AT_FDCWD", escaped(b"/r/a"), "O_RDWR|O_DSYNC", result=4, opened="/r/a"),
+                call(1, "write", described(3, "/r/a"), escaped(b"n"), "1", result=1),
+            ),
+            ("/a",),
+        ),
+        ((call(1, "truncate", escaped(b"/r/a"), "1"),), ("/a",)),
+        ((call(1, "pwritev2", described(3, "/r/a"), "[]", "1", "0", "RWF_DSYNC", result=1),), ()),
+        (
+            (call(1, "copy_file_range", described(5, "/x"), "NULL", described(3, "/r/a"), "NULL", "9", "0", result=9),),
+            ("/a",),
+        ),
+    ],
+)
+def test_what_is_not_synced_when_the_program_tells(calls: tuple[SystemCall, ...], named: tuple[str, ...]) -> None:
+    told = call(1, "write", described(1, "pipe:[7]"), escaped(b"k"), "1", result=1)
+    assert unsynced([OPEN_A, *calls, told], 7, "/r") == named

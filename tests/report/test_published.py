@@ -228,6 +228,7 @@ def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
         "Predictions of models, and the real file system",
         ("programs", "predicted", "confirmed", "not reachable", "open", "missed by the model", "share confirmed"),
         (("o", ("2", "4", "1", "2", "1", "1", "25%")), ("none", ("1", "·", "·", "·", "·", "·", "·"))),
+        each="model",
     )
 
 

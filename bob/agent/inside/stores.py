@@ -210,7 +210,7 @@ class Watcher:
         if name == b"munmap" and self._files:
             address, length = re.findall(rb"0x[0-9a-f]+|\d+", call)[:2]
             self._unmapped(pid, int(address, 16), int(length))
-        elif name == b"execve" and call.endswith(b"= 0"):
+        elif name in (b"execve", b"execveat") and call.endswith(b"= 0"):
             self._gone(pid)
         elif name in FORKS and self._files and (child := _RESULT.match(call)):
             for mapped in self._files.values():

@@ -1,5 +1,4 @@
-"""What a program's system calls say by themselves: files that it told of and never synced, and changes that bob does
-not follow."""
+"""What a program's system calls do not tell: changes of files that bob does not follow."""
 
 from __future__ import annotations
 
@@ -10,51 +9,25 @@ from bob.program.strace import WRITES, SystemCall
 
 CHANGES = (*WRITES, "ftruncate", "fallocate")
 """Calls that change the file behind their first argument."""
-SYNCS = ("fsync", "fdatasync")
 RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
 """Where in its arguments a call has the old name and the new one."""
-OPENS = {"open": (0, 1), "creat": (0, 1), "openat": (1, 2), "openat2": (1, 2)}
-"""Where in its arguments a call has the name and the flags."""
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
 """Calls that change the file behind this argument with data that strace does not tell."""
 COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
 """Where such a call has the file that the data is from: below the root, it is known (:mod:`bob.protocol.follow`)."""
-HARMLESS = ("TCGETS", "FIONREAD", "FIONBIO", "FIOCLEX", "FS_IOC_FIEMAP", "FS_IOC_GETFLAGS", "FS_IOC_FSGETXATTR")
+HARMLESS = (
+    "TCGETS",
+    "FIONREAD",
+    "FIONBIO",
+    "FIOASYNC",
+    "FIOCLEX",
+    "FIONCLEX",
+    "FS_IOC_FIEMAP",
+    "FS_IOC_GETFLAGS",
+    "FS_IOC_FSGETXATTR",
+)
 """Requests of ioctl(2) that change no file."""
 ASYNCHRONOUS = ("io_uring_enter", "io_submit")
-
-
-def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
-    with this inode: by their names then, in the order in which they were changed."""
-    names = Paths(root, calls)
-    dirty: dict[str, None] = {}
-    synchronous: set[str] = set()
-    told: tuple[str, ...] = ()
-    for call in calls:
-        if call.result is None:
-            continue
-        names.take(call)
-        if call.name in OPENS:
-            place, flags = OPENS[call.name]
-            name = names.at(call, place)
-            if any(flag in " ".join(call.arguments[flags:]) for flag in ("O_SYNC", "O_DSYNC")):
-                synchronous.add(name)
-        elif call.name in RENAMES:
-            old, new = (names.at(call, place) for place in RENAMES[call.name])
-            dirty = {new if name == old else name: None for name in dirty if name != new or old not in dirty}
-        elif call.name in CHANGES:
-            if call.path(0) == f"pipe:[{pipe}]" and call.result:
-                told = tuple(dirty)
-            elif (name := names.below(call.path(0))) and name not in synchronous:
-                dirty[name] = None
-        elif call.name in SYNCS:
-            dirty.pop(names.below(call.path(0)), None)
-        elif call.name in ("sync", "syncfs"):
-            dirty.clear()
-        elif call.name in ("unlink", "unlinkat"):
-            dirty.pop(names.at(call, int(call.name == "unlinkat")), None)
-    return told
 
 
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:

@@ -1,0 +1,78 @@
+"""Which file a call means: by a name, by a descriptor, or by a name that says a descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bob.program.paths import Paths
+from bob.program.strace import SystemCall
+from bob.protocol import arguments as args
+from bob.protocol.descriptors import Descriptors, OpenFile
+from bob.protocol.effects import Effects, handle
+
+
+class Meant:
+    """Names and descriptors of all processes, as the calls so far have left them in ``effects``."""
+
+    def __init__(self, calls: Sequence[SystemCall], root: str, effects: Effects) -> None:
+        self._effects = effects
+        self.paths = Paths(root, calls, self._link_at, self._open_at)
+        self.descriptors = Descriptors(calls)
+        self.removed: dict[str, int] = {}
+        """By path the file that had it last."""
+
+    def take(self, call: SystemCall) -> None:
+        """Take in a call that has succeeded: it may make a process, say where one is, or what a descriptor leads to."""
+        self.paths.take(call)
+        self.descriptors.take(call)
+
+    def about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
+        """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
+        place = places.get(call.name)
+        if place is None:
+            open_file, path = self.descriptors.at(call, 0), self.paths.below(call.path(0))
+        elif args.has_no_name(call, place):
+            open_file, path = self.descriptors.at(call, place - 1), self.paths.below(call.path(place - 1))
+        elif open_file := self._by_number(call, place):
+            path = self._effects.path_of(open_file.file) or handle(open_file.file)
+        else:
+            path = self.paths.at(call, place, follows=args.follows_links(call))
+            return path, self._effects.leads(path) if path else None
+        return path, open_file.file if open_file else None
+
+    def linked(self, call: SystemCall) -> tuple[str, int | None]:
+        """The path and the file that a call of :data:`bob.protocol.arguments.LINKS` gives a name: without a path it is
+        an open file (open(2), O_TMPFILE), or one that bob does not know."""
+        place = args.LINKS[call.name][0]
+        if args.has_no_name(call, place):
+            open_file = self.descriptors.at(call, place - 1)
+        else:
+            open_file = self._by_number(call, place)
+        if open_file is not None:
+            return self._effects.path_of(open_file.file) or "", open_file.file
+        path = self.paths.at(call, place, follows=args.follows_links(call))
+        return path, self._effects.leads(path) if path else None
+
+    def file_at(self, path: str) -> int | None:
+        """The file with this path, or the one that had it last."""
+        return self._effects.leads(path) or self.removed.get(path)
+
+    def name(self, file: int, path: str) -> str:
+        """By which an operation names a file: its ``path``, or a handle where it has lost that."""
+        return path if self._effects.leads(path) == file else handle(file)
+
+    def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:
+        """The open file that a call names by its descriptor: ``/proc/self/fd/3``."""
+        found = args.OPEN_FILE.fullmatch(args.text(call.arguments[place]))
+        return self.descriptors.numbered(args.process_of(found, call), int(found["number"])) if found else None
+
+    def _open_at(self, pid: int, number: int) -> str | None:
+        """Where the open file behind a descriptor of a process is below the root; None where bob does not know that."""
+        open_file = self.descriptors.numbered(pid, number)
+        return None if open_file is None else self._effects.path_of(open_file.file)
+
+    def _link_at(self, path: str) -> str | None:
+        """Where the symbolic link at ``path`` leads; None where there is none."""
+        file = self._effects.leads(path)
+        is_link = file is not None and self._effects.files[file].kind == "symlink"
+        return self._effects.files[file].target if is_link and file is not None else None

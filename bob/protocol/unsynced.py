@@ -1,0 +1,54 @@
+"""Which files a program had changed, and not synced, when it told something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bob.program.paths import Paths
+from bob.program.strace import SystemCall
+from bob.program.untraced import CHANGES, RENAMES
+from bob.protocol import arguments as args
+from bob.protocol.descriptors import Descriptors, OpenFile
+from bob.workload.operations import How
+
+_AT_ONCE = (How.SYNC, How.DSYNC)
+
+
+def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
+    """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
+    with this inode: by their names then, in the order in which they were changed."""
+    names, descriptors = Paths(root, calls), Descriptors(calls)
+    dirty: dict[str, None] = {}
+    told: tuple[str, ...] = ()
+    for call in calls:
+        if call.result is None:
+            continue
+        names.take(call)
+        descriptors.take(call)
+        if call.name in args.OPENS:
+            is_below = names.below(call.opened)
+            descriptors.opened(call, OpenFile(0, how=args.how_opened(call)) if is_below else None)
+        elif call.name in RENAMES:
+            old, new = (names.at(call, place) for place in RENAMES[call.name])
+            dirty = {new if name == old else name: None for name in dirty if name != new or old not in dirty}
+        elif call.name in CHANGES and call.path(0) == f"pipe:[{pipe}]":
+            told = tuple(dirty) if call.result else told
+        elif call.name in CHANGES:
+            open_file = descriptors.at(call, 0)
+            how = args.how_of(call) or (open_file.how if open_file else How.PLAIN)
+            if (name := names.below(call.path(0))) and (how not in _AT_ONCE or call.name in ("ftruncate", "fallocate")):
+                dirty[name] = None
+        elif call.name in (*args.COPIES, *args.TRUNCATES):
+            is_copy = call.name in args.COPIES
+            name = names.below(call.path(args.copy_of(call).into)) if is_copy else names.at(call, 0, follows=True)
+            if name:
+                dirty[name] = None
+        elif call.name in ("fsync", "fdatasync"):
+            dirty.pop(names.below(call.path(0)), None)
+        elif call.name == "sync" or (
+            call.name == "syncfs" and (names.below(call.path(0)) or call.path(0).endswith(root))
+        ):
+            dirty.clear()
+        elif call.name in args.REMOVES:
+            dirty.pop(names.at(call, args.REMOVES[call.name]), None)
+    return told
