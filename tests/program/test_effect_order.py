@@ -49,6 +49,8 @@ def test_a_name_that_is_made_anew_was_removed_before(removing: str, making: str)
     name = removing.partition("(")[0]
     lines = f"1 {removing} <unfinished ...>", f"2 {making}", f"1 <... {name} resumed>) = 0"
     assert order(*lines) == [(1, name), (2, making.partition("(")[0])]
+    removed, made = in_effect_order(parse(log(*lines)))
+    assert removed.begun <= removed.done < made.done  # a sync that begins after that covers it
 
 
 @pytest.mark.parametrize(
