@@ -29,9 +29,11 @@ def _not_open(_pid: int, _number: int) -> str | None:
 
 @dataclass(slots=True)
 class _Folder:
-    """The working directory of a process, or of threads that share it."""
+    """The working directory of a process, or of threads that share it, and what they take from the modes of the files
+    that they make (the kernel's ``struct fs_struct``). At first that is what is usual."""
 
     path: str
+    umask: int = 0o022
 
 
 class Paths:
@@ -96,12 +98,18 @@ class Paths:
         directory of the one that made it."""
         if call.name in FORKS:
             self._folders.forked(call)
+        elif call.name == "umask":
+            self._folders.of(call.pid).umask = int(call.arguments[0], 8)
         elif call.name == "fchdir":
             self._folders.of(call.pid).path = call.path(0)
         elif call.name == "chdir":
             own = self._folders.of(call.pid)
             named = self._of_process(call.pid, posixpath.join(own.path, name_of(call.arguments[0])))
             own.path = self._resolved(named, follows=True)
+
+    def umask(self, pid: int) -> int:
+        """The permission bits that a process takes from those of the files that it makes."""
+        return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
         """Each old path below the root has a new one: so have the processes that are in it."""

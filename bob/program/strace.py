@@ -148,7 +148,7 @@ def _result(text: str) -> tuple[int | None, str]:
     if found := _FD.match(text):
         return int(found["fd"]), unescaped(found["path"]).decode(errors="surrogateescape")
     number = re.match(r"0x[0-9a-f]+|-?\d+", text)
-    value = int(number[0], 0) if number else -1
+    value = -1 if number is None else int(number[0], 0 if number[0].startswith("0x") else 10)
     return (value if value >= 0 else None), ""
 
 

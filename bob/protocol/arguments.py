@@ -29,8 +29,6 @@ EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr",
 OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")
 """How a name says which open file it means."""
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
-UMASK = 0o022
-"""What is taken from the mode with which a program makes a file: umask(2) is not traced, and this is the usual one."""
 _HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
 SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
@@ -104,10 +102,10 @@ def allocation(mode: str) -> Allocation:
     return Allocation.KEEP if "KEEP_SIZE" in mode else Allocation.GROW
 
 
-def mode_of(call: SystemCall) -> int:
-    """The permission bits that a call makes a file with."""
+def mode_of(call: SystemCall, umask: int) -> int:
+    """The permission bits that a call makes a file with, of a process that leaves out those of ``umask``."""
     found = _MODE.findall(", ".join(call.arguments))
-    return (int(found[-1], 8) if found else 0o644) & ~UMASK
+    return (int(found[-1], 8) if found else 0o644) & ~umask
 
 
 def permissions(argument: str) -> int:

@@ -153,7 +153,7 @@ class _Follower:
         if not path or "O_TMPFILE" in flags:
             file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
             if file is not None:
-                self._do(ops.Unnamed(path, handle(file)), file, mode=args.mode_of(call))
+                self._do(ops.Unnamed(path, handle(file)), file, mode=self._meant.mode_of(call))
             made = None if file is None else OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only)
             self._descriptors.opened(call, made)
             return
@@ -166,7 +166,7 @@ class _Follower:
             self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
             self.effects.lead(self._number, path, file)
             self._say(call, f"create {path}")
-            self._do(ops.Create(path), file, mode=args.mode_of(call))
+            self._do(ops.Create(path), file, mode=self._meant.mode_of(call))
         elif "O_TRUNC" in flags and self.effects.files[file].size:
             self.effects.cut(self._number, file, 0)
             self._say(call, f"open {path} with O_TRUNC")
@@ -337,9 +337,9 @@ class _Follower:
         if kind == "symlink":
             self._do(ops.Symlink(name_of(call.arguments[0]), path), file)
         elif kind == "directory":
-            self._do(ops.Mkdir(path), file, mode=args.mode_of(call))
+            self._do(ops.Mkdir(path), file, mode=self._meant.mode_of(call))
         elif special is not None:
-            self._do(ops.Mknod(path, special), file, mode=args.mode_of(call))
+            self._do(ops.Mknod(path, special), file, mode=self._meant.mode_of(call))
         else:
             self.effects.untold.append(f"{call.name} of {path}")
 

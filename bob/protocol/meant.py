@@ -53,6 +53,10 @@ class Meant:
         path = self.paths.at(call, place, follows=args.follows_links(call))
         return path, self._effects.leads(path) if path else None
 
+    def mode_of(self, call: SystemCall) -> int:
+        """The permission bits that a call makes a file with."""
+        return args.mode_of(call, self.paths.umask(call.pid))
+
     def file_at(self, path: str) -> int | None:
         """The file with this path, or the one that had it last."""
         return self._effects.leads(path) or self.removed.get(path)

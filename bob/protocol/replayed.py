@@ -169,6 +169,19 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     return tuple(sorted(wrong))
 
 
+def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
+    """The paths of files and directories whose permission bits are others at the last step of ``history`` than were
+    found at a clean end."""
+    last = history.steps[-1]
+    return tuple(
+        path
+        for path in sorted(last.names.keys() & after.keys())
+        if history.things[last.names[path]].kind in (Kind.FILE, Kind.DIRECTORY)
+        and (mode := after[path].mode) is not None
+        and (last.inodes[last.names[path]].mode ^ mode) & 0o777
+    )
+
+
 class _Tree:
     """The tree as the calls so far have left it."""
 

@@ -17,7 +17,7 @@ from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.elsewhere import elsewhere
 from bob.protocol.protocol import protocol, without
-from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.protocol.replayed import Replayed, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.program_recording import TakenProgram, session_of
 from bob.run.second_chances import each_in_a_guest
@@ -52,6 +52,8 @@ def protocol_of(
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
     left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
+    if modes := other_modes(again.history, without_logs(taken.program, before, after)):
+        left.append(f"in these states the modes are not those that a clean end leaves: {named(modes)}")
     if logged:
         left.append(f"{_are_left_out(logged, 'its logs')}: {named(taken.program.logs)}")
     if others := elsewhere(taken.calls, ROOT, WORLD):

@@ -23,7 +23,7 @@ from bob.apm.promised import graph_under
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.elsewhere import elsewhere
-from bob.protocol.replayed import replayed, unlike
+from bob.protocol.replayed import other_modes, replayed, unlike
 from bob.protocol.unsynced import unsynced
 from bob.workload import operations as ops
 
@@ -719,3 +719,17 @@ def test_what_goes_through_a_fifo_is_no_change() -> None:
 def test_what_is_not_synced_when_the_program_tells(calls: tuple[SystemCall, ...], named: tuple[str, ...]) -> None:
     told = call(1, "write", described(1, "pipe:[7]"), escaped(b"k"), "1", result=1)
     assert unsynced([OPEN_A, *calls, told], 7, "/r") == named
+
+
+def test_a_mask_is_taken_from_the_modes_that_a_process_makes_files_with() -> None:
+    calls = [
+        call(1, "umask", "077", result=0o22),
+        call(1, "clone", "child_stack=NULL", "flags=SIGCHLD", result=2),
+        call(2, "umask", "0", result=0o77),
+        call(1, "mkdir", escaped(b"/r/d"), "0777"),
+        call(2, "openat", "AT_FDCWD", escaped(b"/r/n"), "O_WRONLY|O_CREAT", "0666", result=3, opened="/r/n"),
+    ]
+    after = {**TREE, "/d": Node("directory", 20, mode=0o700), "/n": Node("file", 21, 1, 0, b"", mode=0o640)}
+    effects = protocol(calls, "/r", TREE, after)
+    assert [one.mode for one in effects.deeds] == [0o700, 0o666]
+    assert other_modes(replayed("p", effects, TREE, {}).history, after) == ("/n",)

@@ -47,7 +47,7 @@ TRACED = (
     "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
     "setxattr,lsetxattr,fsetxattr,removexattr,lremovexattr,fremovexattr,"
     "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,mremap,ioctl,io_uring_enter,io_submit,"
-    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot,lseek,dup,dup2,dup3,fcntl"
+    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot,umask,lseek,dup,dup2,dup3,fcntl"
 )
 """The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
 say which process is meant, which file, and where in it. One with a question mark is not in each kernel."""
