@@ -135,24 +135,33 @@ class Builder:
     def graph(self) -> Graph:
         """The whole of it."""
         self._in_time()
-        later, every = {}, {}
+        later, earlier = {}, {}
         for index, parts in self._of_change.items():
-            some, every[index] = self._group(parts)
-            self._at_once(index, some, every[index])
-            later[index] = self._but_in_place(index, parts, some)
-        self._orders(later, every)
+            some, every = self._group(parts)
+            self._at_once(index, some, every)
+            later[index], earlier[index] = self._but_in_place(index, parts, some, every)
+        self._orders(later, earlier)
         self._journaled()
         self._sizes_synced()
         self._durable()
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
-    def _but_in_place(self, index: int, parts: Sequence[int], some: int) -> int:
-        """A node for "some of" a change that comes after others: ``some`` of it, but for what an append puts in the
-        place of data that its file had before it was cut. That is written when the kernel likes, as an overwrite is,
-        and shows as soon as it is on the disk, since the file still has its old size there."""
+    def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
+        """Nodes for a change as it comes after others, and as others come after it: for ``some of`` it and for
+        ``every`` part, but for what is put in the place of data, in a block that stays.
+
+        That is what an append puts where its file had data before it was cut, and the zeros behind a cut. It is written
+        when the kernel likes, as an overwrite is, and shows as soon as it is on the disk, since the file still has its
+        old size there. The zeros may also come later than all else: they show where the file becomes longer again
+        (ext4_block_truncate_page)."""
         grown, operations = self._taken.grown.get(index), self._taken.operations
-        waiting = [part for part in parts if grown is None or not grown.is_in_place(operations[part])]
-        return some if len(waiting) == len(parts) else self._group(waiting)[0]
+        if grown is not None:
+            waiting = [part for part in parts if not grown.is_in_place(operations[part])]
+            return (some if len(waiting) == len(parts) else self._group(waiting)[0]), every
+        if self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN:
+            waiting = self._but_rest(parts)
+            return (some, every) if len(waiting) == len(parts) else self._group(waiting)
+        return some, every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         """Each change after each that was made before it; ``later`` has the nodes of changes as they come after others,
@@ -229,7 +238,7 @@ class Builder:
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
-            self._cut_off(parts)
+            self._edge(*self._group(self._but_rest(parts)), Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK))
         if kind not in DATA_KINDS:
             return
         blocks: dict[int, list[int]] = defaultdict(list)
@@ -240,17 +249,12 @@ class Builder:
         if kind is ChangeKind.APPEND:
             self._appended(self._taken.grown[index], blocks)
 
-    def _cut_off(self, parts: Iterable[int]) -> None:
-        """The size of a file that is cut, with the blocks that go: all but the rest of the one that it ends in."""
-        operations = [self._taken.operations[part] for part in parts]
-        size = next(int(one.value or 0) for one in operations if isinstance(one.cell, SizeCell))
+    def _but_rest(self, parts: Iterable[int]) -> list[int]:
+        """Of a file that is cut the size, and the blocks that go: all but the rest of the one that it ends in."""
+        operations = {part: self._taken.operations[part] for part in parts}
+        size = next(int(one.value or 0) for one in operations.values() if isinstance(one.cell, SizeCell))
         ending = block_of(size) if size % BLOCK_BYTES else None
-        gone = [
-            at
-            for at, one in zip(parts, operations, strict=True)
-            if isinstance(one.cell, SizeCell) or one.block != ending
-        ]
-        self._edge(*self._group(gone), Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK))
+        return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
         """What a size that an append passes needs of its data: all up to there; or what is in the block that the file

@@ -155,9 +155,22 @@ def is_of_synced(workload: Workload, graph: Graph, change: Change) -> bool:
 RENAMING = ("link", "unlink", "rename", "rename-over")
 
 
+def but_rest(graph: Graph, index: int, mine: dict[int, MicroOperation]) -> set[int]:
+    """What a change does, but for the zeros in a block that the file still has."""
+    if graph.workings.changes[index].kind is not ChangeKind.TRUNCATE_DOWN:
+        return set(mine)
+    size = next(one.value for one in mine.values() if isinstance(one.cell, SizeCell))
+    assert isinstance(size, int)
+    return {
+        at for at, one in mine.items() if not (isinstance(one.cell, DataCell) and one.cell.start // 4096 * 4096 < size)
+    }
+
+
 def but_in_place(graph: Graph, index: int, mine: dict[int, MicroOperation]) -> set[int]:
     """What a change puts elsewhere than where its file had data before, in the block in which the file ended."""
     change, steps = graph.workings.changes[index], graph.workings.history.steps
+    if change.kind is ChangeKind.TRUNCATE_DOWN:
+        return but_rest(graph, index, mine)
     if change.kind is not ChangeKind.APPEND:
         return set(mine)
     (thing,) = change.things
@@ -204,7 +217,9 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                 gone = {at for at, cell in data.items() if cell.start // 4096 * 4096 >= size} | {size_at}
                 if gone & there and gone - there:
                     return True
-            case Ordered(before, after, Relation.SAME_FILE) if change.kind is before and not mine.keys() <= there:
+            case Ordered(before, after, Relation.SAME_FILE) if (
+                change.kind is before and not but_rest(graph, index, mine) <= there
+            ):
                 for behind in range(index + 1, len(taken.changes)):
                     later = taken.changes[behind]
                     is_of_a_log = after.value in RENAMING and means(workload, graph, later) == "synced-names"
@@ -213,7 +228,7 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                     if is_after and (with_own or not is_of_a_log):
                         return True
             case InTurn(before_it, after_it) if (
-                MEANS.get(change.kind, "names") == before_it and not mine.keys() <= there
+                MEANS.get(change.kind, "names") == before_it and not but_rest(graph, index, mine) <= there
             ):
                 for behind in range(index + 1, len(taken.changes)):
                     later = taken.changes[behind]
