@@ -15,7 +15,7 @@ from functools import cached_property
 
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part, saying_more
 from bob.apm.holes import hole, stale_at
-from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
+from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings, block_of
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
@@ -148,8 +148,29 @@ class Reader:
             for way in missing.ways:
                 breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
                 yield Reading(missing=absent, lost=way.lost, breaks=breaks)
+        elif not writers and self._is_beside_an_overwrite(cell, found, before):
+            yield Reading(breaks=frozenset({Never(ChangeKind.OVERWRITE, Fill.STALE)}))
         else:
             yield self._garbage(cell.thing)
+
+    def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
+        """Whether what was ``found``, where zeros had been ``before``, is old contents of the disk in blocks that an
+        overwrite has written to: the file system allots a whole block where one was not (a hole), and a part of it has
+        no data."""
+        if any(before) or not _fills(found, cell.start, self._of_freed):
+            return False
+        changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
+        return changed <= self._overwritten.get(cell.thing, frozenset())
+
+    @cached_property
+    def _overwritten(self) -> Mapping[int, frozenset[int]]:
+        """By file the blocks that overwrites have written to."""
+        found: dict[int, set[int]] = {}
+        for operation in self._taken.operations:
+            is_overwrite = self._taken.changes[operation.change].kind is ChangeKind.OVERWRITE
+            if is_overwrite and isinstance(operation.cell, DataCell):
+                found.setdefault(operation.cell.thing, set()).add(block_of(operation.cell.start))
+        return {thing: frozenset(blocks) for thing, blocks in found.items()}
 
     @cached_property
     def _of_freed(self) -> frozenset[bytes]:

@@ -304,6 +304,31 @@ def test_old_contents_beside_zeros_are_no_garbage(filled: bytes, broken: set[str
 
 
 @pytest.mark.parametrize(
+    ("begin", "end", "byte", "broken"),
+    [
+        (4096, 5000, None, {"never overwrite stale"}),
+        (5100, 8192, None, {"never overwrite stale"}),
+        (5100, 5632, None, {"never overwrite stale"}),
+        (4096, 4096, None, set()),
+        (4096, 4097, b"?", {"intact contents", "intact kept-contents"}),  # old contents are bob's own
+        (8192, 8704, None, {"intact contents", "intact kept-contents"}),  # another block
+        (3584, 4096, None, {"intact contents", "intact kept-contents"}),
+    ],
+)
+def test_an_overwrite_of_a_hole_is_given_a_whole_block(
+    begin: int, end: int, byte: bytes | None, broken: set[str]
+) -> None:
+    """ext3 with data=writeback: what the block had before shows beside the data."""
+    graph = graph_of("write /a 5000 100", "create /a; truncate /a 16384")
+    written = bytearray(graph.workings.history.steps[1].inodes[graph.workings.history.steps[1].names["/a"]].content)
+    written[begin:end] = (byte or stale(16384)[begin:end]) if end > begin else b""
+    tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=16384, content=bytes(written))}
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    names = {name.name for one in refuted(graph, EVERYTHING, constraints, 1) for name in one.clauses}
+    assert names == broken
+
+
+@pytest.mark.parametrize(
     ("operations", "broken"),
     [
         ("truncate /b 100; append /a 4096", {"never append stale"}),
