@@ -154,14 +154,14 @@ class Builder:
         when the kernel likes, as an overwrite is, and shows as soon as it is on the disk, since the file still has its
         old size there. The zeros may also come later than all else: they show where the file becomes longer again
         (ext4_block_truncate_page)."""
-        grown, operations = self._taken.grown.get(index), self._taken.operations
+        grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
+        waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
-            waiting = [part for part in parts if not grown.is_in_place(operations[part])]
-            return (some if len(waiting) == len(parts) else self._group(waiting)[0]), every
-        if self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN:
-            waiting = self._but_rest(parts)
-            return (some, every) if len(waiting) == len(parts) else self._group(waiting)
-        return some, every
+            waiting = [part for part in parts if not grown.is_in_place(self._taken.operations[part])]
+        if len(waiting) == len(parts):
+            return some, every
+        later, earlier = self._group(waiting)
+        return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         """Each change after each that was made before it; ``later`` has the nodes of changes as they come after others,

@@ -38,8 +38,8 @@ def _effect(place: int, calls: Sequence[SystemCall]) -> float:
         return call.begun
     if call.name in _REMOVING and (gone := _names(call)):
         made = None
-        for other in reversed(calls[:place]):
-            if other.done <= call.begun:
+        for at in range(place - 1, -1, -1):
+            if (other := calls[at]).done <= call.begun:
                 break
             if _makes(other) == gone[0]:
                 made = other
