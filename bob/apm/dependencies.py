@@ -345,7 +345,7 @@ class Builder:
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
                 thing = step.thing(path)
-                return Sync(number, call, thing, _parents(step, thing), isinstance(operation, ops.Write))
+                return Sync(number, call, thing, step.parents(thing), isinstance(operation, ops.Write))
         return Sync(number, call)
 
     def _what(self, operation: MicroOperation, sync: Sync | None = None) -> What:
@@ -389,16 +389,7 @@ def _above(step: Step, thing: int) -> frozenset[int]:
     found: set[int] = set()
     waiting = [thing]
     while waiting:
-        new = _parents(step, waiting.pop()) - found
+        new = step.parents(waiting.pop()) - found
         found |= new
         waiting += new
     return frozenset(found)
-
-
-def _parents(step: Step, thing: int) -> frozenset[int]:
-    """The directories in which ``thing`` has a name."""
-    return frozenset(
-        step.names[path.rsplit("/", 1)[0] or "/"]
-        for path, named in step.names.items()
-        if named == thing and path != "/"
-    )

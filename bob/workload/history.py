@@ -134,6 +134,14 @@ class Step:
         """What a path or a handle leads to; KeyError where there is none."""
         return self.names[name] if name.startswith("/") else self.handles[name]
 
+    def parents(self, thing: int) -> frozenset[int]:
+        """The directories in which ``thing`` has a name."""
+        return frozenset(
+            self.names[path.rsplit("/", 1)[0] or "/"]
+            for path, named in self.names.items()
+            if named == thing and path != "/"
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:

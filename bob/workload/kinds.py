@@ -94,13 +94,7 @@ def single_changes(history: History) -> dict[int, Change]:
 def extent(history: History, number: int, *things: int) -> Extent:
     """What operation ``number``, which is about ``things``, has to do with."""
     steps = history.steps[number - 1], history.steps[number]
-    folders = {
-        step.names[path.rsplit("/", 1)[0] or "/"]
-        for step in steps
-        for path, thing in step.names.items()
-        if thing in things and path != "/"
-    }
-    return Extent(frozenset(things), frozenset(folders))
+    return Extent(frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things)))
 
 
 def relation(one: Extent, other: Extent) -> Relation:
