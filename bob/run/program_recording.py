@@ -10,6 +10,7 @@ from pathlib import Path
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
+from bob.agent.inside.world import WORLD
 from bob.agent.loss import GuestLost
 from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
@@ -25,7 +26,7 @@ from bob.program.joined import with_stacks_of
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
-from bob.program.strace import PASSING, SystemCall, parse
+from bob.program.strace import PASSING, SystemCall, name_of, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.untraced import mapped
 from bob.progress import Progress
@@ -193,8 +194,14 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 def framed(agent: Agent, made: Configuration, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """The calls of another run of the ``program``, which the agent's guest must have, with their frames: with source
     lines, and from the frame on that the program chose."""
-    found = located(parse(trace_frames(agent, made, base, program)), program, HOME)
+    found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
+
+
+def calls_of(text: str) -> tuple[SystemCall, ...]:
+    """The program's calls in what strace wrote: all but the one by which bob itself goes into the program's world. There
+    that directory is a link to the root, so the program's own chroot to it would change nothing."""
+    return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
 def taken(
@@ -208,7 +215,7 @@ def taken(
     """What was recorded on ``base``, cut into windows, with the ``frames`` that the same calls have elsewhere. Raises
     RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = with_stacks_of(in_effect_order(parse(recorded.calls)), frames)
+    calls = with_stacks_of(in_effect_order(calls_of(recorded.calls)), frames)
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(
