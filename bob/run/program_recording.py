@@ -199,8 +199,8 @@ def framed(agent: Agent, made: Configuration, base: Base, program: Program) -> t
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """The program's calls in what strace wrote: all but the one by which bob itself goes into the program's world. There
-    that directory is a link to the root, so the program's own chroot to it would change nothing."""
+    """The program's calls in what strace wrote: all but the one by which bob itself goes into the program's world.
+    There that directory is a link to the root, so the program's own chroot to it would change nothing."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 

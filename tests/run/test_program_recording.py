@@ -5,7 +5,8 @@ from bob.run.program_recording import calls_of
 
 
 def chroot(path: str) -> str:
-    return f'7 1700000000.000001 chroot("{"".join(f"\\x{byte:02x}" for byte in path.encode())}") = 0\n'
+    escaped = "".join(f"\\x{byte:02x}" for byte in path.encode())
+    return f'7 1700000000.000001 chroot("{escaped}") = 0\n'
 
 
 def test_that_bob_goes_into_the_world_is_no_call_of_the_program_but_its_own_chroot_is() -> None:
