@@ -7,7 +7,8 @@ moved, these names are in one directory after the other: then a last part of a p
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, permutations, product
@@ -34,7 +35,7 @@ class Renamings:
         """Those that leave the initial tree as it is, and make of what is within the bounds what is within them. The
         one that changes nothing is among them."""
         bounds = self._bounds
-        every = _onto("", "", self._paths(bounds.setup), frozenset(self._paths()))
+        every = _onto("", "", self._paths(bounds.setup), self._made())
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
         for others in (bounds.begin, bounds.calls, bounds.between):
             parts.append({(one,) for one in others})
@@ -54,6 +55,19 @@ class Renamings:
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
+    def _made(self) -> dict[str, list[str]]:
+        """How the setup makes what is at and below each name that no workload speaks of, whatever it is called."""
+        spoken, found = frozenset(self._paths()), defaultdict[str, list[str]](list)
+        for path in self._paths(self._bounds.setup):
+            if path not in spoken:
+                found[path] = []
+        for one in self._bounds.setup:
+            own = _paths_of(one)
+            for path in {above for name in own for above in _with_those_above(name)} - spoken:
+                there = {name: f"/*{name.removeprefix(path)}" for name in own if f"{name}/".startswith(f"{path}/")}
+                found[path].append(write_one(renamed(one, there)))
+        return {path: sorted(words) for path, words in found.items()}
+
     @property
     def _moves_names(self) -> bool:
         """Whether an operation may move a directory with names in it."""
@@ -69,8 +83,7 @@ class Renamings:
         named = [path for one in every for path in _paths_of(one)]
         found: dict[str, None] = {}
         for path in (*bounds.files, *bounds.directories, *named):
-            parts = path.strip("/").split("/") if path != "/" else []
-            found.update(dict.fromkeys("/" + "/".join(parts[: number + 1]) for number in range(len(parts))))
+            found.update(dict.fromkeys(_with_those_above(path)))
         return tuple(found)
 
 
@@ -88,6 +101,11 @@ def _is_the_same_everywhere(renaming: Renaming) -> bool:
     """Whether the last part of a path gets the same other one wherever it stands."""
     parts = {(old.rpartition("/")[2], new.rpartition("/")[2]) for old, new in renaming.items()}
     return len(parts) == len({old for old, _new in parts})
+
+
+def _with_those_above(path: str) -> list[str]:
+    parts = path.strip("/").split("/") if path != "/" else []
+    return ["/" + "/".join(parts[: number + 1]) for number in range(len(parts))]
 
 
 def _paths_of(operation: Operation) -> list[str]:
@@ -109,29 +127,39 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
     return tuple(map(normal, operations)), tuple(sorted(write_one(normal(one)) for one in setup))
 
 
-def _onto(above: str, other: str, paths: Sequence[str], spoken: Set[str]) -> Iterator[Renaming]:
+def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
     """Every renaming of what is below the directory ``above`` to what is below ``other``, one to one, directories to
-    directories. There is none where there is not as much below one as below the other. A name that is not ``spoken`` of
-    keeps its last part: there may be many of these, and nothing is alike by them."""
+    directories. There is none where there is not as much below one as below the other. Names that no workload speaks of
+    are those of ``made``, with how they are. There may be many of these, and it does not matter which of two that are
+    made alike becomes which: of their renamings there is one."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
-    for names, places in product(
-        _matched(files, files_there, other, spoken), _matched(folders, folders_there, other, spoken)
-    ):
+    for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):
         here = {**dict(zip(files, names, strict=True)), **dict(zip(folders, places, strict=True))}
-        for below in product(*(list(_onto(folder, here[folder], paths, spoken)) for folder in folders)):
+        for below in product(*(list(_onto(folder, here[folder], paths, made)) for folder in folders)):
             yield {**here, **{old: new for inner in below for old, new in inner.items()}}
 
 
-def _matched(names: Sequence[str], there: Sequence[str], other: str, spoken: Set[str]) -> Iterator[list[str]]:
-    """Each way in which ``names`` may become those ``there``, which are in the directory ``other``."""
-    kept = {name: f"{other}/{name.rpartition('/')[2]}" for name in names if name not in spoken}
-    free = [name for name in there if name in spoken]
-    if set(kept.values()) != set(there) - set(free) or len(names) != len(there):
+def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Each way in which ``names`` may become those ``there``."""
+    kept = _made_alike([name for name in names if name in made], [name for name in there if name in made], made)
+    free = [name for name in there if name not in made]
+    if kept is None or len(names) != len(there):
         return
     for chosen in permutations(free):
         left = iter(chosen)
         yield [kept[name] if name in kept else next(left) for name in names]
+
+
+def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
+    """One way in which ``names`` may become those ``there``: a name that is there, too, stays. None without any."""
+    own = {(name.rpartition("/")[2], *made[name]): name for name in there}
+    found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
+    others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))
+    left = sorted({*there} - {*found.values()}, key=lambda name: (made[name], name))
+    if [made[name] for name in others] != [made[name] for name in left]:
+        return None
+    return {**found, **dict(zip(others, left, strict=True))}
 
 
 def _inside(above: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -140,6 +140,23 @@ def test_what_is_shipped_makes_workloads(name: str, count: int) -> None:
     assert len([*Promising(load(name)).every(1)]) == count
 
 
+def test_names_that_no_workload_speaks_of_may_be_others_in_another_directory() -> None:
+    """/a/x and /b/y are made alike, so what is done in /a is what is done in /b: hypothesis found it."""
+    made = read(
+        "crossed",
+        {
+            "about": "two directories with the same in them by other names",
+            "setup": ["mkdir /a", "mkdir /b", "write /a/x 0 100", "write /b/y 0 100"],
+            "files": ["/a/y", "/b/x"],
+            "directories": [],
+            "operations": ["create FILE"],
+            "calls": ["fsync FILE"],
+            "promises": ["fsync-file.entry"],
+        },
+    )
+    assert len([*Promising(made).every(1)]) == 1
+
+
 def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None:
     """/d/a and /d/b differ, so after the rename /e/a and /e/b do."""
     made = read(
