@@ -1,13 +1,13 @@
 """Workloads that differ in names alone: of these one is enough.
 
-A *renaming* gives other names to the names of bounds, so that directories stay directories and the initial tree stays
-what it is. Two workloads are alike where a renaming makes one of the other. Where a directory with names in it may be
-moved, these names are in one directory after the other: then a last part of a path gets the same other one everywhere.
+A *renaming* gives other names, of as many bytes, to the names of bounds, so that directories stay directories and the
+initial tree stays what it is. Two workloads are alike where a renaming makes one of the other. Where a directory with
+names in it may be moved, these names are in one directory after the other: then a last part of a path gets the same
+other one everywhere.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -44,6 +44,8 @@ class Renamings:
             made = sorted(write_one(renamed(one, renaming)) for one in bounds.setup)
             if self._moves_names and not _is_the_same_everywhere(renaming):
                 return False
+            if any(len(old.encode()) != len(new.encode()) for old, new in renaming.items()):
+                return False  # how long names are decides how much of a directory they fill
             return made == sorted(map(write_one, bounds.setup)) and all(
                 {tuple(renamed(one, renaming) for one in entry) for entry in part} == part for part in parts
             )
@@ -57,13 +59,11 @@ class Renamings:
 
     def _made(self) -> dict[str, list[str]]:
         """How the setup makes what is at and below each name that no workload speaks of, whatever it is called."""
-        spoken, found = frozenset(self._paths()), defaultdict[str, list[str]](list)
-        for path in self._paths(self._bounds.setup):
-            if path not in spoken:
-                found[path] = []
+        spoken = frozenset(self._paths())
+        found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
             own = _paths_of(one)
-            for path in {above for name in own for above in _with_those_above(name)} - spoken:
+            for path in found.keys() & {above for name in own for above in _with_those_above(name)}:
                 there = {name: f"/*{name.removeprefix(path)}" for name in own if f"{name}/".startswith(f"{path}/")}
                 found[path].append(write_one(renamed(one, there)))
         return {path: sorted(words) for path, words in found.items()}

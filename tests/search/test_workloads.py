@@ -157,6 +157,24 @@ def test_names_that_no_workload_speaks_of_may_be_others_in_another_directory() -
     assert len([*Promising(made).every(1)]) == 1
 
 
+@pytest.mark.parametrize(("name", "count"), [("y", 1), ("y" * 200, 2)])
+def test_a_name_of_another_length_is_tried_too(name: str, count: int) -> None:
+    """How long names are decides how much of a directory they fill, and how a file system stores them."""
+    made = read(
+        "long",
+        {
+            "about": "names of some length",
+            "setup": ["mkdir /a"],
+            "files": ["/a/x", f"/a/{name}"],
+            "directories": [],
+            "operations": ["create FILE"],
+            "calls": ["fsync FILE"],
+            "promises": ["fsync-file.entry"],
+        },
+    )
+    assert len([*Promising(made).every(1)]) == count
+
+
 def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None:
     """/d/a and /d/b differ, so after the rename /e/a and /e/b do."""
     made = read(
