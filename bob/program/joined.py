@@ -20,6 +20,8 @@ from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, une
 _WATCHED = "store", "munmap"
 """Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
 (:mod:`bob.agent.inside.stores`)."""
+WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl")
+"""Calls that the run that looks at frames does not have (``TRACED`` in :mod:`bob.agent.inside.programs`)."""
 _ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
 """A string, or a path behind the number of a descriptor, as strace writes it."""
 _OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")
@@ -64,9 +66,8 @@ def _tells(call: SystemCall) -> bool:
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """The places of each process's calls, without those that only one of two runs has, and without those that read
-    or close: the run that looks at frames has none. ``descents`` numbers processes, by the number of the parent
-    and how many it had before; it is filled."""
+    """The places of each process's calls, without those that only one of two runs has. ``descents`` numbers processes,
+    by the number of the parent and how many it had before; it is filled."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -90,7 +91,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
 
     found: dict[int, list[int]] = {}
     for place, call in enumerate(calls):
-        if call.name not in (*_WATCHED, *PASSING):
+        if call.name not in (*_WATCHED, *WITHOUT_FRAMES):
             found.setdefault(call.pid, []).append(place)
     return {descent(pid): places for pid, places in found.items()}
 

@@ -70,7 +70,7 @@ class TakenProgram:
     """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
     ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
     the disks that were mounted for it, ``steps`` what its calls turned out to do; ``frames`` are the calls of the run
-    in which bob looked at the frames."""
+    in which bob looked at the frames. ``has_stores``: what it stores through mappings is among the calls."""
 
     request: ProbeRequest
     program: Program
@@ -85,6 +85,7 @@ class TakenProgram:
     sights: Sights = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     frames: tuple[SystemCall, ...] = ()
+    has_stores: bool = False
 
     @property
     def name(self) -> str:
@@ -124,8 +125,8 @@ def take(
     like: TakenProgram | None = None,
 ) -> TakenProgram:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
-    any, it is recorded once more, with these: that takes longer for each call. It is run once more for the frames,
-    unless another recording, which it is ``like``, has those.
+    any, it is recorded once more, with these: that takes longer for each call. Where another recording, which it is
+    ``like``, had any, it is recorded with these at once. It is run once more for the frames, unless ``like`` has those.
 
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
@@ -144,17 +145,20 @@ def take(
         [found] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, recording, progress, world)
         return found
 
+    watches = stores and like is not None and like.has_stores
     try:
-        base, recorded = in_a_guest(False)
-        if stores and mapped(parse(recorded.calls), ROOT):
+        base, recorded = in_a_guest(watches)
+        if stores and not watches and mapped(parse(recorded.calls), ROOT):
             progress.step(f"recording what {program.name} stores through mappings")
-            base, recorded = in_a_guest(True)
+            watches = True
+            base, recorded = in_a_guest(watches)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
     frames = like.frames if like is not None else _frames(guests, image, program, made, world, progress)
     done = taken(program, request, world, base, recorded, frames)
+    done.has_stores = watches
     if run is not None:
         _keep(run, number, done, recorded)
     progress.recorded(program.name)

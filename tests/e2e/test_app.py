@@ -540,6 +540,24 @@ def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path
     assert "what it stores through mappings counts as stored just before its next call" in found.notes
 
 
+def test_stores_through_mappings_are_recorded_at_once_at_the_next_pace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = []
+
+    def recording(*given: Any, **how: Any) -> RecordedProgram:
+        stores.append(how["stores"])
+        return record_program(*given, **how)
+
+    monkeypatch.setattr(program_recording, "record_program", recording)
+    program = IN_C["header-ahead-of-a-store"].program(mended=True)
+    requests = [request(), replace(request(), pace=Pace.SLOW)]
+    try_program(program, requests, tmp_path, Silent(), [POSIX], explores=False)
+    assert stores == [False, True, True]
+    every = [path.read_text() for path in sorted(tmp_path.glob("workloads/*/calls"))]
+    assert len(every) == 2 and all(" store(" in one for one in every)
+
+
 def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> None:
     program = scripts(
         "echo more >> log; echo text > f; sync f; echo more >> log; echo saved",

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bob.program.joined import with_stacks_of
+from bob.agent.inside.programs import CLOSES, PLACING, READS
+from bob.program.joined import WITHOUT_FRAMES, with_stacks_of
 from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from tests.program.test_strace import escaped
@@ -67,11 +68,12 @@ LOG, SYNC = Does("log_append", "write", "/d/log", "put 5"), Does("log_append", "
 SAVE, FLUSH = Does("checkpoint", "write", "/d/data", "page"), Does("checkpoint", "fsync", "/d/data")
 OTHER = Does("truncate_log", "write", "/d/log", "header")
 
+NAMES = "write", "fsync", "rename"
 kinds = st.lists(
     st.builds(
         Does,
         st.sampled_from(["append", "save", "trim"]),
-        st.sampled_from(["write", "fsync", "rename"]),
+        st.sampled_from(NAMES),
         st.sampled_from(["/d/a", "/d/b", "/f", "/f to /g"]),
         st.sampled_from(["", "one", "two"]),
     ),
@@ -119,6 +121,20 @@ def test_no_call_is_named_by_a_function_that_did_not_make_it(known: list[Does], 
     for name, one in zip(named, mine, strict=True):
         if len({other.function for other in told if (other.name, other.path) == (one.name, one.path)}) == 1:
             assert name == one.function
+
+
+@given(kinds, st.data())
+def test_calls_that_the_other_run_does_not_have_change_no_frames(done: list[Does], data: st.DataObject) -> None:
+    without = data.draw(st.lists(st.tuples(st.integers(0, len(done)), st.sampled_from(WITHOUT_FRAMES)), max_size=4))
+    mine = list(done)
+    for place, name in sorted(without, reverse=True):
+        mine.insert(place, Does("passes", name, "/f"))
+    found = [name for name, one in zip(joined(of_one(*mine), of_one(*done)), mine, strict=True) if one.name in NAMES]
+    assert found == joined(of_one(*done), of_one(*done))
+
+
+def test_the_calls_without_frames_are_those_that_strace_does_not_look_at() -> None:
+    assert set(WITHOUT_FRAMES) == {name.lstrip("?") for name in ",".join((PLACING, READS, CLOSES)).split(",")}
 
 
 def test_a_function_that_runs_when_it_is_time_gives_its_name_to_no_other() -> None:

@@ -46,11 +46,14 @@ TRACED = (
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
     "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
     "setxattr,lsetxattr,fsetxattr,removexattr,lremovexattr,fremovexattr,"
-    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,mremap,ioctl,io_uring_enter,io_submit,"
-    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot,umask,lseek,dup,dup2,dup3,fcntl"
+    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,mremap,io_uring_enter,io_submit,"
+    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
 )
 """The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
-say which process is meant, which file, and where in it. One with a question mark is not in each kernel."""
+say which process is meant, and which file. One with a question mark is not in each kernel."""
+PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl"
+"""Those that say no more than which descriptor is meant, and where in a file; and ioctl, which is refused where it does
+anything else. Nothing is told of their frames."""
 READS = "read,readv,preadv2"
 """Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
 and says nothing of what a crash leaves."""
@@ -145,7 +148,7 @@ def run_workload(
         os.unlink(CALLS)
     into = CALLS
     # A look at the frames of each read and close would take longest of all.
-    traced = TRACED if stacks else f"{TRACED},{READS},{CLOSES}"
+    traced = TRACED if stacks else f"{TRACED},{PLACING},{READS},{CLOSES}"
     with ExitStack() as beside:
         watching = None
         if neighbour is not None:
