@@ -92,6 +92,10 @@ class TakenProgram:
         """What its answer is called: the configuration, and the pace."""
         return self.request.pace.of(self.request.configuration.name)
 
+    def with_frames(self, frames: Sequence[SystemCall]) -> TakenProgram:
+        """The same, its calls with the frames that they have in another run."""
+        return replace(self, calls=with_stacks_of(self.calls, frames), frames=tuple(frames))
+
     @property
     def protocol(self) -> Protocol | None:
         """What the program did, as far as that is known by now; None where it is not."""
@@ -126,7 +130,7 @@ def take(
 ) -> TakenProgram:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
     any, it is recorded once more, with these: that takes longer for each call. Where another recording, which it is
-    ``like``, had any, it is recorded with these at once. It is run once more for the frames, unless ``like`` has those.
+    ``like``, had any, it is recorded with these at once. Its calls have no frames: :func:`frames_of`.
 
     Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
     believed.
@@ -156,8 +160,7 @@ def take(
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
-    frames = like.frames if like is not None else _frames(guests, image, program, made, world, progress)
-    done = taken(program, request, world, base, recorded, frames)
+    done = taken(program, request, world, base, recorded)
     done.has_stores = watches
     if run is not None:
         _keep(run, number, done, recorded)
@@ -165,10 +168,9 @@ def take(
     return done
 
 
-def _frames(
-    guests: AnyGuests, image: Image, program: Program, made: Configuration, world: Path | None, progress: Progress
-) -> tuple[SystemCall, ...]:
-    """:func:`framed` of a run in a guest of its own."""
+def frames_of(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> tuple[SystemCall, ...]:
+    """:func:`framed` of a run in a guest of its own. Those of one such run are for all recordings of a program."""
+    program, made, world = taken.program, taken.request.configuration, taken.world
     progress.step(f"looking at the frames of the calls of {program.name}")
 
     def tracing(agent: Agent, _item: None) -> tuple[SystemCall, ...]:
@@ -214,12 +216,10 @@ def taken(
     world: Path | None,
     base: Base,
     recorded: RecordedProgram,
-    frames: Sequence[SystemCall],
 ) -> TakenProgram:
-    """What was recorded on ``base``, cut into windows, with the ``frames`` that the same calls have elsewhere. Raises
-    RecordingError where that is not to be believed."""
+    """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = with_stacks_of(in_effect_order(calls_of(recorded.calls)), frames)
+    calls = in_effect_order(calls_of(recorded.calls))
     line = parse_timeline(recorded.recording.timeline)
     told = outputs(calls, line, recorded.pipe, recorded.told)
     return TakenProgram(
@@ -233,7 +233,6 @@ def taken(
         pipe=recorded.pipe,
         outputs=told,
         offset=clock_offset(calls, line),
-        frames=tuple(frames),
     )
 
 

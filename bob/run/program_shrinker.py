@@ -75,7 +75,7 @@ class ProgramShrinker:
         try:
             completion = found.model.completion
             recorded = record_program(self._agent, found.configuration, found.base, program, completion=completion)
-            again = taken(program, request, self._world, found.base, recorded, ())
+            again = taken(program, request, self._world, found.base, recorded)
         except (UsageError, RecordingError, MalformedError):
             return None, ()
         window = next((window for window in again.windows if window.told == self._claim.told), None)

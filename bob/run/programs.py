@@ -31,6 +31,7 @@ from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.program.pace import Pace
 from bob.program.program import Program
+from bob.program.strace import SystemCall
 from bob.program.told import tellings
 from bob.program.untraced import not_followed
 from bob.progress import Progress
@@ -43,7 +44,7 @@ from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.program_models import Allows, foreseeing, hold_against, unasked, unforeseen
-from bob.run.program_recording import Preflight, TakenProgram, take, trust
+from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
@@ -111,6 +112,7 @@ def _tried(
         jobs = first.host.jobs or guests_that_fit()
         results: dict[int, ProgramResult] = {}
         every: dict[int, TakenProgram] = {}
+        frames: Sequence[SystemCall] | None = None
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
             try:
@@ -122,7 +124,9 @@ def _tried(
                     raise
                 results[number] = _not_at_this_pace(request, refused)
             else:
-                every[number] = taken
+                if frames is None:
+                    frames = frames_of(guests, image, taken, progress)
+                every[number] = taken.with_frames(frames)
         if held is not None:
             modelled = hold_against(guests, image, every[held], models, jobs, progress)
         else:
@@ -289,7 +293,7 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         taken: list[TakenProgram] = []
         for request in requests:
-            taken.append(take(hypervisor, image, program, request, progress, like=next(iter(taken), None)))
+            taken.append(take(hypervisor, image, program, request, progress))
         for one in taken:
             trust(hypervisor, image, one, progress)
     return [one.preflight for one in taken]

@@ -19,8 +19,7 @@ from bob.apm.named import named_model
 from bob.apm.what_if import what_if
 from bob.cli.app import programs_exit
 from bob.errors import Exit, UsageError
-from bob.guest.hypervisor import Hypervisor
-from bob.image import Image, ensure
+from bob.image import Image
 from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe import explore
@@ -28,7 +27,6 @@ from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
 from bob.program.program import Program, ProgramFile
-from bob.program.stack import caller
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
 from bob.record import recorder
@@ -302,10 +300,21 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
         (scripts("touch g", check='test -e "$1/f" || sleep 1000'), "the checker does not judge an emptied directory"),
     ],
 )
-def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(program: Program, said: str) -> None:
+def test_what_cannot_be_run_or_trusted_is_said_and_nothing_is_explored(
+    program: Program, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "frames_of", None)
     with pytest.raises(UsageError, match=said) as refused:
         preflight(replace(program, seconds=5.0), [request()], Silent())
     assert refused.value.hint
+
+
+def test_a_checker_that_cannot_be_trusted_is_said_before_bob_looks_at_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "frames_of", None)
+    with pytest.raises(UsageError, match="the checker accepts an emptied directory"):
+        try_program(scripts("touch g", check="true"), [request()], tmp_path / "run", Silent())
 
 
 def test_a_checker_that_answers_by_chance_is_not_believed(tmp_path: Path) -> None:
@@ -426,22 +435,6 @@ def test_frames_of_a_program_that_takes_too_long_with_them_are_those_that_came_i
 ) -> None:
     monkeypatch.setattr(recorder, "FRAMES_SECONDS", 1.0)
     assert appends_of(stripped(), tmp_path) == {"workload: append 4 bytes at 0 of /f (save in workload)’"}
-
-
-def test_a_recording_has_the_frames_of_the_run_that_looked_at_them_and_not_those_of_another_recording(
-    tmp_path: Path,
-) -> None:
-    """What another recording has of them may be a guess."""
-    asked, program = request(), stripped()
-    image = ensure(asked.image, Silent().step)
-    with Hypervisor.open(asked.host.connect, Silent().step) as guests:
-        first = program_recording.take(guests, image, program, asked, Silent())
-        guessed = [replace(call, stack=()) for call in first.calls]
-        again = program_recording.take(
-            guests, image, program, asked, Silent(), like=replace(first, calls=tuple(guessed))
-        )
-    assert {caller(call.stack) for call in again.calls if call.name == "write"} >= {"save in workload"}
-    assert again.frames == first.frames
 
 
 def fail_to_look(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
