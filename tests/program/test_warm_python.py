@@ -424,8 +424,10 @@ def test_a_checker_that_is_not_plain_python_is_started_each_time(line: str, tmp_
 def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "check").write_text("#!/x/python3\n")
     (tmp_path / "check").chmod(0o755)
+    mine = Path("/proc/self/fd")
+    before = {path.name for path in mine.iterdir()}
     forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
-    assert forks.pid is None
+    assert forks.pid is None and {path.name for path in mine.iterdir()} == before
     assert not programs.SCRATCH
     with pytest.raises(Refused, match="check cannot be started: No such file or directory"):
         programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)

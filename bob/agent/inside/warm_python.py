@@ -87,6 +87,8 @@ class WarmPython:
                     start_new_session=True,
                 )
         except OSError:  # there is no such Python: to start the checker fails in the same words
+            self._end.close()
+            self._said.close()
             return
         self._end.settimeout(seconds)
         with suppress(OSError):
