@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bob.cli.asking import check_out, configuration_options, request, trying_options
+from bob.cli.asking import check_out, configuration_options, jobs_option, request, trying_options
 from bob.cli.ci import tell
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
@@ -80,6 +80,7 @@ _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
     metavar="FILE|DIR/",
     help="Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
 )
+@jobs_option
 @trying_options
 def try_(
     operations: tuple[str, ...],
