@@ -14,6 +14,7 @@ from string import ascii_lowercase
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +35,11 @@ class Trimmed:
                 line.append(Segment(text.rstrip(), style, control))
             yield from line
             yield Segment.line()
+
+
+def tell(console: Console, text: Text, indent: int) -> None:
+    """Print ``text`` so many columns from the left, also where it takes several lines."""
+    console.print(Trimmed(Padding(text, (0, 0, 0, indent))))
 
 
 _ENDS = re.compile(r"[,\s]+|$")

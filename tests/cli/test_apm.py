@@ -255,6 +255,17 @@ def test_a_program_that_was_changed_is_tried_again(bob: Bob, monkeypatch: pytest
     assert bob(*asked).code == 0 and done == ["git-commit"] * 2
 
 
+def test_what_takes_several_lines_stays_below_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_bob(["apm", "compare", "ext4-o", "xfs"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    headings = [line for line in lines if not line.startswith("  ")]
+    assert [heading.split(" (")[0] for heading in headings] == [
+        "ext4-o promises, xfs does not",
+        "xfs promises, ext4-o does not",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
 def test_clauses_that_begin_alike_are_compared_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run_bob(["apm", "compare", "ext4-o", "btrfs", "--json", str(tmp_path / "c.json")]) == 1
     said = capsys.readouterr().out
