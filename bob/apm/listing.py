@@ -20,7 +20,7 @@ from bob.apm.trees import Allowed, Entry, Tree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
 from bob.report.counts import plural
-from bob.report.lines import tell
+from bob.report.lines import print_indented
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
@@ -117,20 +117,20 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
             alike.setdefault(_begins(apart), []).append(apart)
         for begins, several in alike.items():
             apart = next((one for one in several if one.finding.refutation is not None), several[0])
-            tell(screen, Text(f"{apart.clause.words}"), 2)
+            print_indented(screen, Text(apart.clause.words), 2)
             if len(several) > 1:
                 others = [one.clause.words.removeprefix(begins).strip() for one in several if one is not apart]
-                tell(screen, Text(f"and so for {len(others)} more: {', '.join(others)}", "bob.dim"), 6)
+                print_indented(screen, Text(f"and so for {len(others)} more: {', '.join(others)}", "bob.dim"), 6)
             refutation = apart.finding.refutation
             if refutation is not None:
                 where = f" [{refutation.witness}]" if refutation.witness else ""
-                tell(screen, Text(f"refuted: {refutation.evidence}{where}", "bob.fails"), 6)
+                print_indented(screen, Text(f"refuted: {refutation.evidence}{where}", "bob.fails"), 6)
             else:
                 reason = f": {apart.finding.reason}" if apart.finding.reason else ""
-                tell(screen, Text(f"{apart.finding.status.value.replace('-', ' ')}{reason}", "bob.dim"), 6)
+                print_indented(screen, Text(f"{apart.finding.status.value.replace('-', ' ')}{reason}", "bob.dim"), 6)
             if apart.tree is not None:
-                tell(screen, Text(f"{apart.operations}", "bob.command"), 6)
-                tell(screen, Text(f"may leave {'; '.join(_changed(apart))}"), 8)
+                print_indented(screen, Text(apart.operations, "bob.command"), 6)
+                print_indented(screen, Text(f"may leave {'; '.join(_changed(apart))}"), 8)
 
 
 def _begins(apart: Apart) -> str:

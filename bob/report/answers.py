@@ -14,7 +14,7 @@ from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
 from bob.report.counts import compact, explored, plural
-from bob.report.lines import Trimmed, broken, tell
+from bob.report.lines import Trimmed, broken, print_indented
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
 from bob.result import Verdict
@@ -40,7 +40,7 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
     title = Text.assemble((made.name, "bob.title"), (f"   {told}", "bob.dim"))
     console.print(Trimmed(broken(title, console.width)))
     for number, operation in enumerate(tried.workload.operations, start=1):
-        tell(console, Text(f"op{number}  {write_one(operation)}"), 2)
+        print_indented(console, Text(f"op{number}  {write_one(operation)}"), 2)
     console.print()
     for answer, witnesses in zip(tried.answers, tried.witnesses, strict=True):
         _print_answer(console, tried, answer, witnesses, run)
@@ -50,12 +50,12 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         verb = "counts" if tried.unmountable.states == 1 else "count"
         counts = f"{verb} above only where mounts is asked" if asked else f"{verb} for nothing above"
         what = f"! {plural(tried.unmountable.states, 'crash state')} could not be mounted, and {counts}"
-        tell(console, Text(what, "bob.unmountable"), 0)
-        tell(console, Text(tried.unmountable.error or ""), 4)
+        print_indented(console, Text(what, "bob.unmountable"), 0)
+        print_indented(console, Text(tried.unmountable.error or ""), 4)
         _print_command(console, run, tried.unmountable.witness)
         console.print()
     for note in tried.notes:
-        tell(console, Text(f"note: {note}", "bob.dim"), 0)
+        print_indented(console, Text(f"note: {note}", "bob.dim"), 0)
     foot = (
         f"{WHEN[tried.at]}",
         *_finishes(tried),
@@ -63,9 +63,9 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         f"run {nearby(run)}",
     )
     for line in foot:
-        tell(console, Text(line, "bob.dim"), 0)
+        print_indented(console, Text(line, "bob.dim"), 0)
     if any(answer.verdict is Verdict.HOLDS for answer in tried.answers) and tried.states.exhaustive != "sectors":
-        tell(console, Text(HOLDS_MEANS, "bob.dim"), 0)
+        print_indented(console, Text(HOLDS_MEANS, "bob.dim"), 0)
 
 
 def _in_real_time(tried: Tried) -> str:
@@ -88,30 +88,32 @@ def _finishes(tried: Tried) -> list[str]:
 
 
 def _print_answer(console: Console, tried: Tried, answer: Answer, witnesses: tuple[str, ...], run: Path) -> None:
-    tell(console, Text(answer.expectation.line, "bob.title"), 0)
+    print_indented(console, Text(answer.expectation.line, "bob.title"), 0)
     match answer.verdict:
         case Verdict.FAILS:
             ways = f"can break in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else "breaks"
-            tell(console, Text(f"× {ways}, in {plural(answer.states, 'crash state')}", style(answer.verdict)), 0)
+            print_indented(
+                console, Text(f"× {ways}, in {plural(answer.states, 'crash state')}", style(answer.verdict)), 0
+            )
             if answer.each:
-                tell(console, Text(by_finish(tried, answer), "bob.dim"), 2)
+                print_indented(console, Text(by_finish(tried, answer), "bob.dim"), 2)
             if answer.needs_no_crash:
-                tell(console, Text(NEEDS_NO_CRASH, "bob.unknown"), 2)
+                print_indented(console, Text(NEEDS_NO_CRASH, "bob.unknown"), 2)
         case Verdict.HOLDS:
             unmountable = 0 if answer.expectation.asks_of_mounts else tried.unmountable.states
-            tell(console, Text(held(tried.states, unmountable), style(answer.verdict)), 0)
+            print_indented(console, Text(held(tried.states, unmountable), style(answer.verdict)), 0)
         case _:
-            tell(console, Text(f"? {answer.reason}", style(answer.verdict)), 0)
+            print_indented(console, Text(f"? {answer.reason}", style(answer.verdict)), 0)
     for way, path in zip(answer.ways, witnesses, strict=False):
         where = f"   in {plural(way.states, 'crash state')}" + shown_by(tried, answer, way)
-        tell(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
+        print_indented(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
         _print_command(console, run, path)
     if left := answer.ways[len(witnesses) :]:
         more = sum(way.states for way in left)
         words = (
             f"and {plural(len(left), 'more way')} in {plural(more, 'crash state')}: --witnesses N shows more of them"
         )
-        tell(console, Text(words, "bob.dim"), 4)
+        print_indented(console, Text(words, "bob.dim"), 4)
 
 
 def by_finish(tried: Tried, answer: Answer) -> str:

@@ -37,7 +37,7 @@ class Trimmed:
             yield Segment.line()
 
 
-def tell(console: Console, text: Text, indent: int) -> None:
+def print_indented(console: Console, text: Text, indent: int) -> None:
     """Print ``text`` so many columns from the left, also where it takes several lines."""
     console.print(Trimmed(Padding(text, (0, 0, 0, indent))))
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bob.crash.caches import WriteCache
 from bob.report.counts import plural, size
-from bob.report.lines import Trimmed, tell
+from bob.report.lines import Trimmed, print_indented
 from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
@@ -31,19 +31,19 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
     console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
-    tell(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
+    print_indented(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
     console.print()
-    tell(console, Text(witness.sentence, "bob.title"), 0)
+    print_indented(console, Text(witness.sentence, "bob.title"), 0)
     console.print()
     if witness.workload.operations:
         _print_operations(console, witness)
     _print_timeline(console, witness.timeline, witness.model.write_cache)
     console.print(Text("found after the crash", "bob.heading"))
-    tell(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
+    print_indented(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
     heading, asked = witness.claim.asks
     if asked:
         console.print(Text(heading, "bob.heading"))
-        tell(console, Text(asked), 2)
+        print_indented(console, Text(asked), 2)
     console.print()
     console.print(Text(replay, "bob.command"), soft_wrap=True)
 
@@ -52,22 +52,24 @@ def _print_operations(console: Console, witness: Witness) -> None:
     console.print(Text("operations", "bob.heading"))
     for number, operation in enumerate(witness.workload.operations, start=1):
         note = f" <- {said}" if (said := witness.claim.role(number)) else ""
-        tell(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
+        print_indented(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
     finish = witness.workload.finish
     ending = "; ".join(map(write_one, finish.operations)) or "until everything is written"
-    tell(console, Text(f"    then {ending}", "bob.dim"), 0)
+    print_indented(console, Text(f"    then {ending}", "bob.dim"), 0)
     console.print()
 
 
 def _print_timeline(console: Console, line: Timeline, cache: WriteCache) -> None:
     console.print(Text("what the disk was sent, and what the crash made of it", "bob.heading"))
     if line.left_out:
-        tell(console, Text(f"{plural(line.left_out, 'earlier write')}, all durable, not listed", "bob.dim"), 2)
+        print_indented(
+            console, Text(f"{plural(line.left_out, 'earlier write')}, all durable, not listed", "bob.dim"), 2
+        )
     for event in line.events:
         _print_event(console, event)
     console.print(Trimmed(Padding(Rule(f"crash at {at(line.crash)}", characters="=", style="bob.fails"), (0, 0, 0, 2))))
     durable = f"durable: {cache.why_durable[:1].lower()}{cache.why_durable[1:]}."
-    tell(console, Text(f"{durable} {LEGEND}", "bob.dim"), 2)
+    print_indented(console, Text(f"{durable} {LEGEND}", "bob.dim"), 2)
     console.print()
 
 
@@ -75,10 +77,12 @@ def _print_event(console: Console, event: Event) -> None:
     match event:
         case Called():
             ended = "" if event.end is not None else ", still under way at the crash"
-            tell(console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2)
+            print_indented(
+                console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2
+            )
         case Asked():
             said = Text.assemble((event.words, "bob.title"), (called(event), "bob.fails"))
-            tell(console, Text.assemble(f"{at(event.seconds):>11}  ", said), 2)
+            print_indented(console, Text.assemble(f"{at(event.seconds):>11}  ", said), 2)
         case Flushed():
             done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
             bar = Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim")

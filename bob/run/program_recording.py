@@ -30,6 +30,7 @@ from bob.program.strace import PASSING, SystemCall, name_of, parse
 from bob.program.told import Output, Window, clock_offset, outputs, windows
 from bob.program.untraced import mapped
 from bob.progress import Progress
+from bob.protocol.arguments import MAPPED
 from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
@@ -69,8 +70,7 @@ class Preflight:
 class TakenProgram:
     """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
     ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
-    the disks that were mounted for it, ``steps`` what its calls turned out to do; ``frames`` are the calls of the run
-    in which bob looked at the frames. ``has_stores``: what it stores through mappings is among the calls."""
+    the disks that were mounted for it, ``steps`` what its calls turned out to do."""
 
     request: ProbeRequest
     program: Program
@@ -84,8 +84,6 @@ class TakenProgram:
     offset: float | None
     sights: Sights = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    frames: tuple[SystemCall, ...] = ()
-    has_stores: bool = False
 
     @property
     def name(self) -> str:
@@ -94,7 +92,12 @@ class TakenProgram:
 
     def with_frames(self, frames: Sequence[SystemCall]) -> TakenProgram:
         """The same, its calls with the frames that they have in another run."""
-        return replace(self, calls=with_stacks_of(self.calls, frames), frames=tuple(frames))
+        return replace(self, calls=with_stacks_of(self.calls, frames))
+
+    @property
+    def has_stores(self) -> bool:
+        """Whether what it stores through mappings is among its calls."""
+        return any(call.name == MAPPED for call in self.calls)
 
     @property
     def protocol(self) -> Protocol | None:
@@ -154,14 +157,12 @@ def take(
         base, recorded = in_a_guest(watches)
         if stores and not watches and mapped(parse(recorded.calls), ROOT):
             progress.step(f"recording what {program.name} stores through mappings")
-            watches = True
-            base, recorded = in_a_guest(watches)
+            base, recorded = in_a_guest(True)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
     done = taken(program, request, world, base, recorded)
-    done.has_stores = watches
     if run is not None:
         _keep(run, number, done, recorded)
     progress.recorded(program.name)
