@@ -91,7 +91,7 @@ def probe(
     :param image: the guest image. Where it is None, bob.toml says it, or else it is ``debian-bookworm``.
     :param jobs: guests side by side. Where it is None, bob.toml says it, or else there are as many as fit.
     :param out: the run directory, new or empty; where it is None, a new one in ``bob-runs``.
-    :param progress: told how far it is, from several threads; nobody where it is None.
+    :param progress: told how far it is, from several threads; None tells nothing.
     """
     from dataclasses import replace
     from pathlib import Path

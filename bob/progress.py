@@ -74,7 +74,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody watches."""
+    """Tells nothing."""
 
     def step(self, text: str) -> None: ...
     def planned(self, workloads: int, states: int) -> None: ...

@@ -21,9 +21,9 @@ from bob.trace.completion import Completion
 from bob.workload.plain import workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
-"""The guest image where nobody says which."""
+"""The default guest image."""
 DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST
-"""When the recorded disk tells that a write is done, where nobody says (docs/facts.md, A disk that takes its time)."""
+"""When the recorded disk tells that a write is done, by default (docs/facts.md, A disk that takes its time)."""
 DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
@@ -80,12 +80,12 @@ class ProbeRequest:
         return asked_probes(self.properties, self.probes, self.rows)
 
     def check(self) -> None:
-        """Raise UsageError for a property that nobody knows."""
+        """Raise UsageError for an unknown property."""
         asked_probes(self.properties, self.probes, self.rows)
 
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:
-    """What was asked, as a plain document; where guests ran is nobody's business later."""
+    """What was asked, as a plain document; where guests ran does not matter later."""
     return {
         **configuration_to_json(request.configuration),
         "properties": list(request.properties),

@@ -79,7 +79,7 @@ class Implications:
         )
 
     def _search(self, known: Known, choices: Sequence[Sequence[Reading]], most: int | None) -> bool:
-        # By hand, not by recursion: a file full of what nobody knows has a cell with several readings every 16 bytes.
+        # By hand, not by recursion: a file full of unknown bytes has a cell with several readings every 16 bytes.
         under_way: list[Iterator[tuple[Known, int]]] = [iter([(known, 0)])]
         steps = 0
         while under_way:

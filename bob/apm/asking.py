@@ -46,7 +46,7 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Chan
     for the file or directory that it is given, and for what is in the directories in which that one was given a
     name."""
     last: dict[int, int] = {}  # by file or directory, the last operation that asks for it, or for what is in it
-    last_of_all = 0  # the last that asks for nobody knows what
+    last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
     waiting = deque(change for change in made if change.kind in _NAMING)
     for number, _operation, thing in _calls(history, finish, 1):

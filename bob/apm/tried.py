@@ -1,6 +1,6 @@
 """Under which circumstances a workload tries a clause.
 
-Most orders are broken by what the kernel writes when nobody asks, or when one file is asked for
+Most orders are broken by what the kernel writes when no call asks, or when one file is asked for
 (docs/design.md, section 4). An order that was not tried under both has hardly been tried. And a sync that takes the
 overwrites of other files along may do so since they are in its transaction; those through a mapping are in none.
 """

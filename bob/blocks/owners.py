@@ -1,7 +1,7 @@
 """Which file a block belongs to, at each write of a trace.
 
 A file system often writes a block before what says whose it is (data before the inode, in ordered mode), so a block
-that nobody owns yet belongs to whoever is next to claim it.
+without an owner belongs to whoever is next to claim it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Owners:
     def owner(self, index: int, block: int, role: str | None = None) -> Owner | None:
         """Whose ``block`` is at write ``index``: who claimed it last, or else who is the next to do so.
 
-        Where its content says in which ``role``, nobody else is asked.
+        Where its content says in which ``role``, no other owner is asked.
         """
         times = self._times.get(block)
         if times is None:

@@ -162,8 +162,8 @@ def role_of(mode: int) -> str | None:
 
 
 def log_area(form: str, base: Base) -> range:
-    """The sectors of the log in ``base``, if its file system has the format ``form`` (xfs, or empty: a log that nobody
-    looks for); an empty range where no log is found: it is outside of the device, or the superblock makes no sense."""
+    """The sectors of the log in ``base``, if its file system has the format ``form`` (xfs; empty where bob looks for no
+    log); an empty range where no log is found: it is outside of the device, or the superblock makes no sense."""
     if form != "xfs":
         return range(0)
     geometry = Geometry.of(Medium(base.length, base.sector))

@@ -33,7 +33,7 @@ _WHERE = {
 
 
 def properties() -> Iterator[Property]:
-    """Every ordered pair of kinds, in each relation, but those that nobody can tell."""
+    """Every ordered pair of kinds, in each relation, but those that no tree can tell."""
     for relation, first, later in product(Relation, _KINDS, _KINDS):
         if relation is Relation.SAME_FILE and (first, later) in UNTELLABLE:
             continue

@@ -41,7 +41,7 @@ from bob.trace.completion import Completion
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 RECOVERIES = 40
-"""So many recoveries are crashed where nobody says how many: a minute or two for a configuration."""
+"""So many recoveries are crashed by default: a minute or two for a configuration."""
 ATOMIC_WRITES = ("8", "512", "4096", "16384")
 _WITH_RESUME = {"resume", "connect", "jobs", "scheduler", "json_file", "junit_file", "expected", "quiet"}
 """What may be said anew when a run is gone on with."""

@@ -28,7 +28,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Progress]:
-    """A Progress for as long as the block lasts: nobody's, a terminal's, or a log file's."""
+    """A Progress for as long as the block lasts: a silent one, a terminal's, or a log file's."""
     screen = console(stderr=True)
     if quiet:
         yield Silent()

@@ -124,7 +124,7 @@ def _usage(error: click.UsageError) -> Exit:
 
 
 def _internal(error: BaseException) -> Exit:
-    """An error that nobody foresaw: its traceback goes to a file."""
+    """An unforeseen error: its traceback goes to a file."""
     message = f"internal error: {type(error).__name__}: {error}"
     try:
         with tempfile.NamedTemporaryFile("w", prefix="bob-error-", suffix=".txt", delete=False) as file:

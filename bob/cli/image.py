@@ -71,7 +71,7 @@ def list_images(json_file: Path | None) -> None:
 def build(name: str, json_file: Path | None, quiet: bool) -> None:
     """Build the guest image NAME, unless it is built already.
 
-    Without NAME, the image that `bob probe` uses when nobody says which.
+    Without NAME, the image that `bob probe` uses by default.
 
     \b
     Examples:

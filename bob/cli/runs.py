@@ -130,7 +130,7 @@ def _is_run(path: Path) -> bool:
 def _ask(paths: Sequence[Path]) -> None:
     """Raise UsageError unless whoever sits there says yes."""
     if not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask whether they may go", hint="--yes removes them without a question")
+        raise UsageError("it takes a terminal to ask whether they may go", hint="--yes removes them without a question")
     if not click.confirm(f"remove {', '.join(map(str, paths))}?", err=True):
         raise UsageError("nothing was removed", hint="--yes removes them without a question")
 

@@ -13,7 +13,7 @@ from bob.report.counts import duration
 _WINDOW = 60.0
 """Seconds over which the speed is measured: it changes as guests start and as workloads do."""
 _FEW, _ENOUGH, _MOST = 0.05, 0.1, 0.3
-"""Shares of the work. Of a smaller one than the first nobody can say how long all takes. After the second, the pace of
+"""Shares of the work. Of a smaller one than the first bob cannot say how long all takes. After the second, the pace of
 this run counts, and no longer that of an earlier one. After the third, counted from when all was recorded, all that
 counts is how long observing takes. bench/eta.py shows what comes of it."""
 _SOME = 10
@@ -142,7 +142,7 @@ class Tally:
 
     @property
     def _few(self) -> float:
-        """Of fewer workloads that are observed nobody can say how long all take."""
+        """While fewer workloads are observed, bob cannot say how long all take."""
         return max(1.0, _FEW * self.workloads)
 
     def _by_earlier(self, now: float) -> float | None:

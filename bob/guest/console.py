@@ -17,7 +17,7 @@ class Console:
     path: Path
 
     def text(self) -> str:
-        """All of it; empty if QEMU has not made the file yet, or nobody may read it."""
+        """All of it; empty if QEMU has not made the file yet, or it may not be read."""
         try:
             return self.path.read_text(errors="replace")
         except OSError:

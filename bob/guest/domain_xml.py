@@ -15,7 +15,7 @@ from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
 #: Added to the image's own command line. A kernel that oopsed is lost: it may hold locks, and what it says about a file
 #: system is worth nothing. With the image's panic=-1 it ends at once, and so do the connections to it. The rest is what
-#: nobody asks for: accounts of pressure and of memory by group (2 % of what a crash state executes), a look at the
+#: bob does not use: accounts of pressure and of memory by group (2 % of what a crash state executes), a look at the
 #: clock twice a second, which on an idle virtual clock costs more than all that the file system does, and addresses
 #: that are others in each process: QEMU keeps what it translates by address, and would do all of e2fsck anew each time.
 CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
@@ -47,7 +47,7 @@ _DOMAIN = """\
   <features><acpi/>{translated}</features>
   <cpu mode='{cpu}'/>
   {clock}
-  <!-- A guest that panics or powers off is gone, and its connections with it: nobody waits for a deadline. -->
+  <!-- A guest that panics or powers off is gone, and its connections with it: bob need not wait for a deadline. -->
   <on_poweroff>destroy</on_poweroff>
   <on_reboot>destroy</on_reboot>
   <on_crash>destroy</on_crash>
@@ -70,7 +70,7 @@ _DOMAIN = """\
          only with passt. -->
     <qemu:arg value='-netdev'/>
     <qemu:arg value='{netdev}'/>
-    <!-- libvirt does not know of this card and counts its own up from slot 2. No ROM: nobody boots from it. -->
+    <!-- libvirt does not know of this card and counts its own up from slot 2. No ROM: no guest boots from it. -->
     <qemu:arg value='-device'/>
     <qemu:arg value='virtio-net-pci,netdev=bob,addr=0x10,romfile='/>{emulated_cpu}{virtual_time}
   </qemu:commandline>

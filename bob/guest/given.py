@@ -372,7 +372,7 @@ def _log_in(where: Place, end: float) -> paramiko.Transport:
     transport.set_keepalive(_ALIVE_SECONDS)
     if isinstance(transport.sock, socket.socket):
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_SECONDS * 1000)
-    transport.client = client  # type: ignore[attr-defined]  # which else ends the connection when nobody knows it
+    transport.client = client  # type: ignore[attr-defined]  # which ends the connection when it is collected
     return transport
 
 

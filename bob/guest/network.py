@@ -1,4 +1,4 @@
-"""The network between bob and one guest: nobody else is on it, and no route leads out of it.
+"""The network between bob and one guest: it has no other member, and no route leads out of it.
 
 With privileges it is *private*: a network namespace for each guest, with nothing in it but a tap; QEMU is started
 inside, and bob opens its connections there. No bridge joins them: guests that were restored from one saved state have

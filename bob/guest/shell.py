@@ -20,7 +20,7 @@ from bob.errors import GuestError
 from bob.guest.stream import OnLoss, Stream, connection_lost
 
 _RETRY_SECONDS = 0.05
-_DIAL_SECONDS = 5.0  # then it is tried anew, if the machine is alive: what was sent to one that is gone, nobody answers
+_DIAL_SECONDS = 5.0  # then it is tried anew, if the machine is alive: what was sent to one that is gone is not answered
 
 # Nothing is ever held back: both ends share a host, and with a full window stdout would wait for stderr.
 _WINDOW = 2**31 - 1

@@ -26,7 +26,7 @@ from bob.workload.plain import workload_from_json
 
 
 def _nobody(_text: str) -> None:
-    """Nobody is told."""
+    """Progress is not told."""
 
 
 def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:

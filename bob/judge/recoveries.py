@@ -20,12 +20,12 @@ def planned(run: RunDirectory) -> list[Recovered] | None:
 
 
 def recovery_of(workload: Workload, state: CrashState) -> Workload:
-    """The recovery from a crash state of ``workload``, as a workload: nobody does anything in it."""
+    """The recovery from a crash state of ``workload``, as a workload without operations."""
     return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], model: DeviceModel) -> None:
-    """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, nobody knows."""
+    """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, it is unknown."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")

@@ -2,15 +2,15 @@
 
 The trace has four kinds of events: bios as they are queued; readahead of buffers; lookups of buffers; and when jbd2
 begins and ends to read a block of its journal. All but the first tell what was only read ahead. Whenever jbd2 wants a
-block that nobody has asked for (``jread``), it has it read, and then 32 blocks from there on, this one again included:
+block that was not asked for (``jread``), it has it read, and then 32 blocks from there on, this one again included:
 it looks each buffer up (``__find_get_block``), has eight at a time read by ``__bh_read_batch`` without waiting, and
 lets go of them (do_readahead in fs/jbd2/recovery.c). So within ``jread`` readahead begins where something is looked up
 again after a bio. Who uses such a buffer looks it up once more, elsewhere. So a block that was read ahead, was looked
-up by readahead only and is in one bio only was used by nobody, and what is in it made no difference.
+up by readahead only and is in one bio only was not used, and what is in it made no difference.
 
 Others read ahead in the same way, such as reiserfs; there the lookup that comes before is the only one of readahead.
 Everything else counts as read: what is looked up before it is read ahead; what a lookup was not traced of; and all of
-it where the kernel lets nobody trace these functions.
+it where these functions cannot be traced.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Blocks:
             self.wanted |= self._jread.looked_up
 
     def _looked_up_by_readahead(self, block: int) -> bool:
-        """Whether lookups of ``block`` are traced, and up to now nobody but who reads it ahead has looked it up."""
+        """Whether lookups of ``block`` are traced, and up to now only readahead has looked it up."""
         found = self._lookups.count(block)
         if self._jread is not None:
             return not found and block in self._jread.by_readahead

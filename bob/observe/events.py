@@ -23,7 +23,7 @@ class Bio(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """Nobody waits for these ``blocks`` of so many ``sectors`` each, which are read (``__bh_read_batch``)."""
+    """No thread waits for these ``blocks`` of so many ``sectors`` each, which are read (``__bh_read_batch``)."""
 
     blocks: tuple[int, ...]
     sectors: int
@@ -54,7 +54,7 @@ class Decoder:
         }
 
     def events(self, pages: bytes) -> list[Event]:
-        """What happened, in order. KeyError for an event that nobody asked for."""
+        """What happened, in order. KeyError for an event that was not asked for."""
         found = (self._kinds[kind_at(pages, place)](pages, place) for place in places(pages))
         return [event for event in found if event is not None]
 

@@ -74,7 +74,7 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examine
         else:
             passing.append(complaints[easiest].words)
     usual: list[Complaint] = []
-    if wrong:  # or else nobody asks for the control
+    if wrong:  # or else no caller asks for the control
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]
         usual += [complaints[control]] if control is not None and control in complaints else []
     normal = {alike(complaint): complaint.words for complaint in usual}

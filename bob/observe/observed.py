@@ -16,7 +16,7 @@ class Seen(NamedTuple):
 
     For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
     them: so the numbers of all that was seen add up to those of the legal states whose outcome is known. ``whole`` is
-    how many of them have no torn write; None where nobody counted, see :attr:`whole_states`.
+    how many of them have no torn write; None where they were not counted, see :attr:`whole_states`.
     """
 
     state: CrashState

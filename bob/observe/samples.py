@@ -1,7 +1,7 @@
 """Which of the states that were predicted are mounted all the same: few, and those that a wrong prediction shows in.
 
 Knowledge is applied to other states at a *leaf*, the end of a course that was mounted once: all that shows recovery the
-same gets its outcome. It is wrong where a sector counts that nobody saw being read. So
+same gets its outcome. It is wrong where a sector counts that was not seen being read. So
 
 - a leaf is checked by a state that differs from the one that was mounted, in as many sectors as can be: a state that
   differs in one of them shows nothing of the others;

@@ -19,7 +19,7 @@ from bob.subject import Configuration
 from bob.trace.base import Base
 
 NO_BLOCKS = [1, 0]
-"""Where nobody reads ahead, lookups say nothing, and to look up a thousand blocks is more text than to read some."""
+"""Without readahead, lookups say nothing, and to look up a thousand blocks is more text than to read some."""
 PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0
 """How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
@@ -64,7 +64,7 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
-    ``watched`` are the sectors of which somebody wants to know whether they were read, and None where nobody does:
+    ``watched`` are the sectors of which the caller wants to know whether they were read, and None where it does not:
     then the guest does not trace reads. By ``stretches`` it is told what states leave behind, where recovery
     ``forgets``; ``forgettable`` says of which of the watched sectors that is told. Where it looks ``closely``, all that
     a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
@@ -239,7 +239,7 @@ class Session:
 
 
 def _exempt(stretches: Stretches | None) -> list[int] | None:
-    """What the agent is told of the area that is exempt; None where nobody asks what states leave behind."""
+    """What the agent is told of the area that is exempt; None where the caller does not ask for it."""
     if stretches is None:
         return None
     return [stretches.exempt.start, len(stretches.exempt)] if stretches.exempt else []

@@ -57,7 +57,7 @@ def shipped_programs() -> dict[str, Path]:
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """The program of which the scripts are these shell commands: nobody has written a folder for it."""
+    """The program of which the scripts are these shell commands: it has no folder."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))

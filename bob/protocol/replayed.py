@@ -256,7 +256,7 @@ class _Tree:
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
-        """A new file belongs to the owner of its directory: nobody traces which user makes it."""
+        """A new file belongs to the owner of its directory: the trace does not tell which user makes it."""
         self.things[deed.file].born = number
         folder = path if isinstance(deed.operation, ops.Unnamed) else path.rsplit("/", 1)[0] or "/"
         owner = self._inodes[self._known(folder)].owner

@@ -174,7 +174,7 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
             assert cell.b is not None and cell.b.cell is not None
             return _not_expected(cell.b.cell)
         case Kind.UNDECIDED:
-            return Point(cell.name, Outcome.UNKNOWN, f"nobody knows whether it differs: {now}", details)
+            return Point(cell.name, Outcome.UNKNOWN, f"it is unknown whether it differs: {now}", details)
     if cell.unknown:
         return Point(cell.name, Outcome.UNKNOWN, now, details)
     assert cell.b is not None

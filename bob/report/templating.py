@@ -26,7 +26,7 @@ SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknow
 def environment(**more: Any) -> Environment:
     """Where the templates are; ``more`` are options of jinja2's Environment: what is escaped, and how code is marked.
 
-    A name that a template uses and nobody gave is an error, not an empty text.
+    A name that a template uses and the caller did not give is an error, not an empty text.
     """
     return Environment(
         loader=PackageLoader("bob.report"),

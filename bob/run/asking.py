@@ -36,7 +36,7 @@ RECORDED_ON = "ext4"
 ALL = "all"
 """In place of a property's name: every one that is shipped."""
 MOST_WITNESSES = 5
-"""So many ways to break an expectation are kept as witnesses where nobody says how many."""
+"""So many ways to break an expectation are kept as witnesses by default."""
 
 Word = TypeVar("Word", bound=Enum)
 One = TypeVar("One", bound="str | PathLike[str]")

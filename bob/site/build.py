@@ -210,7 +210,7 @@ class _Warnings(logging.Handler):
 
 def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
     """Run MkDocs on ``folder``. Raises MalformedError where it warns of anything."""
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # the theme's, of a version that nobody asked for
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # the theme's, of a version that bob does not use
     from mkdocs.commands.build import build as build_with_mkdocs
     from mkdocs.config import load_config
     from mkdocs.exceptions import MkDocsException

@@ -95,7 +95,7 @@ _REPLACE = (
             Ordered(ChangeKind.APPEND, ChangeKind.RENAME_OVER, Relation.SAME_FILE),
             Whole(ChangeKind.RENAME_OVER, Unit.WHOLE),
         ),
-        "With an fsync of the new file before the rename nobody has to rely on it.",
+        "A program that calls fsync on the new file before the rename need not rely on it.",
     ),
     Question(
         "replace-rename",

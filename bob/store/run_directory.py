@@ -41,7 +41,7 @@ from bob.workload.operations import Workload
 from bob.workload.plain import workload_from_json, workload_to_json
 
 RUNS = Path("bob-runs")
-"""Where runs are kept where nobody says: in the current directory."""
+"""Where runs are kept by default: in the current directory."""
 FOLDERS = ("bases", "workloads", "witnesses")
 """Those that every run directory has, empty as they may be."""
 

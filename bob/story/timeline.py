@@ -49,7 +49,7 @@ class Called:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A system call of a program under test, or what it told, in ``words``. ``there`` says how much of its effect the
-    crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or nobody can tell."""
+    crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or it cannot be told."""
 
     seconds: float
     words: str

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Table:
-    """A table of a declaration; ``name`` is the file's without its ending. What nobody asked for is a mistake."""
+    """A table of a declaration; ``name`` is the file's without its ending. An unknown key is a mistake."""
 
     def __init__(self, name: str, values: Mapping[str, Any]) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class Table:
         return [Table(self.name, one) for one in value]
 
     def done(self) -> None:
-        """Refuse keys that nobody asked for: most are slips."""
+        """Refuse unknown keys: most are slips."""
         if self._values:
             raise ValueError(f"unknown key {next(iter(self._values))!r}")
 

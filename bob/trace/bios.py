@@ -64,7 +64,7 @@ class Bios:
 
     Open are only writes that look like no other one, and only where completions may go untraced.
 
-    ``discards`` counts discard bios. They have no part in crash states: dm-log-writes offers discards that nobody
+    ``discards`` counts discard bios. They have no part in crash states: dm-log-writes offers discards that nothing
     carries out where the disk has none, and not discarding is something every disk may do.
     """
 

@@ -38,7 +38,7 @@ class FileTree:
 
     def shift(self, identity: int) -> None:
         """Take note that what is in a file gets another place."""
-        if identity in self._shifted:  # of two that are torn, nobody could say what is whose
+        if identity in self._shifted:  # of two that are torn, bob could not say what is whose
             raise ValueError("a file is shifted once at most")
         self._shifted.add(identity)
         if self._shades is not None:

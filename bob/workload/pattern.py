@@ -123,7 +123,7 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """``length`` bytes of medium that nobody has written since before mkfs (cell-aligned)."""
+    """``length`` bytes of medium that was not written since before mkfs (cell-aligned)."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 

@@ -238,7 +238,7 @@ def test_bob_asks_first(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = bob("runs", "remove", "bob-runs/a")
     assert (ended.code, folder.exists()) == (2, True)
     assert ended.err == (
-        "bob: there is nobody to ask whether they may go\nhint: --yes removes them without a question\n"
+        "bob: it takes a terminal to ask whether they may go\nhint: --yes removes them without a question\n"
     )
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     answers = iter(["n", "y"])

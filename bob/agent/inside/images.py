@@ -114,7 +114,7 @@ class Pattern:
         return self._address
 
     def fill(self, image: Image, runs: Iterable[tuple[int, int]]) -> None:
-        """Make the sectors ``runs`` of ``image`` as they were when nobody had written them."""
+        """Make the sectors ``runs`` of ``image`` as they were before any write."""
         most = len(self._piece) // SECTOR
         for first, sectors in runs:
             for sector in range(first, first + sectors, most):

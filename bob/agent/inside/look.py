@@ -40,7 +40,7 @@ Tree = tuple[tuple[str, Entry], ...]
 
 
 class Look:
-    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that nobody was told of yet.
+    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that bob was not told of yet.
 
     Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
 

@@ -4,7 +4,7 @@ A guest keeps bases packed, and one *medium*: two images of the same device, ``p
 is to write its sectors into both; to record or to observe is to change ``work``, and to put back what was changed from
 ``pristine``. So nothing ever costs the time or the memory of a copied image.
 
-After a failure nobody knows what is in ``work``: the medium is thrown away (:func:`drop`) and the next one made anew.
+After a failure the content of ``work`` is unknown: the medium is thrown away (:func:`drop`) and the next one made anew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Base:
 
 
 class Medium:
-    """``pristine`` and ``work``, equal whenever nobody is at work; filled with ``cell`` where no base is loaded.
+    """``pristine`` and ``work``, equal while no state is at work; filled with ``cell`` where no base is loaded.
 
     ``work`` is a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`.
     """
@@ -48,7 +48,7 @@ class Medium:
         else:
             self.work = Image(length, memory=map_memory(address, length))
         self.pristine = Image(length, beside=self.work)
-        self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nobody, but it is not stale yet
+        self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nothing, but it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()
@@ -58,7 +58,7 @@ class Medium:
         return (self.length, self.cell, self.address) == (length, cell, address)
 
     def unload(self) -> None:
-        """Be a device that nobody has written."""
+        """Be a device that was never written."""
         for image in (self.pristine, self.work):
             self.stale.fill(image, self._written)
         self._loaded, self._written = None, []
@@ -113,7 +113,7 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> Medium:
-    """The medium, as a device of ``length`` bytes that nobody has written; in memory from ``address`` on, or a file."""
+    """The medium, as a device of ``length`` bytes that was never written; in memory from ``address`` on, or a file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()

@@ -129,7 +129,7 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """The image of one state as it is mounted: as blob, its differences from a device that nobody has written."""
+    """The image of one state as it is mounted: as blob, its differences from a device that was never written."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work

@@ -39,7 +39,7 @@ class Port(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         if not self._is_ready(select.POLLOUT):
-            raise BrokenPipeError("nobody is at the other end of the port")
+            raise BrokenPipeError("the other end of the port is closed")
         return os.write(self._fd, data)
 
     def has_host(self) -> bool:
@@ -56,7 +56,7 @@ class Port(io.RawIOBase):
 
 
 def open_port() -> tuple[BinaryIO, BinaryIO] | None:
-    """The port to read from and to write to; None where the guest has none, or nobody is at its other end."""
+    """The port to read from and to write to; None where the guest has none, or its other end is closed."""
     for folder in glob.glob("/sys/class/virtio-ports/*"):
         if read_text(f"{folder}/name").strip() != PORT_NAME:
             continue

@@ -198,7 +198,7 @@ def run_spoiler(name: str, seconds: float) -> None:
 
 
 def clear_scratch() -> None:
-    """Remove what earlier scripts left in the folders for files that nobody keeps: a checker must not see what another
+    """Remove what earlier scripts left in the folders for files that are not kept: a checker must not see what another
     crash state, or the workload, has left outside of the file system under test."""
     root = WORLD if uses_world else ""
     for folder in SCRATCH:

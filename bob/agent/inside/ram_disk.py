@@ -1,4 +1,4 @@
-"""A disk in memory that the agent has mapped: bios are done when they are submitted, and nobody copies images.
+"""A disk in memory that the agent has mapped: bios are done when they are submitted, and no image is copied.
 
 A loop device hands each bio to a thread of the kernel, some fifty for a crash state: two switches each. Here the
 guest's command line sets memory aside (``memmap=``, bob/guest/domain_xml.py), the kernel's driver of persistent memory

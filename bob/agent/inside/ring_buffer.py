@@ -1,7 +1,7 @@
 """The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's.
 
 To write an event as text takes the kernel some 6,000 instructions, many of them to find out the name of a function: of
-120 events nearly as many as mount(2) takes. So nobody has it do so for each crash state.
+120 events nearly as many as mount(2) takes. So it does not do so for each crash state.
 
 A page begins with a time stamp (u64) and with how many bytes of events there are (in the low bits of another u64).
 An event is a u32, whose lowest five bits say what follows, and its data (enum ring_buffer_type in

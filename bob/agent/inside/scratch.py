@@ -158,7 +158,7 @@ class Scratch:
         """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, of none if these
         are the wrong way round; of all lookups, if there are no ``blocks``.
 
-        Not twice of the same: for each change the kernel waits until nobody uses the old filter.
+        Not twice of the same: for each change the kernel waits until no thread uses the old filter.
         """
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER

@@ -116,7 +116,7 @@ def clear_instances() -> None:
 
 
 def clear_probes() -> None:
-    """Take bob's events of kernel functions away; nobody may be using one."""
+    """Take bob's events of kernel functions away; none may be in use."""
     events = f"{TRACING}/kprobe_events"
     names = re.findall(r"^[pr]\d*:(bob/\S+)", read_text(events), re.M) if os.path.exists(events) else []
     if names:

@@ -47,7 +47,7 @@ SETS_CLOCK = ("make_base", "record", "record_program", "record_recovery")
 
 
 class Gone(BaseException):
-    """Nobody is at the other end any more, or somebody ends the agent."""
+    """The other end has closed the connection, or a signal ends the agent."""
 
 
 def visit() -> None:
@@ -101,7 +101,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """``handler``, which sets the wall clock; it is put right again after it, by the clock that nobody sets."""
+    """``handler``, which sets the wall clock; it is put right again after it, by the monotonic clock."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()
@@ -181,7 +181,7 @@ def _locked() -> int:
 
 
 def _watch() -> None:
-    """Have the agent end when nobody is at the other end of standard input, whatever it is doing."""
+    """Have the agent end when the other end closes standard input, whatever it is doing."""
     poll = select.poll()
     poll.register(0, select.POLLRDHUP)  # and of a hang-up every poll tells
     poll.poll()

@@ -60,7 +60,7 @@ _RELATIONS = {
 
 def check(expectation: Expectation, history: History) -> None:
     """Raise PointedError where ``expectation`` asks what this workload cannot answer: a name that nothing makes, bytes
-    that nobody wrote."""
+    that no operation wrote."""
     for atom in atoms(expectation.test):
         for name in names(atom):
             _check_name(name, history, expectation.text)
@@ -287,7 +287,7 @@ def _is_there(path: str, observation: Observation) -> bool:
 
 
 def _hidden_by(path: str, observation: Observation) -> str | None:
-    """The directory above ``path`` that cannot be listed, so that nobody can tell what is in it."""
+    """The directory above ``path`` that cannot be listed, so that its content is unknown."""
     tree = observation.tree or {}
     folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
     for folder in folders:

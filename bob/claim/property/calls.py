@@ -59,7 +59,7 @@ def covered(
 
 def makers(history: History, number: int) -> frozenset[int]:
     """The other operations that made what operation ``number`` is about, or a directory with a name of that: where one
-    of these is not there, nobody can say more of ``number``. What is replaced by a rename may be there or not."""
+    of these is not there, bob cannot say more of ``number``. What is replaced by a rename may be there or not."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names

@@ -5,7 +5,7 @@ A crash may leave out any of a file's operations, and may leave others torn. So 
 - AFTER: only k put it there;
 - BEFORE: k did not: it is the initial tree's, or that of an earlier operation, or a hole that another operation left;
 - EITHER: it would be there with k and without it (a later operation wrote over it, two operations write the same);
-- NEITHER: nothing but a torn k explains it. Where another operation wrote here too, nobody can say whose tear it is:
+- NEITHER: nothing but a torn k explains it. Where another operation wrote here too, bob cannot say whose tear it is:
   then both are *suspects*, and the fact is BEFORE or EITHER.
 
 Sizes work alike. Where an operation takes a range out of the file or puts one in, what is behind it moves: then a byte
@@ -152,7 +152,7 @@ class Story:
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
         """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does.
 
-        What one of several operations has left half done, of which one is a shift, may be anywhere: then nobody can say
+        What one of several operations has left half done, of which one is a shift, may be anywhere: then bob cannot say
         whose tear it is.
         """
         if not self.is_entangled:

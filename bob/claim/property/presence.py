@@ -257,7 +257,7 @@ class Oracle:
             if _presence(facts) is Presence.PARTIAL:
                 break
         if story.is_entangled and _presence({fact, *facts}) is Presence.PARTIAL:
-            yield size.blaming(number, story.writers)  # which of them is torn, if one is, nobody can say
+            yield size.blaming(number, story.writers)  # which of them is torn, if one is, cannot be told
             return
         yield size
         yield Finding(

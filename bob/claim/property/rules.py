@@ -6,7 +6,7 @@
 - durability of k after a call: whenever that has returned before the crash, k's effect is there in full;
 - collateral: what no operation was to change is as it was. Damage of which the only suspect is an operation that an
   atomicity property speaks of breaks that property; all else is this one's. So is what two operations have left half
-  done, nobody knows which, where no atomicity property speaks of both.
+  done, it is unknown which, where no atomicity property speaks of both.
 
 What is asked of recovery itself is in :mod:`bob.claim.idempotence`.
 """
@@ -236,7 +236,7 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _is_torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> bool:
-    """Whether there is damage to a file in which a range moves, of which this operation is suspected: nobody can say
+    """Whether there is damage to a file in which a range moves, of which this operation is suspected: bob cannot say
     whose tear it is, but the call was to make all suspects durable."""
     assert prop.call is not None
     torn = [damage.suspects for damage in reading.damage if number in damage.suspects]
@@ -257,7 +257,7 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Damage that this operation may have done. Nobody knows which suspect did, but ``prop`` speaks of all of them."""
+    """Damage that this operation may have done. It is unknown which suspect did, but ``prop`` speaks of all of them."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage

@@ -163,7 +163,7 @@ class Sightings:
         return self._tree.get(paths[0]) if paths else None
 
     def names(self, thing: int) -> int:
-        """How many names ``thing``, a file, was found under, those that nobody gave it included."""
+        """How many names ``thing``, a file, was found under, those that no operation gave it included."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
         same = [path for path, node in self._tree.items() if node.kind == Kind.FILE and inode and node.inode == inode]

@@ -23,7 +23,7 @@ class Kind(StrEnum):
     NO_LONGER_FAILS = "no longer fails"
     """A has a violation, B looked and has none."""
     UNDECIDED = "undecided"
-    """One side has a verdict and the other has none (unknown or skipped), so nobody knows whether they differ."""
+    """One side has a verdict and the other has none (unknown or skipped), so it is unknown whether they differ."""
     EXPLORED = "differently explored"
     """The same verdict, but reached in another way: see :mod:`bob.report.comparison.exploration`."""
     ONLY_A = "only in a"
