@@ -67,3 +67,18 @@ def test_answers_of_before_are_not_restored(make_apps: ModuleType, tmp_path: Pat
     make_apps.restore(tmp_path / "runs", "2027")
     make_apps.restore_models(tmp_path / "models", "2027")
     assert not (tmp_path / "runs").exists() and not (tmp_path / "models").exists()
+
+
+def test_two_that_measure_in_one_folder_share_the_work(
+    make_apps: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(make_apps, "ask", lambda program, label, _options, _out: asked.append((program, label)))
+    with make_apps.claim(tmp_path / "gdbm" / "xfs") as is_ours:
+        assert is_ours
+        make_apps.measure(tmp_path, ["gdbm"])
+        make_apps.measure_models(tmp_path, ["gdbm"])
+    assert asked
+    assert ("gdbm", "xfs") not in asked
+    make_apps.measure(tmp_path, ["gdbm"])
+    assert ("gdbm", "xfs") in asked
