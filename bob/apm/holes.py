@@ -70,14 +70,16 @@ class Hole:
         return tuple(found)
 
 
-def hole(taken: Workings, cell: DataCell) -> Hole:
-    """What a piece is without its data. Pieces of one block mostly share it."""
+def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
+    """What a piece is without its data. Pieces of one block mostly share it. ``since`` is the micro-operation that cut
+    it off, where it is what came later that is missing (-1: everything is)."""
     sizes = _sizes(taken, cell.thing)
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
-    writers = tuple((taken.operations[at].change, taken.operations[at].block) for at in taken.writers.get(cell, ()))
-    key = (Hole, cell.thing, reaching, writers)
+    writers = [at for at in taken.writers.get(cell, ()) if at > since]
+    alike = tuple((taken.operations[at].change, taken.operations[at].block) for at in writers)
+    key = (Hole, cell.thing, reaching, alike, since)
     if key not in taken.memory:
-        taken.memory[key] = _hole(taken, cell, sorted(at for _value, at in sizes[reaching:]))
+        taken.memory[key] = _hole(taken, writers, sorted(at for _value, at in sizes[reaching:] if at > since))
     found = taken.memory[key]
     assert isinstance(found, Hole)
     return found
@@ -89,13 +91,13 @@ def stale_at(start: int, length: int) -> bytes:
     return stale(skip + length)[skip:]
 
 
-def _hole(taken: Workings, cell: DataCell, reaching: Sequence[int]) -> Hole:
+def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> Hole:
     """``reaching`` are the sizes with which the piece, or its beginning, can be seen."""
-    kinds = (_kind(taken, at) for at in chain(taken.writers.get(cell, ()), reaching))
+    kinds = (_kind(taken, at) for at in chain(writers, reaching))
     kind = next((kind for kind in kinds if kind in _WITH_HOLES), None)
     appends = {
         taken.operations[writer].change: taken.operations[writer].block
-        for writer in taken.writers.get(cell, ())
+        for writer in writers
         if _kind(taken, writer) is ChangeKind.APPEND
     }
     own, last, later, tail = set(), set(), set(), set()

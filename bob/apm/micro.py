@@ -136,6 +136,10 @@ class Workings:
         """How a change (by its index) is written."""
         return means_of(self.changes[change].kind, is_logged=change in self.logged)
 
+    def is_cut(self, operation: int) -> bool:
+        """Whether a micro-operation (its index) cuts a file off, by a change that gives the blocks behind back."""
+        return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
+
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
         """Whether a log may take the later change of an order (``after``, its index) along without the earlier one."""
         return order.is_of_a_name and after in self.logged

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part, saying_more
-from bob.apm.holes import hole, stale_at
+from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings, block_of
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
@@ -133,25 +133,36 @@ class Reader:
             if value[: len(found)] == found:
                 yield Reading(frozenset({writer}), frozenset(writers[at + 1 :]))
                 is_legible = True
-        if before == found:
-            yield Reading(missing=frozenset(writers))
-            return
         absent, missing = frozenset(writers), hole(self._taken, cell)
-        if len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
+        if before == found:
+            yield Reading(missing=absent)
+            is_legible = True
+        elif len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
             yield from (Reading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.ZEROS]) for way in missing.ways)
-            return
+            is_legible = True
+        again = list(self._behind_a_cut(cell, found)) if any(found) else []
+        yield from again
         if is_legible:
             return
         if missing.kind in DATA_KINDS and not any(found):
             yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
         elif missing.kind is not None and (fills := _fills(found, cell.start, self._of_freed)):
-            for way in missing.ways:
-                breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
-                yield Reading(missing=absent, lost=way.lost, breaks=breaks)
+            yield from _filled(missing, fills, absent)
         elif not writers and self._is_beside_an_overwrite(cell, found, before):
             yield Reading(breaks=frozenset({Never(ChangeKind.OVERWRITE, Fill.STALE)}))
-        else:
+        elif not again:
             yield self._garbage(cell.thing)
+
+    def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[Reading]:
+        """The readings by which the file was cut off before this piece and is so long again, with what is ``found`` in
+        a new block: what the disk had there, also what the file itself had."""
+        writers = self._taken.writers.get(cell, ())
+        for at, writer in enumerate(writers):
+            if not self._taken.is_cut(writer):
+                continue
+            missing = hole(self._taken, cell, since=writer)
+            if missing.kind is not None and (fills := _fills(found, cell.start, self._of_freed)):
+                yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
         """Whether what was ``found``, where zeros had been ``before``, is old contents of the disk in blocks that an
@@ -174,18 +185,35 @@ class Reader:
 
     @cached_property
     def _of_freed(self) -> frozenset[bytes]:
-        """The sectors that files had just before they were removed, replaced or cut: another may have their blocks."""
-        history, found = self._taken.history, set[bytes]()
+        """The sectors that files had at any time before they were removed, replaced or cut: their blocks may be given
+        to another file, or the same, and the disk may have what was in them earlier."""
+        history, found, last = self._taken.history, set[bytes](), dict[int, int]()
         for change in self._taken.changes:
-            freed = change.things & self._taken.freed if change.kind in _FREEING else frozenset[int]()
-            for thing in freed:
-                inode = history.steps[change.number - 1].inodes.get(thing)
+            if change.kind in _FREEING:
+                last.update(dict.fromkeys(change.things & self._taken.freed, change.number))
+        for thing, number in last.items():
+            for step in {0, number - 1}:
+                inode = history.steps[step].inodes.get(thing)
                 content = b"" if inode is None else inode.content
                 found.update(content[at : at + SECTOR_BYTES] for at in range(0, len(content), SECTOR_BYTES))
+        for operation in self._taken.operations:
+            if isinstance(operation.cell, DataCell) and operation.number < last.get(operation.cell.thing, 0):
+                start = operation.cell.start // SECTOR_BYTES * SECTOR_BYTES
+                inode = history.steps[operation.number].inodes.get(operation.cell.thing)
+                found.add(b"" if inode is None else inode.read(start, start + SECTOR_BYTES))
         return frozenset(found)
 
     def _garbage(self, thing: int) -> Reading:
         return _BROKEN[Part.CONTENTS] if thing in self._taken.freed else _BROKEN[Part.KEPT]
+
+
+def _filled(
+    missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
+) -> Iterator[Reading]:
+    """The readings of a hole that shows ``fills``: what is ``absent`` belongs in it, and something may be ``there``."""
+    for way in missing.ways:
+        breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
+        yield Reading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:

@@ -189,7 +189,7 @@ class _File:
         self._of_size = sum(1 << at for at in taken.writers.get(SizeCell(thing), ()))
         self._held: OrderedDict[int, _Held] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._holes: dict[int, _Missing] = {}
+        self._holes: dict[tuple[int, int], _Missing] = {}
         self.shows_stale = False
 
     def sums(self, there: int) -> tuple[bytes, ...]:
@@ -279,16 +279,17 @@ class _File:
             cell = self._cells[place]
             first, stop = max(cell.start, start), min(cell.stop, end)
             last = (there & self._writers[place]).bit_length() - 1
-            if last >= 0:
+            is_cut = last >= 0 and self._taken.is_cut(last)
+            if last >= 0 and not is_cut:
                 value = self._taken.operations[last].value
                 assert isinstance(value, bytes)
                 parts = (value[first - cell.start : stop - cell.start],) * 2
-            elif cell.start < len(self._initial):
+            elif last < 0 and cell.start < len(self._initial):
                 parts = (self._initial[first:stop].ljust(stop - first, b"\0"),) * 2
             else:
                 has = True
                 nothing = bytes(stop - first)
-                fills = self._fills(place, there)
+                fills = self._fills(place, there, last)
                 self.shows_stale |= any(fills)
                 parts = (
                     stale_at(first, stop - first) if fills[0] else nothing,
@@ -303,20 +304,21 @@ class _File:
         found = bytes(zeros)
         return (found, found if stale is zeros else bytes(stale)), has
 
-    def _fills(self, place: int, there: int) -> tuple[bool, bool]:
-        """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may."""
-        missing = self._missing(place)
+    def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
+        """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may.
+        ``cut`` is the micro-operation that cut the piece off; -1 where none did."""
+        missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # An earlier size cannot be seen, and need not be there.
             there = 1 << (missing.own & there).bit_length() >> 1
-        may_be_zeros = not missing.not_zeros & there
+        may_be_zeros = cut >= 0 or not missing.not_zeros & there
         may_be_stale = missing.may_be_stale and not missing.not_stale & there
         return may_be_stale and not may_be_zeros, may_be_stale
 
-    def _missing(self, place: int) -> _Missing:
-        if place not in self._holes:
-            self._holes[place] = _Missing.of(hole(self._taken, self._cells[place]), self._promised)
-        return self._holes[place]
+    def _missing(self, place: int, cut: int) -> _Missing:
+        if (place, cut) not in self._holes:
+            self._holes[place, cut] = _Missing.of(hole(self._taken, self._cells[place], cut), self._promised)
+        return self._holes[place, cut]
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,17 +227,20 @@ class Leaving:
         return int(mode, 8), (uid, gid)
 
     def _piece(self, cell: DataCell, initial: bytes) -> bytes:
-        if cell in self._shown:
-            value = self._taken.operations[self._shown[cell]].value
+        shown = self._shown.get(cell, -1)
+        is_cut = shown >= 0 and self._taken.is_cut(shown)
+        if shown >= 0 and not is_cut:
+            value = self._taken.operations[shown].value
             assert isinstance(value, bytes)
             return value
-        if cell.start < len(initial):
+        if shown < 0 and cell.start < len(initial):
             return initial[cell.start : cell.stop]
-        length, missing = cell.stop - cell.start, hole(self._taken, cell)
+        length, missing = cell.stop - cell.start, hole(self._taken, cell, since=shown)
         may_be = self._may_be(missing, self._there)
         if not any(may_be.values()):  # an earlier size cannot be seen, and need not be there
             may_be = self._may_be(missing, frozenset(sorted(missing.own & self._there)[-1:]))
-        is_stale = may_be[Fill.STALE] and (self._fill is Fill.STALE or not may_be[Fill.ZEROS])
+        may_be_zeros = is_cut or may_be[Fill.ZEROS]
+        is_stale = may_be[Fill.STALE] and (self._fill is Fill.STALE or not may_be_zeros)
         return stale_at(cell.start, length) if is_stale and missing.kind is not None else bytes(length)
 
     def _may_be(self, missing: Hole, there: Set[int]) -> dict[Fill, bool]:

@@ -345,3 +345,52 @@ def test_what_a_freed_block_had_is_old_and_no_garbage(operations: str, broken: s
     promised = EVERYTHING - {clause for clause in EVERYTHING if isinstance(clause, Durable | Ordered | InTurn | Whole)}
     names = {name.name for one in refuted(graph, promised, constraints, 0) for name in one.clauses}
     assert {name for name in names if "append" in name or "contents" in name} == broken
+
+
+CUT_AND_LONG_AGAIN = "write /a 4096 12288; truncate /a 512; append /d/h 100; fsync /a; append /a 7680"
+NO_STALE = {clause for clause in EVERYTHING if isinstance(clause, Never) and clause.fill is Fill.STALE}
+
+
+@pytest.mark.parametrize("of", [0, 1, None], ids=["before all", "before the cut", "before mkfs"])
+def test_a_file_that_is_cut_and_grows_again_may_show_what_it_had(of: int | None) -> None:
+    """ext2, ext3 and reiserfs with data=writeback: the sync had returned, and the block has what the file once had."""
+    graph = graph_of(CUT_AND_LONG_AGAIN, "mkdir /d; write /d/h 0 100; write /a 0 8192")
+    steps = graph.workings.history.steps
+    [thing] = [one.identity for one in graph.workings.history.things if "/a" in one.names]
+    was = stale(8192) if of is None else steps[of].inodes[thing].content
+    content = steps[-1].inodes[thing].content[:4096] + was[4096:8192]
+    helper = steps[-1].inodes[steps[-1].names["/d/h"]].content
+    tree = {
+        "/": Node("directory", 2),
+        "/a": Node("file", 11, size=8192, content=content),
+        "/d": Node("directory", 12),
+        "/d/h": Node("file", 13, size=200, content=helper),
+    }
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    fsync = {clause for clause in EVERYTHING if isinstance(clause, Durable) and clause.call is Call.FSYNC_FILE}
+    synced = fsync | {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
+    assert Implications(graph, synced - NO_STALE).is_allowed(constraints, after_all(graph))
+    assert not Implications(graph, synced).is_allowed(constraints, after_all(graph))
+
+
+def test_what_a_file_has_later_is_not_what_it_had_before_it_was_cut() -> None:
+    graph = graph_of("truncate /a 0; append /a 4096; append /b 4096", "create /b; write /a 0 4096")
+    steps = graph.workings.history.steps
+    later = steps[-1].inodes[steps[-1].names["/a"]].content
+    tree = {
+        "/": Node("directory", 2),
+        "/a": Node("file", 11, size=0),
+        "/b": Node("file", 12, size=4096, content=later),
+    }
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    assert not Implications(graph, UNORDERED - NO_STALE).is_allowed(constraints, 0)
+
+
+def test_a_file_that_is_cut_and_grows_again_is_left_with_zeros_and_with_old_contents() -> None:
+    graph = graph_of("append /a 500 trunc", "write /a 0 500")
+    promised = {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
+    found = allowed_trees(graph, promised - NO_STALE, 1000)
+    contents = {entry.content for tree in found.trees for path, entry in tree if path == "/a"}
+    assert {bytes(500), stale(500)} <= contents
+    found = allowed_trees(graph, promised, 1000)
+    assert stale(500) not in {entry.content for tree in found.trees for path, entry in tree if path == "/a"}
