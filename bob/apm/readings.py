@@ -229,12 +229,19 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
             fills.add(Fill.STALE)
         elif not any(sector):
             fills.add(Fill.ZEROS)
-        elif sector in of_freed or (len(sector) < SECTOR_BYTES and any(one.startswith(sector) for one in of_freed)):
+        elif sector in of_freed or (len(sector) < SECTOR_BYTES and _is_part(sector, start + at, of_freed)):
             fills.add(Fill.STALE)
         else:
             return frozenset()
         at = end
     return frozenset(fills)
+
+
+def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
+    """Whether one of these sectors has ``piece``, which is at offset ``start`` of a file, where the piece is in its own
+    sector; or at its beginning: reiserfs packs the ends of files."""
+    skip = start % SECTOR_BYTES
+    return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 
 
 _FREEING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.UNLINK, ChangeKind.RENAME_OVER)

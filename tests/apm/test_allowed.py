@@ -394,3 +394,15 @@ def test_a_file_that_is_cut_and_grows_again_is_left_with_zeros_and_with_old_cont
     assert {bytes(500), stale(500)} <= contents
     found = allowed_trees(graph, promised, 1000)
     assert stale(500) not in {entry.content for tree in found.trees for path, entry in tree if path == "/a"}
+
+
+def test_what_a_file_had_is_told_in_a_piece_that_begins_within_a_sector() -> None:
+    graph = graph_of("truncate /a 5000; fsync /a; append /a 3192", "write /a 0 8192")
+    first = graph.workings.history.steps[0]
+    was = first.inodes[first.names["/a"]].content
+    tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=8192, content=was)}
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    fsync = {clause for clause in EVERYTHING if isinstance(clause, Durable) and clause.call is Call.FSYNC_FILE}
+    synced = fsync | {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
+    assert Implications(graph, synced - NO_STALE).is_allowed(constraints, after_all(graph))
+    assert not Implications(graph, synced).is_allowed(constraints, after_all(graph))
