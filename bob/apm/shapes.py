@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from bob.apm.clauses import Clause, Fill, Never, Where
-from bob.apm.holes import Hole, hole, stale_at
+from bob.apm.holes import Filling, Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
 from bob.apm.trees import Entry, Leaving, Tree, first_names
 from bob.trace.model import SECTOR_BYTES
@@ -31,7 +31,7 @@ KEPT, KEPT_SUMS = 4, 64
 """Of each file so many contents are kept to begin with, and so many sums: the order of work goes on at several places
 in turns."""
 KEPT_LISTINGS = 64
-FILLS = tuple(Fill)
+FILLINGS = tuple(Filling)
 
 
 def digest(*parts: bytes) -> bytes:
@@ -102,13 +102,13 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Of each tree that a set leaves, two where holes may show zeros or stale contents: the digest with what had
-        been told (:func:`digest_of`), and the shape (:func:`shape_of`)."""
+        """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.Filling`): the
+        digest with what had been told (:func:`digest_of`), and the shape (:func:`shape_of`)."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == Kind.FILE}
         found: dict[bytes, bytes] = {}
-        for variant in range(len(FILLS) if any(one[0] != one[1] for one in sums.values()) else 1):
+        for variant in range(len(FILLINGS) if any(one[0] != one[1] for one in sums.values()) else 1):
             shape = _shape(
                 told,
                 [
@@ -131,7 +131,7 @@ class Shapes:
     def _leaving(self, there: int) -> Leaving:
         inside = list(bits(there))
         shown = {self._taken.operations[at].cell: at for at in inside}
-        return Leaving(self._taken, self._promised, frozenset(inside), shown, FILLS[0])
+        return Leaving(self._taken, self._promised, frozenset(inside), shown, FILLINGS[0])
 
     def _listing(self, there: int) -> dict[str, int]:
         there &= self._of_names
@@ -154,7 +154,7 @@ class Shapes:
         if thing in self._files:
             return self._files[thing].sums(there)
         if thing not in self._unchanged:
-            self._unchanged[thing] = (_sum_of(self._initial(thing)),) * len(FILLS)
+            self._unchanged[thing] = (_sum_of(self._initial(thing)),) * len(FILLINGS)
         return self._unchanged[thing]
 
     def _content(self, thing: int, there: int, variant: int) -> bytes:
@@ -238,7 +238,7 @@ class _File:
         for sector in sectors:
             before, _had = self._sector(sector, base.there, base.size) if base is not _NOTHING else _NO_SECTOR
             after, has = self._sector(sector, there, size)
-            for variant in range(len(FILLS)):
+            for variant in range(len(FILLINGS)):
                 if before[variant] != after[variant]:
                     sums[variant] += _hash(sector, after[variant]) - _hash(sector, before[variant])
             (holes.add if has else holes.discard)(sector)
@@ -272,37 +272,52 @@ class _File:
         end = min(start + SECTOR_BYTES, size)
         if start >= end:
             return _NO_SECTOR
-        zeros = bytearray(end - start)
-        stale, has = zeros, False
+        made, has = [bytearray(end - start)], False  # one for all fillings until they differ
         place = bisect_left(self._stops, start + 1)
         while place < len(self._cells) and self._cells[place].start < end:
             cell = self._cells[place]
             first, stop = max(cell.start, start), min(cell.stop, end)
             last = (there & self._writers[place]).bit_length() - 1
-            is_cut = last >= 0 and self._taken.is_cut(last)
-            if last >= 0 and not is_cut:
-                value = self._taken.operations[last].value
-                assert isinstance(value, bytes)
-                parts = (value[first - cell.start : stop - cell.start],) * 2
-            elif last < 0 and cell.start < len(self._initial):
-                parts = (self._initial[first:stop].ljust(stop - first, b"\0"),) * 2
+            if (known := self._known(cell, last)) is not None:
+                parts = [known[first - cell.start : stop - cell.start]]
             else:
                 has = True
-                nothing = bytes(stop - first)
-                fills = self._fills(place, there, last)
-                self.shows_stale |= any(fills)
-                parts = (
-                    stale_at(first, stop - first) if fills[0] else nothing,
-                    stale_at(first, stop - first) if fills[1] else nothing,
-                )
-                if parts[0] != parts[1] and stale is zeros:
-                    stale = bytearray(zeros)
-            zeros[first - start : stop - start] = parts[0]
-            if stale is not zeros:
-                stale[first - start : stop - start] = parts[1]
+                parts = self._in_hole(place, there, last, first, stop)
+                if len(made) < len(parts):
+                    made = [bytearray(made[0]) for _ in parts]
+            for at, one in enumerate(made):
+                one[first - start : stop - start] = parts[at if len(parts) > 1 else 0]
             place += 1
-        found = bytes(zeros)
-        return (found, found if stale is zeros else bytes(stale)), has
+        found = [bytes(one) for one in made]
+        return tuple(found * len(FILLINGS) if len(found) == 1 else found), has
+
+    def _known(self, cell: DataCell, last: int) -> bytes | None:
+        """All of a piece, of which micro-operation ``last`` was the last (-1: none was), if it is no hole."""
+        if last < 0:
+            if cell.start >= len(self._initial):
+                return None
+            return self._initial[cell.start : cell.stop].ljust(cell.stop - cell.start, b"\0")
+        if self._taken.is_cut(last):
+            return None
+        value = self._taken.operations[last].value
+        assert isinstance(value, bytes)
+        return value
+
+    def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
+        """What a hole shows from ``first`` to ``stop`` (bytes of the file), by filling; one of them if they are alike.
+        ``cut`` is the micro-operation that cut the piece off; -1 where none did."""
+        fills = self._fills(place, there, cut)
+        self.shows_stale |= any(fills)
+        old, nothing = stale_at(first, stop - first), bytes(stop - first)
+        if fills[0] == fills[1]:
+            return [old if fills[0] else nothing]
+        cell, own = self._cells[place], None
+        if cut >= 0:
+            earlier = there & self._writers[place] & ((1 << cut) - 1)
+            while (last := earlier.bit_length() - 1) >= 0 and self._taken.is_cut(last):
+                earlier ^= 1 << last
+            own = self._known(cell, last)
+        return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
         """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may.
@@ -346,8 +361,8 @@ class _Missing:
 
 
 _APPEND = ChangeKind.APPEND
-_NOTHING = _Held(0, 0, (0,) * len(Fill), frozenset())
-_NO_SECTOR = (b"", b""), False
+_NOTHING = _Held(0, 0, (0,) * len(FILLINGS), frozenset())
+_NO_SECTOR = (b"",) * len(FILLINGS), False
 
 
 def _sum_of(content: bytes) -> bytes:

@@ -2,8 +2,9 @@
 form.
 
 A model allows what the dependency-closed sets of micro-operations leave, whenever the crash comes. Where data may be
-missing while the file is long enough already, the hole is shown as zeros, and as stale contents where the model allows
-these. What a model that does not even promise intact names or contents allows beside that is not enumerated.
+missing while the file is long enough already, the hole is shown as zeros, and where the model allows stale contents, as
+these: those of the disk, and those that the file itself had before it was cut. What a model that does not even promise
+intact names or contents allows beside that is not enumerated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from bob.apm.allowed import Implications, Known
 from bob.apm.clauses import Clause, Fill
 from bob.apm.dependencies import Graph
-from bob.apm.holes import Hole, hole, stale_at
+from bob.apm.holes import Filling, Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
 from bob.apm.readings import Reading
 from bob.claim.property.sightings import ROOT, Place
@@ -46,9 +47,9 @@ Tree = tuple[tuple[str, Entry], ...]
 
 
 def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[Tree]:
-    """The trees that a set of micro-operations leaves: two where holes may show zeros, or stale contents."""
+    """The trees that a set of micro-operations leaves: up to three, by what holes may show."""
     shown = {taken.operations[at].cell: at for at in sorted(there)}
-    found = {Leaving(taken, promised, there, shown, fill).tree(): None for fill in Fill}
+    found = {Leaving(taken, promised, there, shown, filling).tree(): None for filling in Filling}
     yield from found
 
 
@@ -153,13 +154,13 @@ def closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]
 
 
 class Leaving:
-    """What ``there`` leaves; ``shown`` has the micro-operation that each cell shows. ``fill`` is what holes show, as
-    far as the model allows it. What is asked of names needs the cells of names only, and so on."""
+    """What ``there`` leaves; ``shown`` has the micro-operation that each cell shows. ``filling`` is what holes show.
+    What is asked of names needs the cells of names only, and so on."""
 
     def __init__(
-        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], fill: Fill
+        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], filling: Filling
     ) -> None:
-        self._taken, self._promised, self._there, self._shown, self._fill = taken, promised, there, shown, fill
+        self._taken, self._promised, self._there, self._shown, self._filling = taken, promised, there, shown, filling
         self._inside: dict[int, list[Place]] = {}
         for place in taken.places.bearers:
             self._inside.setdefault(place[0], []).append(place)
@@ -240,8 +241,21 @@ class Leaving:
         if not any(may_be.values()):  # an earlier size cannot be seen, and need not be there
             may_be = self._may_be(missing, frozenset(sorted(missing.own & self._there)[-1:]))
         may_be_zeros = is_cut or may_be[Fill.ZEROS]
-        is_stale = may_be[Fill.STALE] and (self._fill is Fill.STALE or not may_be_zeros)
-        return stale_at(cell.start, length) if is_stale and missing.kind is not None else bytes(length)
+        is_stale = may_be[Fill.STALE] and (self._filling is not Filling.ZEROS or not may_be_zeros)
+        if not is_stale or missing.kind is None:
+            return bytes(length)
+        own = self._before(cell, shown, initial) if is_cut and self._filling is Filling.OWN else None
+        return stale_at(cell.start, length) if own is None else own
+
+    def _before(self, cell: DataCell, cut: int, initial: bytes) -> bytes | None:
+        """What a piece had before a micro-operation cut it off; None if nothing."""
+        earlier = [at for at in self._taken.writers[cell] if at < cut and at in self._there]
+        if written := [at for at in earlier if not self._taken.is_cut(at)]:
+            value = self._taken.operations[written[-1]].value
+            assert isinstance(value, bytes)
+            return value
+        known = initial[cell.start : cell.stop]
+        return known.ljust(cell.stop - cell.start, b"\0") if known else None
 
     def _may_be(self, missing: Hole, there: Set[int]) -> dict[Fill, bool]:
         return {fill: missing.breaks(fill, there).isdisjoint(self._promised) for fill in Fill}

@@ -52,8 +52,8 @@ SAMPLED = 3
 MOST_IN_PAIRS = 500
 """Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
 _STALE = (
-    "{} allows old contents of the disk where data is missing: of such a state one tree with them was tried, and one"
-    " with zeros"
+    "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
+    " what the file itself had before it was cut, and one with zeros"
 )
 """What is said of a model where :attr:`bob.apm.crashes.Tries.shows_stale`."""
 

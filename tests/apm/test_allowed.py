@@ -28,7 +28,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.dependencies import Graph
 from bob.apm.readings import Constraint, Reader, Reading
-from bob.apm.trees import Tree, allowed_trees, observed_tree
+from bob.apm.trees import Tree, allowed_trees, observed_tree, trees
 from bob.apm.tried import Tried, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.observe.observation import Node, Observation
@@ -386,14 +386,29 @@ def test_what_a_file_has_later_is_not_what_it_had_before_it_was_cut() -> None:
     assert not Implications(graph, UNORDERED - NO_STALE).is_allowed(constraints, 0)
 
 
-def test_a_file_that_is_cut_and_grows_again_is_left_with_zeros_and_with_old_contents() -> None:
+def test_a_file_that_is_cut_and_grows_again_is_left_with_zeros_and_with_old_contents_of_the_disk_and_its_own() -> None:
     graph = graph_of("append /a 500 trunc", "write /a 0 500")
+    steps = graph.workings.history.steps
+    own = steps[0].inodes[steps[0].names["/a"]].content
     promised = {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
     found = allowed_trees(graph, promised - NO_STALE, 1000)
     contents = {entry.content for tree in found.trees for path, entry in tree if path == "/a"}
-    assert {bytes(500), stale(500)} <= contents
+    assert {bytes(500), stale(500), own} <= contents
     found = allowed_trees(graph, promised, 1000)
     assert stale(500) not in {entry.content for tree in found.trees for path, entry in tree if path == "/a"}
+
+
+def test_of_what_a_file_had_its_last_contents_are_shown_which_were_there() -> None:
+    """Two overwrites, a cut, and a growth behind it: old contents are those of the overwrite that a crash state has."""
+    graph = graph_of("write /a 0 512; write /a 0 512; truncate /a 0; truncate /a 512", "write /a 0 512")
+    steps = graph.workings.history.steps
+    had = [steps[at].inodes[steps[at].names["/a"]].content for at in range(3)]
+    promised = {clause for clause in EVERYTHING if isinstance(clause, Intact)}
+    last = {one.number: at for at, one in enumerate(graph.workings.operations)}
+    cut = {at for at, one in enumerate(graph.workings.operations) if one.number in (3, 4)}
+    for number, there in enumerate([cut, cut | {last[1]}, cut | {last[1], last[2]}]):
+        contents = [dict(tree)["/a"].content for tree in trees(graph.workings, promised, there)]
+        assert contents == [bytes(512), stale(512), had[number]]
 
 
 def test_what_a_file_had_is_told_in_a_piece_that_begins_within_a_sector() -> None:
