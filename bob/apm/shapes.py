@@ -313,9 +313,9 @@ class _File:
             return [old if fills[0] else nothing]
         cell, own = self._cells[place], None
         if cut >= 0:
-            earlier = there & self._writers[place] & ((1 << cut) - 1)
-            while (last := earlier.bit_length() - 1) >= 0 and self._taken.is_cut(last):
-                earlier ^= 1 << last
+            before = there & self._writers[place]
+            while (last := before.bit_length() - 1) >= 0 and self._taken.is_cut(last):
+                before ^= 1 << last
             own = self._known(cell, last)
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 

@@ -244,14 +244,14 @@ class Leaving:
         is_stale = may_be[Fill.STALE] and (self._filling is not Filling.ZEROS or not may_be_zeros)
         if not is_stale or missing.kind is None:
             return bytes(length)
-        own = self._before(cell, shown, initial) if is_cut and self._filling is Filling.OWN else None
+        own = self._before_cut(cell, initial) if is_cut and self._filling is Filling.OWN else None
         return stale_at(cell.start, length) if own is None else own
 
-    def _before(self, cell: DataCell, cut: int, initial: bytes) -> bytes | None:
-        """What a piece had before a micro-operation cut it off; None if nothing."""
-        earlier = [at for at in self._taken.writers[cell] if at < cut and at in self._there]
-        if written := [at for at in earlier if not self._taken.is_cut(at)]:
-            value = self._taken.operations[written[-1]].value
+    def _before_cut(self, cell: DataCell, initial: bytes) -> bytes | None:
+        """What a piece that is cut off had before; None if nothing."""
+        there = [at for at in self._taken.writers[cell] if at in self._there and not self._taken.is_cut(at)]
+        if there:
+            value = self._taken.operations[there[-1]].value
             assert isinstance(value, bytes)
             return value
         known = initial[cell.start : cell.stop]
