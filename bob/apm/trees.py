@@ -49,7 +49,11 @@ Tree = tuple[tuple[str, Entry], ...]
 def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[Tree]:
     """The trees that a set of micro-operations leaves: up to three, by what holes may show."""
     shown = {taken.operations[at].cell: at for at in sorted(there)}
-    found = {Leaving(taken, promised, there, shown, filling).tree(): None for filling in Filling}
+    leaving = Leaving(taken, promised, there, shown, Filling.ZEROS)
+    found = {leaving.tree(): None}
+    if leaving.has_stale:
+        others = (Leaving(taken, promised, there, shown, filling) for filling in (Filling.STALE, Filling.OWN))
+        found.update((other.tree(), None) for other in others)
     yield from found
 
 
@@ -161,6 +165,8 @@ class Leaving:
         self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], filling: Filling
     ) -> None:
         self._taken, self._promised, self._there, self._shown, self._filling = taken, promised, there, shown, filling
+        self.has_stale = False
+        """Whether a hole was met that may show stale contents."""
         self._inside: dict[int, list[Place]] = {}
         for place in taken.places.bearers:
             self._inside.setdefault(place[0], []).append(place)
@@ -241,8 +247,10 @@ class Leaving:
         if not any(may_be.values()):  # an earlier size cannot be seen, and need not be there
             may_be = self._may_be(missing, frozenset(sorted(missing.own & self._there)[-1:]))
         may_be_zeros = is_cut or may_be[Fill.ZEROS]
-        is_stale = may_be[Fill.STALE] and (self._filling is not Filling.ZEROS or not may_be_zeros)
-        if not is_stale or missing.kind is None:
+        if missing.kind is None or not may_be[Fill.STALE]:
+            return bytes(length)
+        self.has_stale = True
+        if may_be_zeros and self._filling is Filling.ZEROS:
             return bytes(length)
         own = self._before_cut(cell, initial) if is_cut and self._filling is Filling.OWN else None
         return stale_at(cell.start, length) if own is None else own
