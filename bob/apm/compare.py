@@ -11,7 +11,7 @@ from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import Finding, Model
-from bob.apm.trees import Allowed, Tree, allowed_trees, trees
+from bob.apm.trees import Tree, allowed_trees, trees
 from bob.errors import UsageError
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Workload
@@ -92,13 +92,15 @@ def differences(one: Model, other: Model) -> Iterator[Apart]:
 
 def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
     for workload in _telling().get(clause, ()):
-        allowed, forbidding = _allowed(workload, weaker.promised), _allowed(workload, stronger.promised)
+        asked = _graph(workload)
+        allowed = allowed_trees(asked, weaker.promised, LIMIT)
+        forbidding = allowed_trees(asked, stronger.promised, LIMIT)
         if not forbidding.complete:
             continue
         kept = frozenset(forbidding.trees)
         tree = next((tree for tree in allowed.trees if tree not in kept), None)
         if tree is not None:
-            (before,) = trees(_graph(workload).workings, weaker.promised, frozenset())
+            (before,) = trees(asked.workings, weaker.promised, frozenset())
             return Apart(clause, stronger, weaker, workload, tree, before)
     return Apart(clause, stronger, weaker, None, None)
 
@@ -130,11 +132,6 @@ def _telling() -> dict[Clause, list[Workload]]:
         for clause in asked.clauses:
             telling.setdefault(clause, []).append(workload)
     return telling
-
-
-@lru_cache(maxsize=500)  # the clauses that tell two models apart have workloads in common
-def _allowed(workload: Workload, promised: frozenset[Clause]) -> Allowed:
-    return allowed_trees(_graph(workload), promised, LIMIT)
 
 
 @lru_cache(maxsize=2000)
