@@ -97,20 +97,11 @@ probe_option = click.option(
 )
 
 
-def _only_one(_context: click.Context, _option: click.Parameter, images: tuple[str, ...]) -> str:
-    """The image; raises UsageError for several, of which click would take the last."""
-    if len(images) > 1:
-        raise UsageError("a question is asked on one --image", hint="ask it once for each; bob probe takes several")
-    return images[0]
-
-
 image_option = click.option(
     "--image",
     type=Known("guest image", image_names),
-    default=(DEFAULT_IMAGE,),
+    default=DEFAULT_IMAGE,
     show_default=True,
-    multiple=True,
-    callback=_only_one,
     help="The guest image, and with it the kernel.",
 )
 images_option = click.option(

@@ -1,7 +1,8 @@
-"""Groups of commands that load slowly and guess well."""
+"""Commands that take nothing in silence, and groups of them that load slowly and guess well."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from importlib import import_module
 from keyword import iskeyword
@@ -11,9 +12,41 @@ import click
 
 from bob.errors import UsageError, meant
 
+_SEVERAL = {
+    "--fs": "ask it once for each; `bob matrix` probes several configurations",
+    "--image": "ask it once for each; `bob probe` and `bob matrix` take several",
+}
+"""What to do where an option of one value was meant for several."""
 
-class Commands(click.Group):
+
+class _Once(click.Command):
+    """A command that refuses two values where it takes one; click's own takes the last of them in silence."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's own; raises UsageError for an option of one value that is given more than once."""
+        if args and not ctx.resilient_parsing:
+            _values, _left, order = self.make_parser(ctx).parse_args(list(args))
+            given = Counter(parameter for parameter in order if _takes_one_value(parameter))
+            for parameter, times in given.items():
+                if times > 1:
+                    name = max(parameter.opts, key=len)
+                    hint = _SEVERAL.get(name, "say it once")
+                    raise UsageError(f"{name} takes one value, here it is given {times} times", hint=hint)
+        return super().parse_args(ctx, args)
+
+
+def _takes_one_value(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag or parameter.count)
+
+
+class Command(_Once):
+    """A command of bob's."""
+
+
+class Commands(_Once, click.Group):
     """A group that says which command was meant."""
+
+    command_class = Command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from bob.cli.commands import Command
 from bob.cli.options import Files, NewFile, json_option
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
@@ -17,7 +18,7 @@ from bob.report.comparison.words import names
 from bob.report.published import OSDI14, osdi14_reasons
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("a", metavar="A", type=Files(lambda: (OSDI14,)))
 @click.argument("b", metavar="B", type=Files(lambda: (OSDI14,)))
 @click.option(

@@ -36,7 +36,7 @@ def _probing(said: Settings) -> dict[str, Any]:
 
 def _trying(said: Settings) -> dict[str, Any]:
     """Of commands that take one."""
-    image = {"image": (said.image,)} if said.image is not None else {}
+    image = {"image": said.image} if said.image is not None else {}
     return {**image, **_numbers(said)}
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.checks import Check, State, checks
+from bob.cli.commands import Command
 from bob.cli.options import json_option
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
@@ -18,7 +19,7 @@ _STYLES = {State.OK: "bob.holds", State.MISSING: "bob.fails", State.NOTE: "bob.u
 _NAME_WIDTH = 31
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option
 def doctor(json_file: Path | None) -> Exit:
     """Check everything that a probe needs, and say how to get what is missing.

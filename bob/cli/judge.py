@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from bob.cli.ci import conclude, junit_option
+from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.options import RUN, json_option, quiet_option
 from bob.cli.output import deliver
 from bob.errors import Exit
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run", type=RUN)
 @json_option
 @junit_option

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import click
 
 from bob import __version__
+from bob.cli.commands import Command
 from bob.cli.output import write_pages
 from bob.errors import Exit
 from bob.store.new_folder import check_folder
@@ -17,7 +18,7 @@ _VERBATIM = "\b"
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 def man(folder: Path) -> Exit:
     """Write the manual pages into DIR/man1: bob.1, and one for each command, such as bob-probe.1.

@@ -19,6 +19,7 @@ from bob.cli.asking import (
     telling_what_is_kept,
 )
 from bob.cli.ci import check_expected, conclude
+from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images, on_kernels
 from bob.cli.options import Files, Shard
@@ -42,7 +43,7 @@ class Set(Files):
         return value if isinstance(value, ConfigurationSet) else load_set(value)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--set", "chosen", type=Set(), metavar="NAME|FILE", help="The configurations to probe, e.g. osdi14.")
 @click.option(
     "--shard",

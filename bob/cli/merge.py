@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bob.cli.ci import conclude, junit_option, tell
+from bob.cli.commands import Command
 from bob.cli.options import RUN, NewFolder, json_option
 from bob.cli.output import console, deliver, is_stdout, write_json
 from bob.errors import Exit
@@ -14,7 +15,7 @@ from bob.report.points import suites_of_programs
 from bob.result import Result
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("out", type=NewFolder())
 @click.argument("runs", metavar="RUN...", type=RUN, nargs=-1, required=True)
 @json_option

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bob.catalogue.probe_files import check_name, probe_names
+from bob.cli.commands import Command
 from bob.cli.output import console
 from bob.errors import Exit, UsageError
 
@@ -16,7 +17,7 @@ _NAME = "log-then-rename"
 """What the property is called in the template."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 def new(name: str) -> Exit:
     """Write NAME.toml, a probe file with comments, for a property and workloads of your own.

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.cli.asking import guest_option, kernel_tree_option
+from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Known, WitnessPath, connect_option, image_names, json_option, quiet_option
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bob.run.replay import Replayed
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("witnesses", metavar="WITNESS...", nargs=-1, required=True, type=WitnessPath(several=True))
 @click.option("--times", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="How often.")
 @click.option(

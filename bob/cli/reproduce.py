@@ -11,6 +11,7 @@ import click
 from rich.text import Text
 
 from bob.cli.asking import jobs_option, preflight_options
+from bob.cli.commands import Command
 from bob.cli.options import Files
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, GuestError, RecordingError, UsageError
@@ -51,7 +52,7 @@ ABOUT = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("experiment", type=click.Choice(list(EXPERIMENTS)))
 @click.option(
     "--out",

@@ -22,6 +22,7 @@ from bob.cli.asking import (
     trying_options,
 )
 from bob.cli.ci import tell
+from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Files, FileSystemName, Known, Shard
@@ -38,7 +39,7 @@ from bob.search.spaces import search as asked_search
 from bob.subject import configuration
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--fs", type=FileSystemName(), help="File system, e.g. btrfs, or the TOML file of one of your own.")
 @configuration_options
 @click.option(

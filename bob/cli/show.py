@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.app import programs_exit
+from bob.cli.commands import Command
 from bob.cli.options import Destination, NewFileOrFolder, json_option
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
@@ -55,7 +56,7 @@ _WORST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 """How an answer for a program ends the command, the one that wins last."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--format",

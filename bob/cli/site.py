@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from bob.cli.commands import Command
 from bob.cli.output import console
 from bob.errors import Exit
 from bob.resources import shipped
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("runs", metavar="[RUN...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def site(folder: Path, runs: tuple[Path, ...]) -> Exit:

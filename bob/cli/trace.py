@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from bob.cli.commands import Commands
 from bob.errors import UsageError
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import Flags
@@ -29,7 +30,7 @@ _JSON = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def trace() -> None:
     """Look into a block log: the log device of a dm-log-writes target, or a file with its contents."""
 

@@ -11,6 +11,7 @@ import click
 
 from bob.cli.asking import check_out, configuration_options, jobs_option, request, trying_options
 from bob.cli.ci import tell
+from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.kernels import asked_images
 from bob.cli.options import Destination, FileSystemName, NewFileOrFolder
@@ -30,7 +31,7 @@ STDIN = "-"
 _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
 
 
-@click.command("try")
+@click.command("try", cls=Command)
 @click.argument("operations", metavar="OPERATIONS", nargs=-1, required=True)
 @click.option(
     "--fs", type=FileSystemName(), required=True, help="File system, e.g. ext4, or the TOML file of one of your own."

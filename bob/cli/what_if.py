@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from bob.cli.asking import jobs_option, preflight_options
+from bob.cli.commands import Command
 from bob.cli.models import ModelName, held_beside, named_programs
 from bob.cli.options import Files, NewFile
 from bob.cli.output import console, is_stdout, write_json
@@ -15,7 +16,7 @@ from bob.errors import Exit
 from bob.program.folder import shipped_programs
 
 
-class WithSigns(click.Command):
+class WithSigns(Command):
     """A command of which an argument may begin with a ``-`` and be no option: one of several words."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

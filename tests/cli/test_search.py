@@ -170,6 +170,7 @@ def test_a_python_file_says_what_its_workloads_are(bob: Bob, work: Work, words: 
     Path("mine.py").write_text(WORKLOAD)
     Path("wrong.py").write_text("def workload(fs, choose):\n    fs.apend('/f', 100)")
     fs = () if "--resume" in words else ("--fs", "ext4")
-    ended = bob("search", *fs, "--workload", "mine.py", *words)
+    mine = () if "--workload" in words else ("--workload", "mine.py")
+    ended = bob("search", *fs, *mine, *words)
     assert ended.code == 2 and ended.err.startswith(said), ended.err
     assert work.asked == []

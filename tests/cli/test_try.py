@@ -404,7 +404,7 @@ def test_json(bob: Bob, work: Work) -> None:
         (("create /a",), ("bob: missing option '--expect'", "hint: bob try --help")),
         (
             ("create /a", "--expect", "exists /a", "--image", "debian-bookworm", "--image", "debian-trixie"),
-            ("bob: a question is asked on one --image", "hint: ask it once for each"),
+            ("bob: --image takes one value, here it is given 2 times", "hint: ask it once for each"),
         ),
         (("--expect", "exists /a"), ("bob: missing argument 'OPERATIONS'", "hint: bob try --help")),
         (

@@ -11,8 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 
+from bob.cli.help_page import contexts
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
 from bob.witness.document import Size, read
@@ -143,6 +145,35 @@ def test_what_cannot_be_asked(
     assert second.startswith(f"hint: {hint}")
     assert work.asked == []
     assert sorted(tmp_path.rglob("*")) == before
+
+
+SINGLE = [
+    (context, option)
+    for context in contexts()
+    for option in context.command.params
+    if isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
+]
+
+
+@pytest.mark.parametrize(
+    ("context", "option"), SINGLE, ids=[f"{context.command_path} {option.opts[0]}" for context, option in SINGLE]
+)
+def test_two_values_where_one_is_taken_are_refused(
+    bob: Bob, work: Work, context: click.Context, option: click.Option
+) -> None:
+    for name in option.opts:
+        ended = bob(*context.command_path.split()[1:], name, "1", f"{option.opts[0]}=2" if "--" in name else name, "2")
+
+        first, second = ended.err.splitlines()
+        assert ended.code == 2
+        assert first.startswith(f"bob: {option.opts[-1]} takes one value")
+        assert second.startswith("hint: ")
+        assert work.asked == []
+
+
+def test_a_flag_may_be_said_twice(bob: Bob, work: Work) -> None:
+    assert bob(*PROBE, "--quiet", "--quiet").err == ""
+    assert len(work.asked) == 1
 
 
 def test_the_default_run_directory_must_be_writable(bob: Bob, work: Work, tmp_path: Path) -> None:
