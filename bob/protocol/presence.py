@@ -120,7 +120,9 @@ def _only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
 
 def _may_be(effects: Effects, number: int, node: Node) -> bool:
     file = effects.files[number]
-    if file.followed and not file.stored and len(file.sizes) <= 1 and node.content != file.content:
+    if not file.followed:
+        return True
+    if not file.stored and len(file.sizes) <= 1 and node.content != file.content:
         return False  # no call changes what is in it
     signs: Signs = {call: set() for call in effects.changing}
     _file_signs(signs, effects, number, file, node)
