@@ -40,6 +40,7 @@ from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Tried, how_tried, needed
 from bob.claim.property.vocabulary import Unit, What
 from bob.errors import BobError
+from bob.kernel_series import is_same_series
 from bob.request import configuration_from_json, configuration_to_json, request_from_json
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration
@@ -116,9 +117,10 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> bool:
-    """Whether ``model`` was derived of runs of this ``configuration`` with this ``kernel`` (its release)."""
+    """Whether ``model`` was derived of runs of this ``configuration`` with this ``kernel`` (its release), or another
+    package of its series."""
     of = model.source.get("configuration")
-    if of is None or kernel not in model.source.get("kernels", ()):
+    if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
     derived = configuration_from_json(of)
     return (derived.fs, derived.mkfs_options, derived.options) == (

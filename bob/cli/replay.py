@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--image",
     type=Known("guest image", image_names),
-    help="Another guest image than the witness names; its kernel must be the same, or see --any-kernel.",
+    help="Another guest image than the witness names; its kernel must be of the same series, or see --any-kernel.",
 )
 @click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
 @kernel_tree_option
@@ -63,6 +63,9 @@ def replay(
     Builds the crash state of the witness in a guest, mounts it, looks at what is there, and judges it. A witness is a
     file of its own: it can be sent to someone else, with nothing of the run that found it. Of a run directory, all
     witnesses are replayed.
+
+    The guest's kernel may be another of Debian's packages of the same series, such as 6.1.0-57-amd64 for
+    6.1.0-56-amd64; the answer names both.
 
     With --kernel-tree or --guest, it is replayed on that kernel, be it the one that it was found on or another: was it
     mended?
@@ -138,7 +141,8 @@ def _print_whole(screen: Console, replayed: Replayed) -> None:
 
 def _count(replayed: Replayed) -> str:
     times = plural(replayed.times, "mount")
-    return f"the violation shows in {replayed.confirmed} of {times}, kernel {replayed.kernel}"
+    origin = f" (found on {replayed.found_on})" if replayed.found_on != replayed.kernel else ""
+    return f"the violation shows in {replayed.confirmed} of {times}, kernel {replayed.kernel}{origin}"
 
 
 def _style(replayed: Replayed) -> str:

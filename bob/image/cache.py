@@ -47,6 +47,11 @@ class Image:
     sizes: Mapping[str, int] = field(repr=False)
 
     @property
+    def named(self) -> str:
+        """What results call it: its name, and in brackets its key."""
+        return f"{self.name} ({self.key})"
+
+    @property
     def kernel(self) -> Path:
         """The kernel: an ELF vmlinux that QEMU starts by its PVH entry, or what Debian ships where that fails."""
         return self.folder / "kernel"

@@ -59,7 +59,7 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
     """Record the workload of the witness in ``path`` again, for its log.
 
     Raises, before anything is started, MalformedError for what is no witness, and UsageError for the witness of a crash
-    during recovery, and where the image's kernel is not the witness's, unless ``any_kernel`` will do; RecordingError
+    during recovery, and where the image's kernel is of another series, unless ``any_kernel`` will do; RecordingError
     where the recording is refused.
     """
     found = read(path)

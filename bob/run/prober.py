@@ -347,13 +347,12 @@ def environment_of(hypervisor: Guests, image: Image, request: ProbeRequest) -> E
     """What ``request`` is measured on."""
     package = request.configuration.fs.package
     mkfs = f"{package} {image.tools.get(package, '(unknown version)')}"
-    named = f"{image.name} ({image.key})"
     if isinstance(hypervisor, GivenMachine):
-        return Environment(image.kernel_release, named, NO_ACCELERATOR, Clock.REAL.value, "", "", mkfs)
+        return Environment(image.kernel_release, image.named, NO_ACCELERATOR, Clock.REAL.value, "", "", mkfs)
     accelerator = hypervisor.choice(GuestSpec(image, Clock.REAL)).accelerator.value
     versions = hypervisor.versions
     return Environment(
-        image.kernel_release, named, accelerator, Clock.VIRTUAL.value, versions.qemu, versions.libvirt, mkfs
+        image.kernel_release, image.named, accelerator, Clock.VIRTUAL.value, versions.qemu, versions.libvirt, mkfs
     )
 
 

@@ -188,6 +188,10 @@ def _held(
         words = f"refused trees of {taken.name} of which it is not known whether the model allows them: {undecided}"
         answer = replace(answer, notes=(*answer.notes, words))
     is_its_own = was_derived_of(model, taken.request.configuration, kernel)
+    kernels = model.source.get("kernels", ())
+    if is_its_own and missing and kernel not in kernels:
+        words = f"the model was derived on Linux {', '.join(kernels)}, this is {kernel}, another package of the series"
+        answer = replace(answer, notes=(*answer.notes, words))
     return crossed(answer, result, missing, is_its_own=is_its_own)
 
 

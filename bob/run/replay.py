@@ -29,11 +29,12 @@ from bob.workload.pattern import describe
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How often a witness showed its violation on ``kernel``: ``confirmed`` of ``times``; and what was found, a line
-    each."""
+    """How often a witness, which was ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of
+    ``times``; and what was found, a line each."""
 
     witness: str
     kernel: str
+    found_on: str
     confirmed: int
     times: int
     observation_lines: tuple[str, ...]
@@ -52,9 +53,9 @@ def replay(
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
     A path may be a run directory: all witnesses in it. One guest serves for all of one image, and of programs with the
-    same packages. Raises, before anything is started, MalformedError for what is no witness, UsageError where the
-    image's kernel is not the witness's, unless ``any_kernel`` will do, and StoreError for a directory without
-    witnesses.
+    same packages. The image's kernel may be another package of the witness's series. Raises, before
+    anything is started, MalformedError for what is no witness, UsageError where it is another kernel, unless
+    ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
     groups = [
@@ -95,7 +96,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
     shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
-    return Replayed(str(path), kernel, confirmed, times, lines(views[0].observation), evidence)
+    return Replayed(str(path), kernel, witness.kernel, confirmed, times, lines(views[0].observation), evidence)
 
 
 class _View:

@@ -45,8 +45,9 @@ def shrink(
 ) -> Iterator[Shrunk]:
     """The witnesses in ``paths``, each smaller; each workload that is tried has ``budget`` mounts.
 
-    Raises MalformedError for what is no witness and UsageError where the image's kernel is another, or it is of an
-    expectation, before anything is started.
+    A smaller witness names the kernel that it was shrunk on, which may be another package of the same series. Raises
+    MalformedError for what is no witness and UsageError where the image's kernel is of another series, or the witness
+    is of an expectation, before anything is started.
     """
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
@@ -63,7 +64,7 @@ def _shrunk(
     with Hypervisor.open(connect, progress.step) as hypervisor:
         for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
             world = ensure_world(image, packages, progress.step)
-            shrink_one = partial(_shrink, world=world, budget=budget, progress=progress)
+            shrink_one = partial(_shrink, image=image, world=world, budget=budget, progress=progress)
             items = [(str(path), (path, found)) for path, found in alike]
             yield from each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, shrink_one, progress, world)
 
@@ -72,7 +73,7 @@ def _packages(found: Found) -> tuple[str, ...]:
     return found[1].claim.packages
 
 
-def _shrink(agent: Agent, each: Found, *, world: Path | None, budget: int, progress: Progress) -> Shrunk:
+def _shrink(agent: Agent, each: Found, *, image: Image, world: Path | None, budget: int, progress: Progress) -> Shrunk:
     path, found = each
     before = found.shrunk_from or found.size
     calls: Sequence[Asked] = ()
@@ -89,7 +90,7 @@ def _shrink(agent: Agent, each: Found, *, world: Path | None, budget: int, progr
     progress.step(f"{in_words(smaller.size)}: done")
     document = witness.write(
         smaller,
-        environment=found.environment,
+        environment={**found.environment, "kernel": image.kernel_release, "image": image.named},
         configuration=found.configuration,
         model=found.model,
         shrunk_from=before,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bob.errors import UsageError
 from bob.image import Image, image_names
+from bob.kernel_series import is_same_series
 from bob.progress import Progress
 from bob.request import DEFAULT_IMAGE
 from bob.run.agents import image_called
@@ -27,21 +28,26 @@ def by_image(
     """The image ``name`` with all of ``witnesses``; without a name, the images that they were found with, each with its
     own. Images are built if they have to be. Where the name is that of a domain, the libvirt at ``connect`` has it.
 
-    Raises UsageError where the kernel of an image is not that of a witness, unless ``any_kernel`` will do; None says
-    that there is no such option.
+    Where the kernel of an image is another package of the series that a witness is of, ``progress`` is told so. Raises
+    UsageError where it is another kernel, unless ``any_kernel`` will do; None says that there is no such option.
     """
     groups: dict[str, list[Found]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
     images = [(image_called(each, progress.step, connect), group) for each, group in groups.items()]
+    told = set()
     for image, group in images:
         for path, witness in group:
-            if image.kernel_release != witness.kernel and not any_kernel:
+            found_on, kernel = witness.kernel, image.kernel_release
+            if not any_kernel and not is_same_series(kernel, found_on):
                 hint = "name an image with that kernel by --image"
                 raise UsageError(
-                    f"the witness {path.name} is of kernel {witness.kernel}, the image has {image.kernel_release}",
+                    f"the witness {path.name} is of kernel {found_on}, the image has {kernel}",
                     hint=hint if any_kernel is None else f"{hint}, or try it on this one with --any-kernel",
                 )
+            if kernel != found_on and (kernel, found_on) not in told:
+                told.add((kernel, found_on))
+                progress.step(f"{path.name} is of kernel {found_on}; what follows is on {kernel}")
     return images
 
 

@@ -70,6 +70,8 @@ def test_a_model_is_of_the_file_system_and_the_kernel_that_it_was_derived_of() -
         configuration("ext4", mount_options="data=ordered,noatime"),
     ):
         assert not was_derived_of(ordered, other, kernel)
+    assert was_derived_of(ordered, configuration("ext4"), "6.1.0-57-amd64"), "a newer package of the same kernel"
+    assert not was_derived_of(ordered, configuration("ext4"), "6.1.0-57-mine")
     assert not was_derived_of(ordered, configuration("ext4"), "6.12.0")
     assert not was_derived_of(builtin("ext4-o"), configuration("ext4"), kernel)
 

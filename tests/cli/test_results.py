@@ -121,6 +121,7 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
     answer: dict[str, Any] = {
         "witness": "w.json",
         "kernel": "6.12.1",
+        "found_on": "6.12.1",
         "confirmed": confirmed,
         "times": 3,
         "observation_lines": ("mounted", "/a: file, 4,096 B: data of operation 2 (4,096 B)"),
@@ -160,8 +161,16 @@ def test_a_replay_on_the_kernel_of_a_tree(bob: Bob, work: Work, monkeypatch: pyt
 def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bob.cli.replay.asdict", vars)
     work.replayed = [
-        SimpleNamespace(witness=name, kernel="6.12.1", confirmed=confirmed, times=3, observation_lines=(), evidence="x")
-        for name, confirmed in (("a.json", 3), ("b.json", 2))
+        SimpleNamespace(
+            witness=name,
+            kernel="6.1.0-57-amd64",
+            found_on=found_on,
+            confirmed=confirmed,
+            times=3,
+            observation_lines=(),
+            evidence="x",
+        )
+        for name, confirmed, found_on in (("a.json", 3, "6.1.0-57-amd64"), ("b.json", 2, "6.1.0-56-amd64"))
     ]
     Path("run").mkdir()
 
@@ -169,8 +178,8 @@ def test_several_replays(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) 
 
     assert ended.code == 1
     assert ended.out == (
-        "a.json: the violation shows in 3 of 3 mounts, kernel 6.12.1\n"
-        "b.json: the violation shows in 2 of 3 mounts, kernel 6.12.1\n"
+        "a.json: the violation shows in 3 of 3 mounts, kernel 6.1.0-57-amd64\n"
+        "b.json: the violation shows in 2 of 3 mounts, kernel 6.1.0-57-amd64 (found on 6.1.0-56-amd64)\n"
         "1 of 2 witnesses show their violation every time\n"
     )
     assert [one["confirmed"] for one in json.loads(Path("r.json").read_text())] == [3, 2]
