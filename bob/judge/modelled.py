@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from bob.claim.checking import evidence
+from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Safety
 from bob.judge.reliance import Reliances
@@ -73,10 +75,16 @@ class _Told:
 
 
 def judge_model(
-    looked: ModelLooked, calls: Sequence[SystemCall], effects: Effects | None, notes: Sequence[str]
+    looked: ModelLooked,
+    calls: Sequence[SystemCall],
+    effects: Effects | None,
+    notes: Sequence[str],
+    explaining: Explaining | None = None,
 ) -> ModelResult:
     """The answer of a model. As for a real file system, a checker that contradicts itself is not believed, and one that
-    does not end is no violation by itself."""
+    does not end is no violation by itself. Where bob breaks over an explanation, there is none, as ``explaining``
+    notes."""
+    explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
         reasons.append("the checker was not run on all that was built")
@@ -88,9 +96,11 @@ def judge_model(
         if state.answer is not None and state.answer.consequence is None:
             after.accepted.append(place)
     number = {one: place for place, one in enumerate(told)}
-    together = groups(looked.accepted, looked.calls, () if effects is None else effects.changing)
-    of_trees = None if effects is None else numbered(effects)
-    reliances = Reliances(list(told.values()), calls, of_trees, together, looked.presence, looked.tellings)
+    changing = () if effects is None else explaining.made(lambda: effects.changing, ())
+    together = groups(looked.accepted, looked.calls, changing)
+    of_trees = None if effects is None else explaining.made(partial(numbered, effects), None)
+    presence, tellings = looked.presence, looked.tellings
+    reliances = Reliances(list(told.values()), calls, of_trees, together, presence, tellings, explaining)
     refused: dict[Key, list[int]] = {}
     for place, state in enumerate(looked.states):
         if state.answer is not None and state.answer.consequence is not None:
@@ -121,7 +131,7 @@ def judge_model(
         checks=looked.checks,
         vulnerabilities=tuple(sorted(found, key=lambda one: (-one.trees, one.evidence))),
         reason=reasons[0] if safety is Safety.UNKNOWN else None,
-        notes=(*notes, *reasons) if safety is Safety.VULNERABLE else tuple(notes),
+        notes=(*notes, *explaining.notes, *(reasons if safety is Safety.VULNERABLE else ())),
         allowed=looked.allowed,
         is_counted=looked.is_counted,
     )

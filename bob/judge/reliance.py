@@ -8,6 +8,7 @@ from itertools import accumulate, chain, islice
 from types import MappingProxyType
 from typing import Protocol
 
+from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
@@ -168,7 +169,8 @@ class Reliances:
     Without its ``effects`` there is nothing to explain by. Of the calls of ``groups`` it is known that they must be
     there together: no member is accused of anything else. ``known`` tells, where that is known, how much of each call
     an outcome has (its number says which one in any window): a tree does not tell it where
-    one and the same thing was done twice. ``tellings`` is what calls told, by their numbers.
+    one and the same thing was done twice. ``tellings`` is what calls told, by their numbers. Where bob breaks
+    over an explanation, there is none, as ``explaining`` notes.
     """
 
     def __init__(
@@ -179,35 +181,47 @@ class Reliances:
         groups: Sequence[Group] = (),
         known: Callable[[int], Presence] | None = None,
         tellings: Mapping[int, bytes] = MappingProxyType({}),
+        explaining: Explaining | None = None,
     ) -> None:
+        self.explaining = explaining or Explaining()
         self._known, self._tellings = known, tellings
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, _Accepted] = {}
 
     @classmethod
     def of_looked(
-        cls, looked: Sequence[Looked], calls: Sequence[SystemCall], root: str, tellings: Mapping[int, bytes]
+        cls,
+        looked: Sequence[Looked],
+        calls: Sequence[SystemCall],
+        root: str,
+        tellings: Mapping[int, bytes],
+        explaining: Explaining,
     ) -> Reliances:
         """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
         the first and the last control."""
-        effects = effects_of(calls, root, looked[0].control(0), looked[-1].control(-1))
-        return cls(looked, calls, effects, tellings=tellings)
+        effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
+        return cls(looked, calls, effects, tellings=tellings, explaining=explaining)
 
     def steps(self) -> tuple[Step, ...]:
         """What the program did, call by call, with what it told."""
-        return () if self._effects is None else steps_of(self._calls, self._effects, self._tellings)
+        effects = self._effects
+        if effects is None:
+            return ()
+        return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of
         most trees first."""
-        if self._effects is None:
-            return ()
+        effects = self._effects
+        return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
+
+    def _relied_on(self, effects: Effects, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         found: dict[Explanation, int] = {}
         alike: dict[object, Explanation] = {}
         windows: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
-            there = self._presence(self._effects, place, outcome)
-            accepted = self._those_accepted(self._effects, place)
+            there = self._presence(effects, place, outcome)
+            accepted = self._those_accepted(effects, place)
             explanation = explain(there, accepted.told)
             if self._known is not None:
                 known = explain(cleared(there, self._known(outcome)), accepted.known)
@@ -217,14 +231,17 @@ class Reliances:
             found[first] = found.get(first, 0) + 1
             windows.setdefault(first, place)
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
-        return tuple(self._told(self._effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
+        return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[Asked]:
         """The calls of the program, with how much of each the tree of an ``outcome`` has. ``offset`` is what is to be
         added to their clock (seconds)."""
-        if self._effects is None:
+        effects = self._effects
+        if effects is None:
             return []
-        return calls_with_effects(self._calls, self._effects, self._tree(place, outcome), offset)
+        return self.explaining.made(
+            lambda: calls_with_effects(self._calls, effects, self._tree(place, outcome), offset), []
+        )
 
     def _those_accepted(self, effects: Effects, place: int) -> _Accepted:
         if place not in self._accepted:

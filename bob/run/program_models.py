@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -24,6 +25,7 @@ from bob.apm.trees import observed_tree
 from bob.errors import BobError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
+from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.program_result import ModelResult
@@ -102,20 +104,22 @@ def hold_against(
     models: Sequence[Model],
     jobs: int,
     progress: Progress,
+    explaining: Callable[[str], Explaining],
 ) -> list[Modelled]:
     """The answer of each of ``models`` for the program that was ``taken``; at most its budget of distinct trees is
-    checked for each."""
+    checked for each. ``explaining`` is what makes the explanations of one, by its name."""
     try:
         before, after = both_ends(guests, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
-        taken.steps = steps_of(taken.calls, again.effects, tellings(taken.calls, taken.pipe))
+        steps = partial(steps_of, taken.calls, again.effects, tellings(taken.calls, taken.pipe))
+        taken.steps = explaining("its calls").made(steps, ())
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
         work = _Work(guests, image, taken, again, apart, before, jobs, progress)
         _trust(guests, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
-        return [work.look(model, notes) for model in models]
+        return [work.look(model, notes, explaining(model.name)) for model in models]
     except CannotBeModelled as found:
         reason = str(found)
     except (GuestLost, AgentBroken) as loss:
@@ -203,7 +207,7 @@ class _Work:
         self._answers: dict[bytes, CheckerAnswer] = {}
         self._pairs: Graph | None = None
 
-    def look(self, model: Model, notes: Sequence[str]) -> Modelled:
+    def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
         """Try what ``model`` allows, and judge it."""
         self.progress.step(f"building what {model.name} allows of {self.taken.program.name}")
         self.progress.recorded(model.name)
@@ -249,7 +253,7 @@ class _Work:
         left = [f"extended attributes are not in these states: {named(without)}"] if without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
-        result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage))
+        result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage), explaining)
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
         return Modelled(model, result, _but_for_logs(allows, self.taken.program, self._before))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from bob.crash.neighbours import Neighbours, causes
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
+from bob.judge.explaining import Explaining
 from bob.judge.reliance import calls_with_effects, effects_of
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
@@ -121,10 +123,14 @@ class ProgramShrinker:
         showing = replace(best, causes=causes(points, best.state, fine.__contains__))
         tree = checker.tree(best.state)
         framed_calls = with_stacks_of(again.calls, framed_if_any(self._look_at_frames, progress))
-        effects = effects_of(framed_calls, ROOT, *ends)
+        explaining = Explaining()
+        effects = explaining.made(partial(effects_of, framed_calls, ROOT, *ends), None)
         if again.offset is None or effects is None:
             return showing, ()
-        calls = calls_with_effects(framed_calls, effects, tree, again.offset - start)
+        offset = again.offset - start
+        calls = explaining.made(partial(calls_with_effects, framed_calls, effects, tree, offset), [])
+        for note in explaining.notes:
+            progress.step(note)
         return showing, (*calls, *again.tellings(start))
 
     def _look_at_frames(self) -> tuple[SystemCall, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from bob.errors import GuestError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
+from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
 from bob.judge.program_result import Easiest, ModelResult, ProgramResult, Programs, Safety, to_json
@@ -53,6 +55,7 @@ from bob.story.timeline import Asked
 from bob.timings import Work, timed
 from bob.witness import document as witness
 from bob.witness.document import Showing
+from bob.workload.operations import Workload
 
 
 def try_program(
@@ -128,7 +131,9 @@ def _tried(
                     frames = frames_of(guests, image, taken, progress)
                 every[number] = taken.with_frames(frames)
         if held is not None:
-            modelled = hold_against(guests, image, every[held], models, jobs, progress)
+            modelled = hold_against(
+                guests, image, every[held], models, jobs, progress, partial(_explaining, run, program)
+            )
         else:
             modelled = [unasked(model) for model in models]
         answers = [one.result for one in modelled]
@@ -152,11 +157,14 @@ def _tried(
             for number, taken in explored.items():
                 looked = look(guests, image, taken, jobs, watcher)
                 watcher.lap()
-                reliances = Reliances.of_looked(looked, taken.calls, ROOT, tellings(taken.calls, taken.pipe))
+                explaining = _explaining(run, program, taken.name)
+                told = tellings(taken.calls, taken.pipe)
+                reliances = Reliances.of_looked(looked, taken.calls, ROOT, told, explaining)
                 taken.steps = reliances.steps() or taken.steps
                 mount = taken.case.recording.effective_options
-                result = judge(taken.name, mount, looked, _notes(taken), reliances)
-                results[number] = _with_witnesses(result, taken, looked, reliances, run, environment, number)
+                result = judge(taken.name, mount, looked, explaining.made(partial(_notes, taken), ()), reliances)
+                result = _with_witnesses(result, taken, looked, reliances, run, environment, number)
+                results[number] = replace(result, notes=(*result.notes, *explaining.notes))
                 allows = [one.allows for one in modelled]
                 if models and number != held and result.vulnerabilities:
                     allows = foreseeing(guests, image, taken, models, watcher)
@@ -326,6 +334,16 @@ def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResu
 
 def _protocols(every: Iterable[TakenProgram]) -> tuple[Protocol, ...]:
     return tuple(taken.protocol for taken in every if taken.protocol is not None)
+
+
+def _explaining(run: RunDirectory, program: Program, on: str) -> Explaining:
+    """What makes the explanations of a ``program`` ``on`` a configuration, or by a model: it keeps the traceback of one
+    that breaks in ``run``."""
+
+    def keep(trace: str) -> str:
+        return run.save_traceback(Workload(f"{program.name} {on}", (), ()), trace).name
+
+    return Explaining(keep)
 
 
 def _notes(taken: TakenProgram) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +13,7 @@ import samples_of_runs as samples
 from bob.cli.app import programs_exit
 from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
+from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import (
     BuiltState,
@@ -35,11 +37,12 @@ from bob.judge.program_result import (
     to_json,
 )
 from bob.judge.programs import judge
-from bob.judge.reliance import CallWords, ReliedOn, Static, statics, together
+from bob.judge.reliance import CallWords, Reliances, ReliedOn, Static, statics, together
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
 from bob.protocol.contrast import Explanation, Reliance
+from bob.protocol.effects import Effects
 
 FINE, LOST, STRANGE, HANG = (
     CheckerAnswer(0, ""),
@@ -393,3 +396,33 @@ def test_a_place_whose_function_is_not_known_is_the_one_where_it_is() -> None:
     assert len(together(first, statics([lost(log)]))) == 2
     said = [harm(Consequence.LOST, "it ends"), harm(Consequence.LOST, "it ends (and says why)")]
     assert len(statics(said)) == 2
+
+
+class _Broken:
+    """Effects over which bob breaks."""
+
+    changing = (1,)
+
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+def test_where_bob_breaks_over_an_explanation_the_answer_is_given(tmp_path: Path) -> None:
+    def keep(trace: str) -> str:
+        (tmp_path / "broken.txt").write_text(trace)
+        return "broken.txt"
+
+    window, broken, explaining = looked({0: FINE, 1: LOST, 2: FINE}, b"a"), cast(Effects, _Broken()), Explaining(keep)
+    reliances = Reliances([window], (), broken, explaining=explaining)
+    found = judge("ext4", "rw", [window], (), reliances)
+    assert found.safety is Safety.VULNERABLE and [one.relied_on for one in found.vulnerabilities] == [()]
+    assert (reliances.steps(), reliances.calls_up_to(0, 1, 0.0)) == ((), [])
+    assert any("KeyError" in note and "broken.txt" in note for note in explaining.notes)
+    assert "Traceback" in (tmp_path / "broken.txt").read_text()
+
+
+def test_where_bob_breaks_over_an_explanation_a_model_has_its_answer() -> None:
+    states = built(FINE, LOST)
+    found = judge_model(states, (), cast(Effects, _Broken()), ("a note",))
+    assert found.safety is Safety.VULNERABLE and [one.relied_on for one in found.vulnerabilities] == [()]
+    assert any("KeyError" in note or "TypeError" in note for note in found.notes)
