@@ -13,6 +13,7 @@ import pytest
 from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import Rows, properties_of
 from bob.cli.main import run
+from bob.cli.readme_sample import SHOWN, sample, written
 from bob.report.saved import read_result, several_programs
 from bob.report.vulnerability_tables import by_cross_check
 from bob.result import Verdict
@@ -152,6 +153,13 @@ def test_its_documents_are_up_to_date(
     if "README.md" in top and comments.is_file():
         made[Path("README.md")] += comments.read_text()
     assert made == {name: text for name, text in texts(folder).items() if name.parts[0] in top}
+
+
+def test_the_readme_shows_what_a_reference_says() -> None:
+    """After a change that is meant: ``python -m bob.cli.readme_sample``; ``reports/make-pages`` does it, too."""
+    readme = (ROOT / "README.md").read_text()
+    assert written(readme, ROOT) == readme
+    assert all(f"× {row} " in sample(ROOT) for row in SHOWN) and sample(ROOT) in readme
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)

@@ -43,7 +43,7 @@ def list_images(json_file: Path | None) -> None:
     """List all guest images, built or not.
 
     An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
-    was made by --kernel, and --image takes its name too. The folder of each is in the JSON.
+    was made by --kernel, and --image takes its name too. The folder and the key of each are in the JSON.
 
     \b
     Example:
@@ -71,7 +71,8 @@ def list_images(json_file: Path | None) -> None:
 def build(name: str, json_file: Path | None, quiet: bool) -> None:
     """Build the guest image NAME, unless it is built already.
 
-    Without NAME, the image that `bob probe` uses by default.
+    Without NAME, the image that `bob probe` uses by default. Its key, in brackets, names the recipe and the kernel's
+    package; results have it, too.
 
     \b
     Examples:
@@ -85,7 +86,7 @@ def build(name: str, json_file: Path | None, quiet: bool) -> None:
     if json_file is not None:
         write_json(json_file, {"schema": "bob.images/1", "images": [_row(name)]})
     if not is_stdout(json_file):
-        click.echo(f"{name} {'was built already' if there else 'is built'}: {built.folder}")
+        click.echo(f"{built.named} {'was built already' if there else 'is built'}: {built.folder}")
 
 
 @image.command()
@@ -119,14 +120,15 @@ def _row(name: str) -> dict[str, Any]:
     """The image of a recipe, built or not."""
     recipe = load_recipe(name)
     found = find(recipe)
-    row = _described(found, "built") if found else {"name": name, "state": "not built", "kernel": "", "bytes": 0}
-    return {"folder": "", **row, "description": recipe.description}
+    row = _described(found, "built") if found else {"name": name, "state": "not built"}
+    return {"key": "", "kernel": "", "bytes": 0, "folder": "", **row, "description": recipe.description}
 
 
 def _described(found: Image, state: str) -> dict[str, Any]:
     return {
         "name": found.name,
         "state": state,
+        "key": found.key,
         "kernel": found.kernel_release,
         "bytes": found.bytes_of_its_own,
         "folder": str(found.folder),

@@ -60,9 +60,10 @@ def console(*, stderr: bool = False) -> Screen:
     return Screen(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
 
 
-def paper(file: io.StringIO) -> Screen:
-    """What stands in a terminal's place where its output is kept in a file: no colours, 80 columns or $COLUMNS."""
-    width = os.environ.get("COLUMNS", "")
+def paper(file: io.StringIO, width: int | None = None) -> Screen:
+    """What stands in a terminal's place where its output is kept in a file: no colours, ``width`` columns; where none
+    is given, $COLUMNS or 80."""
+    said = os.environ.get("COLUMNS", "")
     return Screen(
         file=file,
         theme=THEME,
@@ -70,7 +71,7 @@ def paper(file: io.StringIO) -> Screen:
         markup=False,
         emoji=False,
         color_system=None,
-        width=int(width) if width.isdecimal() and int(width) else 80,
+        width=width or (int(said) if said.isdecimal() and int(said) else 80),
     )
 
 

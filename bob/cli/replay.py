@@ -136,7 +136,7 @@ def _print_whole(screen: Console, replayed: Replayed) -> None:
     screen.print()
     if replayed.confirmed:
         screen.print(Trimmed(Text.assemble(("× ", _style(replayed)), replayed.evidence)))
-    screen.print(Text(_count(replayed), _style(replayed)))
+    screen.print(Text(_count(replayed), _style(replayed)), soft_wrap=True)
 
 
 def _count(replayed: Replayed) -> str:

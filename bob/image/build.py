@@ -15,7 +15,19 @@ from typing import TextIO
 
 from bob.errors import ImageError, UsageError
 from bob.image import mmdebstrap
-from bob.image.cache import MODULES, OWN, Image, find, image_folder, installed, locked, when_chosen, write_manifest
+from bob.image.cache import (
+    MODULES,
+    OWN,
+    Image,
+    find,
+    image_folder,
+    image_key,
+    images_folder,
+    installed,
+    locked,
+    when_chosen,
+    write_manifest,
+)
 from bob.image.kernel import vmlinux
 from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe, recipe_names
 
@@ -61,20 +73,20 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
     the cache whole or not at all.
     """
     mmdebstrap.check_programs()
-    with locked(image_folder(recipe), lambda: progress("waiting for another build of this image")) as lock:
+    name = f"{recipe.name}-{recipe.key}"
+    with locked(images_folder() / name, lambda: progress("waiting for another build of this image")) as lock:
         image = find(recipe)
         if image is not None:
             return image
-        folder = image_folder(recipe)
-        part = folder.with_name(f".{folder.name}.part")
+        part = images_folder() / f".{name}.part"
         shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
         part.mkdir()
         try:
             with scratch_folder(lock) as scratch:
                 _make_root(recipe, part, scratch, progress)
             progress("finishing the image")
-            _finish(recipe, part)
+            folder = image_folder(recipe.name, _finish(recipe, part))
+            shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -136,8 +148,8 @@ def _source(suite: str, more: str) -> str:
     )
 
 
-def _finish(recipe: Recipe, part: Path) -> None:
-    """Turn what came out of the root into the files of an Image, with its manifest."""
+def _finish(recipe: Recipe, part: Path) -> str:
+    """Turn what came out of the root into the files of an Image, with its manifest; the image's key."""
     packed = (part / "vmlinuz").read_bytes()
     (part / "kernel").write_bytes(vmlinux(packed) or packed)
     release = (part / "release").read_text().strip()
@@ -146,10 +158,12 @@ def _finish(recipe: Recipe, part: Path) -> None:
     for name in ("vmlinuz", "release", "versions", "host_key.pub"):
         (part / name).unlink()
     (part / "ssh_key").chmod(0o600)
+    key = image_key(recipe.key, release, tools)
     write_manifest(
         Image(
             name=recipe.name,
-            key=recipe.key,
+            key=key,
+            recipe=recipe.key,
             folder=part,
             kernel_release=release,
             cmdline=recipe.cmdline,
@@ -159,6 +173,7 @@ def _finish(recipe: Recipe, part: Path) -> None:
             sizes={path.name: path.stat().st_size for path in sorted(part.iterdir())},
         )
     )
+    return key
 
 
 @contextmanager

@@ -1,8 +1,13 @@
-"""Where built images are: images/NAME-KEY/ in bob's cache, complete or not there at all."""
+"""Where built images are: images/NAME-KEY/ in bob's cache, complete or not there at all.
+
+A recipe names a Debian suite, and that moves on: the same recipe gives another kernel next month. So the key of an
+image is that of its recipe and of the kernel that the build found. What is built says both, without a network.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -29,7 +34,8 @@ OWN = "+"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A built guest image.
+    """A built guest image, of the ``recipe`` with this key (empty: its kernel is one's own). Its own ``key`` names the
+    kernel's package, too.
 
     ``root`` goes to the guest as its first virtio disk, read-only; ``cmdline`` is the kernel's command line. Whoever
     holds ``ssh_key`` is root in the guest, which in turn proves itself with ``host_key`` (one line, as in known_hosts).
@@ -45,6 +51,7 @@ class Image:
     built: str
     tools: Mapping[str, str] = field(repr=False)
     sizes: Mapping[str, int] = field(repr=False)
+    recipe: str = ""
 
     @property
     def named(self) -> str:
@@ -107,14 +114,24 @@ def images_folder() -> Path:
     return cache_home() / "images"
 
 
-def image_folder(recipe: Recipe) -> Path:
-    """Where the image of exactly this recipe belongs."""
-    return images_folder() / f"{recipe.name}-{recipe.key}"
+def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
+    """16 hexadecimal digits that name the ``recipe`` with this key, and the kernel that its build found.
+
+    A release names packages of several versions, so ``tools`` (packages and their versions) says which one it is.
+    """
+    version = tools.get(f"linux-image-{kernel_release}", "")
+    return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
+
+
+def image_folder(name: str, key: str) -> Path:
+    """Where the image with this name and key belongs."""
+    return images_folder() / f"{name}-{key}"
 
 
 def find(recipe: Recipe) -> Image | None:
-    """The image of exactly this recipe, if it is built; a damaged one counts as not built."""
-    return load(image_folder(recipe))
+    """The image of exactly this recipe, of several the one that was built last; a damaged one counts as not built."""
+    found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
+    return max(found, key=when_chosen, default=None)
 
 
 def installed() -> list[Image]:
@@ -141,7 +158,7 @@ def remove(image: Image) -> None:
 
 def write_manifest(image: Image) -> None:
     """Write what :func:`find` reads, into the image's folder."""
-    names = ("name", "key", "kernel_release", "cmdline", "host_key", "built", "tools", "sizes")
+    names = ("name", "key", "recipe", "kernel_release", "cmdline", "host_key", "built", "tools", "sizes")
     document: dict[str, Any] = {"schema": "bob.image/1"} | {name: getattr(image, name) for name in names}
     (image.folder / MANIFEST).write_text(json.dumps(document, indent=2) + "\n")
 
@@ -173,6 +190,10 @@ def load(folder: Path) -> Image | None:
     """The image in ``folder``; None where it is not there, or any file of it is missing or cut short."""
     try:
         document = json.loads((folder / MANIFEST).read_text())
+        recipe = document.get("recipe")
+        if recipe is None and OWN not in document["name"]:  # before images named their kernel
+            recipe = document["key"]
+            document["key"] = image_key(recipe, document["kernel_release"], document["tools"])
         image = Image(
             name=document["name"],
             key=document["key"],
@@ -183,6 +204,7 @@ def load(folder: Path) -> Image | None:
             built=document["built"],
             tools=document["tools"],
             sizes=document["sizes"],
+            recipe=recipe or "",
         )
         whole = all((folder / name).stat().st_size == size for name, size in image.sizes.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -114,6 +114,7 @@ def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> 
                 base,
                 name=name,
                 key=key,
+                recipe="",
                 folder=part,
                 kernel_release=build.release,
                 built=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -11,7 +11,7 @@ import pytest
 from bob.cli import checks
 from bob.cli.checks import Check, State
 from bob.image import Image, load_recipe, recipe_names
-from bob.image.cache import image_folder, images_folder, write_manifest
+from bob.image.cache import image_folder, image_key, images_folder, write_manifest
 
 from .stand_in import Bob
 
@@ -117,14 +117,15 @@ def test_ready(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
 # bob image, on a cache with toy images; nothing is built
 
 NAME = "debian-bookworm"
+KERNEL = "6.1.0-31-amd64"
 
 
-def put(folder: Path, key: str, name: str = NAME) -> Path:
+def put(folder: Path, key: str, name: str = NAME, recipe: str = "of before") -> Path:
     """An image as a build leaves it, with one file of 3 MiB."""
     folder.mkdir(parents=True)
     (folder / "kernel").write_bytes(bytes(3 * 2**20))
-    image = Image(name, key, folder, "6.1.0-31-amd64", "", "", "2026-11-21T00:00:00+00:00", {}, {"kernel": 3 * 2**20})
-    write_manifest(image)
+    sizes = {"kernel": 3 * 2**20}
+    write_manifest(Image(name, key, folder, KERNEL, "", "", "2026-11-21T00:00:00+00:00", {}, sizes, recipe))
     return folder
 
 
@@ -132,7 +133,8 @@ def put(folder: Path, key: str, name: str = NAME) -> Path:
 def built(bob: Bob) -> Path:
     """The image of the shipped recipe."""
     recipe = load_recipe(NAME)
-    return put(image_folder(recipe), recipe.key)
+    key = image_key(recipe.key, KERNEL, {})
+    return put(image_folder(NAME, key), key, recipe=recipe.key)
 
 
 def test_list_without_images(bob: Bob) -> None:
@@ -159,7 +161,7 @@ def test_list(bob: Bob, built: Path) -> None:
     bob("image", "list", "--json", "i.json")
     document = json.loads(Path("i.json").read_text())
 
-    assert lines[1].split()[:5] == [NAME, "built", "6.1.0-31-amd64", "3", "MiB"]
+    assert lines[1].split()[:5] == [NAME, "built", KERNEL, "3", "MiB"]
     assert document["schema"] == "bob.images/1"
     assert [(row["state"], row["folder"]) for row in document["images"] if row["folder"]] == [
         ("built", str(built)),
@@ -168,9 +170,10 @@ def test_list(bob: Bob, built: Path) -> None:
 
 
 def test_build_what_is_there(bob: Bob, built: Path) -> None:
-    assert bob("image", "build").out == f"{NAME} was built already: {built}\n"
+    key = built.name.removeprefix(f"{NAME}-")
+    assert bob("image", "build").out == f"{NAME} ({key}) was built already: {built}\n"
     [row] = json.loads(bob("image", "build", "--json", "-").out)["images"]
-    assert (row["name"], row["state"], row["folder"]) == (NAME, "built", str(built))
+    assert (row["name"], row["state"], row["key"], row["folder"]) == (NAME, "built", key, str(built))
 
 
 def test_rm_takes_the_outdated_ones_too(bob: Bob, built: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import lzma
+import os
 import shutil
 import struct
 from dataclasses import replace
@@ -23,7 +25,7 @@ from bob.image import (
     recipe_names,
     remove,
 )
-from bob.image.cache import Image, image_folder, locked, write_manifest
+from bob.image.cache import Image, image_folder, image_key, locked, write_manifest
 from bob.image.kernel import vmlinux
 from bob.image.recipe import Recipe
 from bob.resources import shipped
@@ -44,22 +46,25 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     return load_recipe(NAME)
 
 
-def put(recipe: Recipe) -> Image:
+def put(recipe: Recipe, release: str = "6.1.0-1-amd64", version: str = "6.1.187-1") -> Image:
     """An image in the cache as a build leaves it, of toy files."""
-    folder = image_folder(recipe)
+    tools = {"e2fsprogs": "1.47.0-2", f"linux-image-{release}": version}
+    key = image_key(recipe.key, release, tools)
+    folder = image_folder(recipe.name, key)
     folder.mkdir(parents=True)
     for name in ("kernel", "initrd", "root.erofs", "ssh_key"):
         (folder / name).write_text(name)
     image = Image(
         name=recipe.name,
-        key=recipe.key,
+        key=key,
         folder=folder,
-        kernel_release="6.1.0-1-amd64",
+        kernel_release=release,
         cmdline=recipe.cmdline,
         host_key="ssh-ed25519 AAAA",
         built="2026-01-01T00:00:00+00:00",
-        tools={"e2fsprogs": "1.47.0-2"},
+        tools=tools,
         sizes={path.name: path.stat().st_size for path in folder.iterdir()},
+        recipe=recipe.key,
     )
     write_manifest(image)
     return image
@@ -155,6 +160,41 @@ def test_cache_finds_what_was_put(recipe: Recipe) -> None:
     assert find(recipe) is None and installed() == [] and not image.folder.exists()
 
 
+def test_the_key_names_the_kernel_that_the_build_found(recipe: Recipe) -> None:
+    """A recipe names a suite, and the suite moves on."""
+    old = put(recipe, "6.1.0-56-amd64", "6.1.190-1")
+    assert find(recipe) == old, "without a network, what was built is taken"
+    new = put(recipe, "6.1.0-57-amd64", "6.1.192-3")
+    rebuilt = put(recipe, "6.1.0-57-amd64", "6.1.192-4")
+    assert len({recipe.key, old.key, new.key, rebuilt.key}) == 4
+    assert len({old.named, new.named, rebuilt.named}) == 3
+    assert {image.kernel_release for image in installed()} == {"6.1.0-56-amd64", "6.1.0-57-amd64"}
+    for when, image in enumerate((old, new, rebuilt)):
+        other = put_again(image)
+        assert (other.key, other.kernel_release) == (image.key, image.kernel_release), "the same build, the same key"
+        os.utime(image.folder / "image.json", (2**31 + when, 2**31 + when))
+        assert find(recipe) == image
+
+
+def put_again(image: Image) -> Image:
+    """The same image, made by somebody else: with another login, at another time."""
+    key = image_key(image.recipe, image.kernel_release, {**image.tools, "e2fsprogs": "1.47.1"})
+    return replace(image, key=key, host_key="ssh-ed25519 BBBB", built="2026-02-02T00:00:00+00:00")
+
+
+def test_an_image_of_before_keys_named_kernels_is_taken_and_named_by_its_kernel(recipe: Recipe) -> None:
+    image = put(recipe)
+    manifest = image.folder / "image.json"
+    document = json.loads(manifest.read_text())
+    del document["recipe"]
+    manifest.write_text(json.dumps({**document, "key": recipe.key}))
+    folder = image.folder.with_name(f"{NAME}-{recipe.key}")
+    image.folder.rename(folder)
+    found = find(recipe)
+    assert found == replace(image, folder=folder)
+    assert found.key != recipe.key
+
+
 def test_another_recipe_is_another_image(recipe: Recipe) -> None:
     put(recipe)
     assert find(replace(recipe, files={**recipe.files, "init": b"#!/bin/sh\n"})) is None
@@ -201,9 +241,10 @@ def test_lock_tells_that_it_waits(recipe: Recipe, monkeypatch: pytest.MonkeyPatc
         waited.append(True)
         raise Waited
 
-    with locked(image_folder(recipe), waiting):
+    folder = image_folder(recipe.name, recipe.key)
+    with locked(folder, waiting):
         assert not waited
-        with pytest.raises(Waited), locked(image_folder(recipe), waiting):
+        with pytest.raises(Waited), locked(folder, waiting):
             pass
 
 

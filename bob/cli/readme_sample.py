@@ -1,0 +1,44 @@
+"""Writes the sample of output in README.md anew, from a result that is kept: ``python -m bob.cli.readme_sample``."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from bob.cli.output import paper
+from bob.report.saved import read_result
+from bob.report.table import print_result
+
+REFERENCE = Path("reports/reference/osdi14-linux-6.1")
+"""Where the result is, below the root of the project."""
+CONFIGURATION = "ext4-ordered"
+SHOWN = ("single-block-append", "directory-op-any")
+"""The violations whose evidence is in the sample; the others are left out, and a line says so."""
+LEFT_OUT = "[...]"
+_SAMPLE = re.compile(r"(?<=<!-- table -->\n```text\n).*?(?=```\n<!-- /table -->)", re.DOTALL)
+_VIOLATION = re.compile(r"^× (\S+) .*\n(?:    .*\n)+", re.MULTILINE)
+
+
+def sample(root: Path) -> str:
+    """What ``bob`` prints of one configuration of the result below ``root``, with the evidence of some rows only."""
+    result = read_result(root / REFERENCE)
+    [column] = (one for one in result.configurations if one.name == CONFIGURATION)
+    alone = replace(result, run=replace(result.run, started=""), configurations=(column,))  # the time is of all of them
+    printed = io.StringIO()
+    print_result(paper(printed, 80), alone, REFERENCE)
+    text = printed.getvalue()
+    found = list(_VIOLATION.finditer(text))
+    kept = "".join(violation[0] for violation in found if violation[1] in SHOWN)
+    return f"{text[: found[0].start()]}{kept}{LEFT_OUT}\n{text[found[-1].end() :]}"
+
+
+def written(readme: str, root: Path) -> str:
+    """The ``readme`` with the sample of today in the place of the one that it has."""
+    return _SAMPLE.sub(lambda _: sample(root), readme, count=1)
+
+
+if __name__ == "__main__":
+    page = Path("README.md")
+    page.write_text(written(page.read_text(), Path()))
