@@ -135,7 +135,7 @@ class Column:
             if said.evidence is None:
                 continue
             state, found = said.evidence.state, said.evidence.violation
-            rank = (len(workload.operations), *departure(state))
+            rank = (not found.is_clear, len(workload.operations), *departure(state))
             if prop.name not in self._best or rank < self._best[prop.name][0]:
                 showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence)
                 self._best[prop.name] = rank, _explained(showing, bench)

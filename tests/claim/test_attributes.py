@@ -9,7 +9,7 @@ import pytest
 
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.claim.property.presence import Presence
+from bob.claim.property.account import Presence
 from bob.errors import PointedError
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
@@ -112,7 +112,7 @@ def test_it_is_there_or_it_is_not() -> None:
     world = world_of(ONE_FILE, "removexattr /d/a user.x")
     assert presences(world) == [Presence.NONE]
     assert presences(world, 1) == [Presence.FULL]
-    [words] = [one.words for one in world.oracle().findings(1, world.crash(()))]
+    [words] = [one.words for one in world.oracle().account(1, world.crash(())).findings]
     assert words == "the attribute user.x of /d/a: set instead of absent"
 
 

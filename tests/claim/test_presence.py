@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
+from bob.claim.property.account import Presence
 from bob.claim.property.possible import Group, groups
-from bob.claim.property.presence import Presence, Reading
+from bob.claim.property.presence import Reading
 from bob.claim.property.sightings import Places
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
@@ -167,7 +168,7 @@ def test_an_exchange_brings_whatever_the_other_name_had(
 
 def test_a_file_goes_by_the_name_that_it_had_first() -> None:
     world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse("rename /a /b exchange"))))
-    found = [one.words for one in world.oracle().findings(1, world.crash(()))]
+    found = [one.words for one in world.oracle().account(1, world.crash(())).findings]
     assert found == [
         "the name /a: the file first known as /a instead of the file first known as /b",
         "the name /b: the file first known as /b instead of the file first known as /a",
@@ -193,13 +194,13 @@ def test_a_name_that_is_or_is_not_there_is_told_of_plainly(
     operations: str, there: tuple[int, ...], number: int, words: list[str]
 ) -> None:
     world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse(operations))))
-    found = {one.words for one in world.oracle().findings(number, world.crash(there))}
+    found = {one.words for one in world.oracle().account(number, world.crash(there)).findings}
     assert set(words) <= found, found
 
 
 def test_another_name_in_the_place_of_one_that_was_to_go_is_not_called_still_there() -> None:
     world = World.of(Workload("w", tuple(parse("create /a; write /b 0 9")), tuple(parse("unlink /a; rename /b /a"))))
-    found = {one.words for one in world.oracle().findings(1, world.crash((1, 2)))}
+    found = {one.words for one in world.oracle().account(1, world.crash((1, 2))).findings}
     assert "the name /a: the file first known as /b instead of nothing" in found
     assert not any("still" in words for words in found)
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.property.account import Presence
 from bob.claim.property.of_property import OfProperty, read
-from bob.claim.property.presence import Presence
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.errors import MalformedError
 from bob.observe.observation import Node, Observation

@@ -62,7 +62,7 @@ def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: 
     [cell] = ask(tmp_path / "run", Rows.PAIRS, "append-then-rename.same-file")
     assert cell.verdict is Verdict.FAILS
     assert {workload.finish for workload in cell.workloads} == {"natural", "natural 2.5"}
-    assert "survived; operation 1 (append /d/f 4096), issued earlier, did not" in (cell.evidence or "")
+    assert "survived; nothing of operation 1 (append /d/f 4096), issued earlier, is there" in (cell.evidence or "")
 
 
 # A probe of the user's own, on a real guest: run, judged again and replayed when its file is gone

@@ -133,7 +133,7 @@ def test_a_stopped_run_holds_nothing(tmp_path: Path, stop) -> None:  # type: ign
     assert cell.states.exhaustive is None
 
 
-@pytest.mark.parametrize("part", ["__init__", "judge", "_broken"])
+@pytest.mark.parametrize("part", ["__init__", "judge", "_clearest"])
 def test_a_judge_that_breaks_makes_its_cells_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.property.account import Extent
 from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
 from bob.crash.coverage import States
 from bob.crash.state import CrashState, departure
@@ -65,9 +66,8 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert found.evidence is not None
     assert (found.evidence.state, found.evidence.outcome) == dense
     assert found.evidence.violation.question.required == (1,)
-    assert found.evidence.violation.evidence.startswith(
-        "operation 2 (create /n) survived; operation 1 (write /a 0 4096), issued earlier, did not (bytes 0 to 4,096"
-    )
+    told = {one.number: one.extent for one in found.evidence.violation.accounts}
+    assert told == {1: Extent.NOTHING, 2: Extent.WHOLE}
 
 
 def test_what_does_not_mount_is_not_among_the_explored() -> None:

@@ -6,8 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bob.claim.counting import judged
-from bob.claim.property.presence import Oracle, Presence
-from bob.claim.property.rules import Property, Question, Violation, blamed, is_broken, questions, quoted, violation
+from bob.claim.property.account import Presence
+from bob.claim.property.presence import Oracle
+from bob.claim.property.rules import (
+    Property,
+    Question,
+    Violation,
+    blamed,
+    is_broken,
+    is_clear,
+    questions,
+    quoted,
+    violation,
+)
 from bob.crash.case import Case
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
@@ -22,7 +33,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state of a workload that shows a violation best, and what it shows."""
+    """The crash state of a workload that shows a violation best, and what it shows: one in which the later operation is
+    there whole, then the one that departs least from a clean prefix."""
 
     state: CrashState
     outcome: int
@@ -137,7 +149,7 @@ class Bench:
         asked = questions(prop, self.history)
         if not asked:
             return None
-        broken = {number: question for number in self._readings if (question := self._broken(prop, asked, number))}
+        broken = {number: question for number in self._readings if (question := self._clearest(prop, asked, number))}
         showing = [seen for seen in self._states if seen.outcome in broken]
         verdict, reason = Verdict.HOLDS, None
         if self.distrust is not None:
@@ -162,14 +174,14 @@ class Bench:
         )
         if not showing:
             return Judged(result)
-        best = min(showing, key=lambda seen: departure(seen.state))
+        best = min(showing, key=lambda seen: (not self._is_clear(broken, seen), *departure(seen.state)))
         return Judged(result, self.evidence(prop, best), tuple(showing))
 
     def evidence(self, prop: Property, seen: Seen) -> Evidence:
         """What a state that was ``seen`` to break ``prop`` shows."""
         outcome = seen.outcome
         assert outcome is not None
-        question = self._broken(prop, questions(prop, self.history), outcome)
+        question = self._clearest(prop, questions(prop, self.history), outcome)
         assert question is not None
         reading, observation = self._readings[outcome], self._observations[outcome]
         found = violation(prop, question, self.history, self.oracle, reading, observation)
@@ -179,7 +191,7 @@ class Bench:
     def blamed(self, prop: Property, seen: Seen) -> tuple[int, ...]:
         """The operations that are not there as they should be in a state that was ``seen`` to break ``prop``."""
         assert seen.outcome is not None
-        question = self._broken(prop, questions(prop, self.history), seen.outcome)
+        question = self._clearest(prop, questions(prop, self.history), seen.outcome)
         assert question is not None
         return blamed(prop, question, self.history, self._readings[seen.outcome])
 
@@ -193,7 +205,7 @@ class Bench:
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:
             return False
-        return prop is None or self._broken(prop, questions(prop, self.history), outcome) is None
+        return prop is None or self._clearest(prop, questions(prop, self.history), outcome) is None
 
     def observation(self, outcome: int) -> Observation:
         """What outcome number ``outcome`` is."""
@@ -203,10 +215,19 @@ class Bench:
         """What was seen of ``state``: the number of its outcome; None where that is not known."""
         return self._outcomes.get(state)
 
-    def _broken(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """The first question that observation ``number`` answers wrongly."""
+    def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
+        """The first question that observation ``number`` answers wrongly, of those whose later operation is there whole
+        if it does so to any."""
         reading = self._readings[number]
-        return next((question for question in asked if is_broken(prop, question, self.history, reading)), None)
+        broken = (question for question in asked if is_broken(prop, question, self.history, reading))
+        first = next(broken, None)
+        if first is None or is_clear(first, reading):
+            return first
+        return next((question for question in broken if is_clear(question, reading)), first)
+
+    def _is_clear(self, broken: Mapping[int, Question], seen: Seen) -> bool:
+        assert seen.outcome is not None
+        return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 
 
 _THERE = (Presence.FULL, Presence.PARTIAL)

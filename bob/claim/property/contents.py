@@ -139,6 +139,13 @@ class Story:
             return Fact.NEITHER, frozenset({number})
         return Fact.EITHER, resizing
 
+    def is_partly(self, number: int, size: int, before: int) -> bool:
+        """Whether operation ``number`` goes through ``size`` where the file was ``before`` bytes long: a part of what
+        it adds is there, or it cut the file off and went no further."""
+        own = self._by_number[number]
+        bottom = own.bottom if own.cut is not None else max(own.bottom, before)
+        return bottom < size < own.stop or (size == own.cut != own.stop)
+
     def may_have(self, size: int) -> bool:
         """Whether a crash can have left ``size``, if every operation on this file may have been torn."""
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)

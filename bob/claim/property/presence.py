@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import pairwise
 
+from bob.claim.property.account import Account, Extent, Finding, Part, Presence, presence_of
 from bob.claim.property.collateral import Collateral, Damage, described
 from bob.claim.property.contents import Fact, Story, fact_of
 from bob.claim.property.possible import Group, found, groups, unexplained
@@ -35,53 +35,23 @@ from bob.observe.observation import Node, Observation
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
 from bob.workload.history import MODE, OWNER, TIME, History, Inode, Kind, Thing, attribute_set_by
-from bob.workload.pattern import describe
-
-
-class Presence(Enum):
-    """How much of an operation's effect is there."""
-
-    NONE = "none"
-    PARTIAL = "partial"
-    FULL = "full"
-    UNDECIDED = "undecided"
-    """The observation cannot tell none from full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fact of an operation in an observation, in words for people. ``suspects``: see the module's text. ``plainly``
-    says in a sentence what was found, where there is a shorter one than what was found instead of what."""
-
-    fact: Fact
-    about: str
-    expected: str
-    found: str
-    suspects: frozenset[int] = frozenset()
-    plainly: str = ""
-
-    @property
-    def words(self) -> str:
-        """The finding in one line."""
-        return self.plainly or f"{self.about}: {self.found or 'nothing'} instead of {self.expected}"
-
-    def blaming(self, number: int, suspects: frozenset[int]) -> Finding:
-        """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
-        return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
+from bob.workload.pattern import CELL_BYTES, describe
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
 
-    ``prefixes`` are those operations of which only a part is there, but a block-granular prefix of their data.
-    ``collateral`` is damage to what no operation was to change; its suspects, if any, are those nearest to it.
+    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.Extent`). ``prefixes`` are
+    those of which only a part is there, but a block-granular prefix of their data. ``collateral`` is damage to what no
+    operation was to change; its suspects, if any, are those nearest to it.
     """
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
     prefixes: frozenset[int] = frozenset()
     collateral: tuple[Damage, ...] = ()
+    whole: frozenset[int] = frozenset()
 
     def of(self, number: int) -> Presence:
         """The presence of operation ``number``."""
@@ -113,11 +83,13 @@ class Oracle:
     def read(self, observation: Observation) -> Reading:
         """What is there of every operation in ``observation`` (which has a tree)."""
         seen = self._sightings(observation)
-        presences, damage = [], []
+        presences, damage, whole = [], [], set()
         for number in range(1, len(self._history.operations) + 1):
-            findings = list(self._findings(number, seen, explain=False))
-            presences.append(_presence({finding.fact for finding in findings}))
-            damage += [Damage(f.suspects, f.words) for f in findings if f.suspects - {number}]
+            account = Account(number, tuple(self._findings(number, seen, explain=False)))
+            presences.append(account.presence)
+            damage += [Damage(f.suspects, f.words) for f in account.findings if f.suspects - {number}]
+            if account.extent is Extent.WHOLE:
+                whole.add(number)
         collateral = list(self._collateral.damage(seen))
         torn = [number for number, presence in enumerate(presences, start=1) if presence is Presence.PARTIAL]
         for group in unexplained(self._groups, seen, torn):
@@ -126,11 +98,12 @@ class Oracle:
             (damage if is_of_names else collateral).append(self._unexplained(group, seen))
         partial = [number for number in self._history.data if presences[number - 1] is Presence.PARTIAL]
         prefixes = frozenset(number for number in partial if self._leaves_prefix(number, seen))
-        return Reading(tuple(presences), tuple(dict.fromkeys(damage)), prefixes, tuple(dict.fromkeys(collateral)))
+        several = tuple(dict.fromkeys(damage)), prefixes, tuple(dict.fromkeys(collateral))
+        return Reading(tuple(presences), *several, frozenset(whole))
 
-    def findings(self, number: int, observation: Observation) -> list[Finding]:
-        """Every fact of operation ``number``, as observed, in words."""
-        return list(self._findings(number, self._sightings(observation), explain=True))
+    def account(self, number: int, observation: Observation) -> Account:
+        """What of operation ``number`` is in ``observation``: every fact, in words."""
+        return Account(number, tuple(self._findings(number, self._sightings(observation), explain=True)))
 
     def _sightings(self, observation: Observation) -> Sightings:
         return Sightings(self._places, self._history, self._stories, self._inodes, observation)
@@ -154,7 +127,7 @@ class Oracle:
             elif was.links != now.links and now.links > 0 and node.links != seen.names(identity):
                 yield self._links(number, thing, node)
             if number in self._stories[identity].writers:
-                yield from self._contents(number, thing, now, node, explain=explain)
+                yield from self._contents(number, thing, was, now, node, explain=explain)
             yield from self._attributes(number, thing, was, now, node)
 
     def _unexplained(self, group: Group, seen: Sightings) -> Damage:
@@ -169,7 +142,7 @@ class Oracle:
         now = places.changes[number][place]
         path, earlier = self._path(number, place), {places.initially(place), places.before(number, place)}
         about, expected = f"the name {path}", self._who({now})
-        finding = Finding(Fact.EITHER, about, expected, "out of sight")
+        finding = Finding(Fact.EITHER, Part.NAME, about, expected, "out of sight", is_unseen=True)
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
             return finding  # put into a directory that is not there: that may be complete, and out of reach
@@ -178,10 +151,12 @@ class Oracle:
         if fault or not found:
             suspects = places.changers(place).union(*(self._touchers(thing) for thing in found if thing is not None))
             kind = seen.kind(place)
+            finding = replace(finding, is_unseen=False)
             there = ("something unreadable" if kind == "unreadable" else f"a {kind}") + (f" ({fault})" if fault else "")
             return replace(finding, found=there).blaming(number, suspects)
         values = {other: places.brought[other][place] for other in sorted(places.changers(place))}
-        finding = replace(finding, found=self._who(found), plainly=self._plainly(path, found, now, earlier))
+        plainly = self._plainly(path, found, now, earlier)
+        finding = replace(finding, found=self._who(found), plainly=plainly, is_unseen=False)
         if not found & frozenset({places.initially(place)}).union(*values.values()):
             return finding.blaming(number, frozenset(values))
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
@@ -189,7 +164,7 @@ class Oracle:
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
         identity, places = thing.identity, self._places
-        finding = Finding(Fact.EITHER, f"the file {thing.label}", "there", "not there")
+        finding = Finding(Fact.EITHER, Part.FILE, f"the file {thing.label}", "there", "not there", is_unseen=True)
         node = seen.node(identity)
         if node is not None and node.fault:
             finding = replace(finding, expected="readable", found=node.fault)
@@ -211,9 +186,9 @@ class Oracle:
         """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
         name = thing.label
         if is_named:
-            yield Finding(Fact.AFTER, f"the file {name}", "there", "there")
+            yield Finding(Fact.AFTER, Part.FILE, f"the file {name}", "there", "there")
         if not self._stories[thing.identity].writers and node.size:
-            yield Finding(Fact.NEITHER, f"the size of {name}", "0 B", f"{node.size:,} B")
+            yield Finding(Fact.NEITHER, Part.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> Finding:
         """A number of names that is not how many there are: any operation that changes it may be there or not."""
@@ -227,52 +202,80 @@ class Oracle:
         is_after = node.links in {links + changes[number] for links in without}
         name = thing.label
         expected = str(self._history.steps[number].inodes[thing.identity].links)
-        finding = Finding(Fact.EITHER, f"the number of names of {name}", expected, str(node.links))
+        finding = Finding(Fact.EITHER, Part.LINKS, f"the number of names of {name}", expected, str(node.links))
         if not is_after and node.links not in without:
             return finding.blaming(number, frozenset(changes))
         return replace(finding, fact=fact_of(without=node.links in without, along=is_after))
 
-    def _contents(self, number: int, thing: Thing, now: Inode, node: Node, *, explain: bool) -> Iterator[Finding]:
+    def _contents(
+        self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node, *, explain: bool
+    ) -> Iterator[Finding]:
         story, name = self._stories[thing.identity], thing.label
         fact, suspects = story.size(number, node.size)
         if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
             fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
-        size = Finding(fact, f"the size of {name}", f"{len(now.content):,} B", f"{node.size:,} B", suspects)
+        length_before = 0 if was is None else len(was.content)
+        size = Finding(
+            fact,
+            Part.SIZE,
+            f"the size of {name}",
+            f"{len(now.content):,} B",
+            f"{node.size:,} B",
+            suspects,
+            is_there=fact is Fact.NEITHER and story.is_partly(number, node.size, length_before),
+            is_change=was is None or length_before != len(now.content),
+        )
         if number not in self._history.data:
             yield size
             return
         _thing, start, length = self._history.data[number]
         if len(node.content) < min(node.size, start + length):
-            found = f"{len(node.content):,} B"
+            expected, found = f"{node.size:,} B", f"{len(node.content):,} B"
             yield size
-            yield Finding(Fact.EITHER, f"what can be read of {name}", f"{node.size:,} B", found).blaming(
-                number, story.writers
-            )
+            finding = Finding(Fact.EITHER, Part.DATA, f"what can be read of {name}", expected, found)
+            yield finding.blaming(number, story.writers)
             return
-        facts: set[Fact] = set()
-        suspects = frozenset()
-        for stretch in story.data(number, node.content):
-            facts.add(stretch.fact)
-            suspects |= stretch.suspects
-            if _presence(facts) is Presence.PARTIAL:
-                break
-        if story.is_entangled and _presence({fact, *facts}) is Presence.PARTIAL:
+        data = self._data(number, thing, node, explain=explain)
+        if story.is_entangled and presence_of({fact, data.fact}) is Presence.PARTIAL:
             yield size.blaming(number, story.writers)  # which of them is torn, if one is, cannot be told
             return
         yield size
-        yield Finding(
-            _FACTS[_presence(facts)],
-            f"bytes {start:,} to {start + length:,} of {name}",
+        is_as_before = was is not None and was.content[start : start + length] == now.content[start : start + length]
+        yield replace(data, is_change=not is_as_before and start < len(node.content))
+
+    def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> Finding:
+        """What is there of the data of an operation. Only where it is to be explained, all is looked at."""
+        _thing, start, length = self._history.data[number]
+        facts: set[Fact] = set()
+        suspects: frozenset[int] = frozenset()
+        own = most = 0
+        for stretch in self._stories[thing.identity].data(number, node.content):
+            facts.add(stretch.fact)
+            suspects |= stretch.suspects
+            own = own + stretch.stop - stretch.start if stretch.fact is Fact.AFTER else 0
+            most = max(most, own)
+            if presence_of(facts) is Presence.PARTIAL and not explain:
+                break
+        found = describe(node.content[start : start + length], start) if explain or suspects else ""
+        is_cut = start < len(node.content) < start + length
+        # Among bytes that nothing explains, some may be as it wrote them by chance: not as many as a cell has.
+        enough = min(length, CELL_BYTES) if Fact.NEITHER in facts else 1
+        return Finding(
+            _FACTS[presence_of(facts)],
+            Part.DATA,
+            f"bytes {start:,} to {start + length:,} of {thing.label}",
             f"the data of operation {number}",
-            describe(node.content[start : start + length], start) if explain or suspects else "",
+            f"{found}, then the end of the file" if found and is_cut else found,
             suspects,
+            is_unseen=is_cut,
+            is_there=bool(facts) and most >= enough,
         )
 
     def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[Finding]:
         """The attributes of a directory, where it is to be seen; where it is not, others tell."""
         node = seen.node(thing.identity)
         if node is not None and node.fault:
-            finding = Finding(Fact.EITHER, f"the directory {thing.label}", "readable", node.fault)
+            finding = Finding(Fact.EITHER, Part.FILE, f"the directory {thing.label}", "readable", node.fault)
             yield finding.blaming(number, self._touchers(thing.identity))
         elif node is not None:
             yield from self._attributes(number, thing, was, now, node)
@@ -299,22 +302,26 @@ class Oracle:
         found = node.attributes.get(attribute)
         if attribute == TIME:
             about, expected = f"the time of modification of {thing.label}", (steps[number] or b"").decode()
-            finding = Finding(Fact.EITHER, about, expected, "another" if found is None else found.decode())
+            there = "another" if found is None else found.decode()
+            finding = Finding(Fact.EITHER, Part.ATTRIBUTE, about, expected, there)
             if node.mtime is None:
-                return finding
+                return replace(finding, is_unseen=True)
             # What changes the contents sets it, too, to the time at which that is done: any other time.
             writers = self._stories[thing.identity].writers | self._places.changers_in(thing.identity)
             values |= dict.fromkeys(writers - set(values))
             found = found if found in [first, *values.values()] else None
         elif attribute in (MODE, OWNER):
             about, expected = f"the {attribute} of {thing.label}", (steps[number] or b"").decode()
-            finding = Finding(Fact.EITHER, about, expected, "unknown" if found is None else found.decode())
+            there = "unknown" if found is None else found.decode()
+            finding = Finding(Fact.EITHER, Part.ATTRIBUTE, about, expected, there)
             if found is None:
-                return finding
+                return replace(finding, is_unseen=True)
         else:
             expected = "absent" if values.get(number, found) is None else "set"
-            is_there = "absent" if found is None else "set"
-            finding = Finding(Fact.EITHER, f"the attribute {attribute} of {thing.label}", expected, is_there)
+            there = "absent" if found is None else "set"
+            finding = Finding(
+                Fact.EITHER, Part.ATTRIBUTE, f"the attribute {attribute} of {thing.label}", expected, there
+            )
         if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
         one_each = {other: {value} for other, value in values.items()}
@@ -357,8 +364,10 @@ class Oracle:
         return place[1]
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
-        """A sentence about a name that is not there, or that was to be gone; empty where it is another thing's name."""
-        if found == {None} != {now}:
+        """A sentence about a name that is there, or is gone, where that says all; empty where another thing has it."""
+        if found == {now} and (now is None or earlier == {None}):
+            return f"{path} is gone" if now is None else f"{path} exists"
+        if found == {None}:
             return f"{path} does not exist"
         if now is not None or not found <= earlier:
             return ""
@@ -368,14 +377,6 @@ class Oracle:
     def _who(self, found: Iterable[int | None]) -> str:
         things = sorted(found, key=str)
         return " or ".join("nothing" if thing is None else described(self._history, thing) for thing in things)
-
-
-def _presence(facts: set[Fact]) -> Presence:
-    if Fact.NEITHER in facts or {Fact.BEFORE, Fact.AFTER} <= facts:
-        return Presence.PARTIAL
-    if Fact.BEFORE in facts:
-        return Presence.NONE
-    return Presence.FULL if Fact.AFTER in facts else Presence.UNDECIDED
 
 
 _FACTS = {

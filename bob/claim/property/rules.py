@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from bob.claim.property.account import Account, Extent, Presence
 from bob.claim.property.calls import covered, makers
 from bob.claim.property.collateral import Damage
-from bob.claim.property.contents import Fact
-from bob.claim.property.presence import Oracle, Presence, Reading
+from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.subjects import Effect, Span, Subject, subjects
 from bob.claim.property.vocabulary import Call
 from bob.observe.observation import Observation
@@ -108,10 +108,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An observation that breaks a property: which question it answers wrongly, and what is there, in one line."""
+    """An observation that breaks a property: which question it answers wrongly, and what is there, in one line.
+
+    ``accounts`` says as data what is there of each operation that the question is about.
+    """
 
     question: Question
     evidence: str
+    accounts: tuple[Account, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the later operation is there whole, where the question has one."""
+        later = self.question.later
+        return all(one.extent is Extent.WHOLE for one in self.accounts if one.number == later)
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
@@ -184,13 +194,18 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
     (number,) = question.required
     if question.returned is not None:
         if reading.of(number) not in _LOST:
-            return _is_torn_by_a_shift(prop, number, history, reading)
+            return _torn_by_a_shift(prop, number, history, reading) is not None
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
         # Where what it is about was never made, only its making is lost: unless that was to be durable, too.
         return not missing or (prop.several and missing <= _all_durable(prop, history))
     if reading.of(number) is Presence.PARTIAL:
         return prop.rule is not Rule.PREFIX or number not in reading.prefixes
     return _damage(prop, number, history, reading) is not None
+
+
+def is_clear(question: Question, reading: Reading) -> bool:
+    """Whether the later operation of ``question`` is there whole, where it has one."""
+    return question.later is None or question.later in reading.whole
 
 
 def violation(
@@ -203,26 +218,36 @@ def violation(
         found = _beside(history, reading)
         assert found is not None
         return Violation(question, _of_suspects(found, history, beside=found in reading.collateral))
+    accounts = tuple(oracle.account(number, observation) for number in question.operations)
+    by_number = {account.number: account for account in accounts}
     number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
-    detail = _detail(number, oracle, observation)
-    lost = "nothing" if reading.of(number) is Presence.NONE else "only a part"
+    who, account = quoted(history, number), by_number[number]
     if question.returned is not None:
-        of = "it" if question.returned == number else quoted(history, number)
-        returned = quoted(history, question.returned)
-        return Violation(question, f"{returned} had returned, but {lost} of {of} is there ({detail})")
+        said = _not_durable(prop, question, history, oracle, reading, observation)
+        return Violation(question, f"{quoted(history, question.returned)} had returned, but {said}", accounts)
     if question.later is not None:
-        survived = f"{quoted(history, question.later)} survived"
-        if reading.of(number) is Presence.NONE:
-            return Violation(question, f"{survived}; {quoted(history, number)}, issued earlier, did not ({detail})")
-        return Violation(
-            question, f"{survived}; of {quoted(history, number)}, issued earlier, only a part did ({detail})"
-        )
+        appears = by_number[question.later].appears(quoted(history, question.later))
+        return Violation(question, f"{appears}; {account.lacks(f'{who}, issued earlier,')}", accounts)
     damage = _damage(prop, number, history, reading)
     if reading.of(number) is Presence.PARTIAL or damage is None:
-        return Violation(question, f"only a part of {quoted(history, number)} is there ({detail})")
+        return Violation(question, account.lacks(who), accounts)
     if damage in reading.collateral:
-        return Violation(question, f"{quoted(history, number)} did more than it was to do, or not all ({damage.about})")
-    return Violation(question, _of_suspects(damage, history, beside=False))
+        return Violation(question, f"{who} did more than it was to do, or not all ({damage.about})", accounts)
+    return Violation(question, _of_suspects(damage, history, beside=False), accounts)
+
+
+def _not_durable(
+    prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
+) -> str:
+    """What is not there of what was to be durable: the change itself, what made what it is about, or some of what
+    several operations did where a range moves."""
+    (number,) = question.required
+    if reading.of(number) not in _LOST:
+        if (damage := _torn_by_a_shift(prop, number, history, reading)) is not None:
+            return _of_suspects(damage, history, beside=False)
+        number = min(maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL)
+    who = "it" if number == question.returned else quoted(history, number)
+    return oracle.account(number, observation).lacks(who)
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
@@ -235,16 +260,16 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
     return lost or question.required
 
 
-def _is_torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> bool:
-    """Whether there is damage to a file in which a range moves, of which this operation is suspected: bob cannot say
-    whose tear it is, but the call was to make all suspects durable."""
+def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
+    """Damage to a file in which a range moves, of which this operation is suspected: bob cannot say whose tear it is,
+    but the call was to make all suspects durable."""
     assert prop.call is not None
-    torn = [damage.suspects for damage in reading.damage if number in damage.suspects]
+    torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
-    if not any(suspects & shifts for suspects in torn):
-        return False
+    if not any(damage.suspects & shifts for damage in torn):
+        return None
     durable = frozenset(covered(prop.call, tuple(ChangeKind), prop.relations, history))
-    return any(suspects & shifts and suspects <= durable for suspects in torn)
+    return next((one for one in torn if one.suspects & shifts and one.suspects <= durable), None)
 
 
 def _all_durable(prop: Property, history: History) -> frozenset[int]:
@@ -297,16 +322,10 @@ def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
     """Damage in words, with the operations that may have done it; it is ``beside`` what they were to change, or not."""
     suspects = " or ".join(quoted(history, number) for number in sorted(damage.suspects))
     if not beside:
-        return f"only a part of {suspects} is there ({damage.about})"
+        return f"{suspects} is neither there nor left out ({damage.about})"
     return f"what no operation was to change is damaged ({damage.about})" + (f": by {suspects}" if suspects else "")
 
 
 def quoted(history: History, number: int) -> str:
     """Operation ``number`` as people are told of it."""
     return f"operation {number} ({write_one(history.operations[number - 1])})"
-
-
-def _detail(number: int, oracle: Oracle, observation: Observation) -> str:
-    findings = oracle.findings(number, observation)
-    wrong = [finding for finding in findings if finding.fact in (Fact.NEITHER, Fact.BEFORE)] or findings
-    return "; ".join(finding.words for finding in wrong[:2])

@@ -1,0 +1,167 @@
+"""What of one operation is in an observation, as data and in words: its findings, and how much of it they show.
+
+An operation's effect has parts: names, the file itself, its size, its data, its attributes. A crash may leave each of
+them on its own. So nobody may say that an operation survived because something of it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+
+from bob.claim.property.contents import Fact
+
+
+class Presence(Enum):
+    """How much of an operation's effect is there."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    FULL = "full"
+    UNDECIDED = "undecided"
+    """The observation cannot tell none from full."""
+
+
+class Part(StrEnum):
+    """A part of an operation's effect. ``FILE`` is that what it changed is there, and can be read."""
+
+    NAME = "name"
+    FILE = "file"
+    SIZE = "size"
+    DATA = "data"
+    LINKS = "links"
+    ATTRIBUTE = "attribute"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact of an operation in an observation, in words for people.
+
+    ``plainly`` says in a sentence what was found, where there is a shorter one than what was found instead of what.
+    ``suspects`` are those of which only a torn one explains it; it is known of none of them. ``is_unseen``: what it
+    speaks of, or some of it, was out of sight. ``is_there``: something of the operation is there, also where the fact
+    is that it was torn. ``is_change``: in program order the operation changed it.
+    """
+
+    fact: Fact
+    part: Part
+    about: str
+    expected: str
+    found: str
+    suspects: frozenset[int] = frozenset()
+    plainly: str = ""
+    is_unseen: bool = False
+    is_there: bool = False
+    is_change: bool = True
+
+    @property
+    def words(self) -> str:
+        """The finding in one line: what is there, and instead of what, where that is something else."""
+        if self.plainly:
+            return self.plainly
+        said = f"{self.about}: {self.found or 'nothing'}"
+        return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
+
+    def blaming(self, number: int, suspects: frozenset[int]) -> Finding:
+        """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
+        return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
+
+
+class Extent(StrEnum):
+    """How much of an operation an observation shows.
+
+    ``WHOLE``: all of it. ``PART``: something of it, and something of it is missing or torn. ``NOTHING``: all that it
+    changed is as if it had not been performed. ``BROKEN``: what it changed is neither as before nor as after, and
+    nothing there is its own. ``UNCLEAR``: other operations, or a torn one of several, explain some of it as well, or
+    some of it is out of sight.
+    """
+
+    WHOLE = "whole"
+    PART = "part"
+    NOTHING = "nothing"
+    BROKEN = "broken"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What of operation ``number`` an observation shows: every fact of it."""
+
+    number: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def presence(self) -> Presence:
+        """How the rules count it."""
+        return presence_of({finding.fact for finding in self.findings})
+
+    @property
+    def there(self) -> tuple[Finding, ...]:
+        """What is there, and by this operation alone."""
+        return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
+
+    @property
+    def lacking(self) -> tuple[Finding, ...]:
+        """What is as if it had not been performed, or torn."""
+        return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
+
+    @property
+    def extent(self) -> Extent:
+        """How much of it is there."""
+        is_some = any(finding.fact is Fact.AFTER or finding.is_there for finding in self.findings)
+        is_torn = any(finding.fact is Fact.NEITHER for finding in self.findings)
+        suspected = any(finding.suspects - {self.number} for finding in self.findings)
+        untold = [finding for finding in self.findings if finding.fact is Fact.EITHER and finding.is_change]
+        if is_some and self.lacking:
+            return Extent.PART
+        if is_torn:
+            return Extent.BROKEN
+        if is_some:
+            is_whole = not suspected and not any(finding.is_unseen and finding.is_change for finding in self.findings)
+            return Extent.WHOLE if is_whole else Extent.UNCLEAR
+        return Extent.NOTHING if self.lacking and not suspected and not untold else Extent.UNCLEAR
+
+    @property
+    def details(self) -> str:
+        """What is there, then what is not, shortly: two findings that are wrong, and up to two that are there."""
+        wrong = self.lacking[:2]
+        there = self.there[:2] if self.extent in (Extent.PART, Extent.UNCLEAR) else ()
+        told = (*there, *wrong) or self.findings[:2]
+        return "; ".join(finding.words for finding in told)
+
+    def lacks(self, who: str) -> str:
+        """The sentence that not all of it is there; ``who`` is the operation in words. Of one that is whole, or of
+        which that is not known, it says no more than that."""
+        match self.extent:
+            case Extent.NOTHING:
+                said = f"nothing of {who} is there"
+            case Extent.PART:
+                said = f"only a part of {who} is there"
+            case Extent.BROKEN:
+                said = f"{who} is neither there nor left out"
+            case _:
+                said = f"not all of {who} is there"
+        return f"{said} ({self.details})"
+
+    def appears(self, who: str) -> str:
+        """The sentence that something of it is there; that it survived only where it is whole."""
+        match self.extent:
+            case Extent.WHOLE:
+                return f"{who} survived"
+            case Extent.PART:
+                return f"a part of {who} is there ({self.details})"
+            case Extent.BROKEN:
+                return f"{who} left a trace ({self.details})"
+            case _:
+                return f"at least a part of {who} is there ({self.details})"
+
+
+def presence_of(facts: Iterable[Fact]) -> Presence:
+    """What the facts of an operation say of it together."""
+    said = set(facts)
+    if Fact.NEITHER in said or {Fact.BEFORE, Fact.AFTER} <= said:
+        return Presence.PARTIAL
+    if Fact.BEFORE in said:
+        return Presence.NONE
+    return Presence.FULL if Fact.AFTER in said else Presence.UNDECIDED
