@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.errors import GuestError
+from bob.errors import Exit, GuestError
 
 # What the kernel prints before it gives up: panic(), die(), BUG().
 PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault")
+# What it prints of a task that does not come back from it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
+HANG = re.compile(r"INFO: task .* blocked for more than|rcu: INFO: .* detected (?:expedited )?stalls?")
+_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
+STEP = re.compile(r"bob: at (.+)")
+"""Before each step, a recording that is told to narrate prints this on the console."""
 
 
 class Cause(Enum):
@@ -27,10 +33,40 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the last lines of its console, or of a panic the first."""
+    """Why a guest was lost, with the last lines of its console, or of a panic the first. ``step`` is the last one that
+    the recording narrated, such as "op 1 begin"; empty where it did not narrate."""
 
     cause: Cause
     console_tail: str
+    step: str = ""
+
+    @property
+    def said(self) -> str:
+        """The kernel's line on what is wrong with it, without the time; empty where it says nothing."""
+        mark = HANG if self.cause is Cause.HUNG else PANIC
+        line = next(filter(mark.search, self.console_tail.splitlines()), "")
+        return _STAMP.sub("", line).strip()
+
+    @property
+    def is_by_kernel(self) -> bool:
+        """Whether the kernel itself says that it panicked, or that a task hangs in it."""
+        return self.cause in (Cause.PANICKED, Cause.HUNG) and bool(self.said)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the console has from the line on in which the kernel says what is wrong, without bob's own lines."""
+        every = [_STAMP.sub("", line).rstrip() for line in self.console_tail.splitlines() if not STEP.search(line)]
+        first = next((place for place, line in enumerate(every) if line.strip() == self.said), 0)
+        return tuple(line for line in every[first:] if line.strip())
+
+    def to_json(self) -> dict[str, str]:
+        """The loss as a plain document (docs/formats.md, refused.json)."""
+        return {"cause": self.cause.value, "step": self.step, "console": self.console_tail}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, str]) -> Loss:
+        """The loss in a plain document. Raises KeyError or ValueError if it has none."""
+        return cls(Cause(document["cause"]), document["console"], document["step"])
 
 
 class GuestLost(GuestError):
@@ -51,6 +87,12 @@ class GuestLost(GuestError):
         return self.loss.console_tail
 
 
+class KernelFell(GuestError):
+    """The guest's kernel panicked or hung at what it was asked, twice: a finding about that kernel."""
+
+    exit_code = Exit.DIFFERENT
+
+
 _VERBS = {
     Cause.PANICKED: "panicked",
     Cause.HUNG: "hangs",
@@ -60,9 +102,7 @@ _VERBS = {
 
 
 def _hint(loss: Loss) -> str:
-    if loss.cause is Cause.PANICKED and (
-        said := [line for line in loss.console_tail.splitlines() if PANIC.search(line)]
-    ):
-        return f"its console says: {said[0].strip()}"
+    if loss.said:
+        return f"its console says: {loss.said}"
     last = loss.console_tail.rstrip().rpartition("\n")[2].strip()
     return f"the last line on its console: {last}" if last else "its console is empty"

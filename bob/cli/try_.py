@@ -134,7 +134,7 @@ def try_(
     \b
     Exit codes:
       0   every expectation holds in all crash states that were explored
-      1   one of them can break
+      1   one of them can break, or the kernel panicked or hung while it was recorded
       2   the command line asks for something that cannot be; nothing was started
       3   none breaks, but of one it is not known: a guest was lost, or a control failed
       4+  something is missing or went wrong, see `bob --help`
@@ -164,7 +164,7 @@ def try_(
         write_answers(wanted, output.path, tried, run)
     tell(suites_of_tried(tried, run), junit_file, is_wrong=True)
     verdicts = {answer.verdict for answer in tried.answers}
-    if Verdict.FAILS in verdicts:
+    if Verdict.FAILS in verdicts or tried.falls:
         return Exit.DIFFERENT
     return Exit.DONE if verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from bob.agent.loss import PANIC, Cause, Loss
+from bob.agent.loss import HANG, PANIC, STEP, Cause, Loss
 from bob.guest.console import Console
 
 _TAIL_LINES = 30
@@ -32,9 +32,19 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := guest.running) and time.monotonic() < deadline:
         time.sleep(0.01)
-    if panic := PANIC.search(text := guest.console.text()):
-        # What it says is above a long call trace: keep that, and the line before, which often says what led to it.
-        first = text[: panic.start()].count("\n")
-        return Loss(Cause.PANICKED, "\n".join(text.splitlines()[max(0, first - 1) :][:_PANIC_LINES]))
+    text = guest.console.text()
+    steps = STEP.findall(text)
+    step = steps[-1].strip() if steps else ""
+    if panic := PANIC.search(text):
+        return Loss(Cause.PANICKED, _from(text, panic.start()), step)
+    if running and not disconnected and (hang := HANG.search(text)):
+        return Loss(Cause.HUNG, _from(text, hang.start()), step)
     cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
-    return Loss(cause if running else Cause.VANISHED, guest.console.tail(_TAIL_LINES))
+    return Loss(cause if running else Cause.VANISHED, guest.console.tail(_TAIL_LINES), step)
+
+
+def _from(text: str, place: int) -> str:
+    """The lines of ``text`` from ``place`` on: what it says is above a long call trace. The line before it is there,
+    too, which often says what led to it."""
+    first = text[:place].count("\n")
+    return "\n".join(text.splitlines()[max(0, first - 1) :][:_PANIC_LINES])

@@ -103,8 +103,8 @@ def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, model: DeviceModel) -> None:
     """Judge workload ``number`` of ``run``, which was tried, from what was kept of it."""
     folder = run.folder(number, planned)
-    if reason := run.unobserved(folder):
-        column.refuse(*reason)
+    if refused := run.unobserved(folder):
+        column.refuse(refused.workload, refused.reason, refused.fall)
         return
     workload, base_name, recording = run.recording(folder)
     base, observed = run.base(base_name), run.observed(folder)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bob.agent.loss import Loss
 from bob.blocks.naming import Name
 from bob.claim import kinds
 from bob.claim.claim import AfterMount, Claim, Judgeable, context_of
@@ -85,9 +86,12 @@ class Column:
         self._examined: set[tuple[str, str]] = set()
         self._findings = Findings(configuration.fs.driver, self._witness) if by_cause else None
 
-    def refuse(self, workload: Workload, reason: str) -> None:
-        """Take note that a workload could not be recorded or judged: no property that it asks for can hold."""
+    def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
+        """Take note that a workload could not be recorded or judged: no property that it asks for can hold. That the
+        kernel fell at it (``fall``) is a note of the column, too."""
         self._unasked |= {claim.name for claim in kinds.EVERYWHERE}
+        if fall is not None:
+            self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
             if Bench.asks(prop, workload):
                 self.refuse_property(prop, reason)

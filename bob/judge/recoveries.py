@@ -32,8 +32,8 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
         return
     for place, recovered in enumerate(plan):
         folder = run.recovery_folder(place)
-        if reason := run.unobserved(folder):
-            column.refuse_property(IDEMPOTENT, reason[1])
+        if refused := run.unobserved(folder):
+            column.refuse_property(IDEMPOTENT, refused.reason)
             continue
         if not run.is_observed(folder):
             column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bob import counts
+from bob.agent.loss import Loss
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
 from bob.crash.coverage import States, states_from_json
@@ -52,12 +53,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What was explored of the recording with one ``finish``; ``refused`` says why there is none, if there is none."""
+    """What was explored of the recording with one ``finish``; ``refused`` says why there is none, if there is none, and
+    ``fall`` how the kernel panicked or hung while it was made."""
 
     finish: Finish
     states: States
     unmountable: Unmountable
     refused: str | None = None
+    fall: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,11 @@ class Tried:
     finishes: tuple[Finished, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def falls(self) -> tuple[Finished, ...]:
+        """The finishes with which the kernel panicked or hung: findings about that kernel."""
+        return tuple(part for part in self.finishes if part.fall is not None)
+
 
 def to_json(tried: Tried) -> dict[str, Any]:
     """``tried`` as a plain document."""
@@ -104,6 +112,7 @@ def to_json(tried: Tried) -> dict[str, Any]:
                     "states": asdict(part.states),
                     "unmountable": asdict(part.unmountable),
                     "refused": part.refused,
+                    "fall": None if part.fall is None else part.fall.to_json(),
                 }
                 for part in tried.finishes
             ],
@@ -134,6 +143,7 @@ def from_json(document: Mapping[str, Any]) -> Tried:
                 states_from_json(one["states"]),
                 unmountable_from_json(one["unmountable"]),
                 one["refused"],
+                None if one.get("fall") is None else Loss.from_json(one["fall"]),
             )
             for one in document.get("finishes", ())
         )

@@ -34,14 +34,22 @@ def base_name(configuration: Configuration, setup: tuple[Operation, ...], patter
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def make_base(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...], pattern: int = PATTERN) -> Base:
-    """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`.
+def make_base(
+    agent: Agent,
+    configuration: Configuration,
+    setup: tuple[Operation, ...],
+    pattern: int = PATTERN,
+    *,
+    narrates: bool = False,
+) -> Base:
+    """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`, ``narrates`` as in
+    :func:`bob.record.recorder.record`.
 
     Raises UsageError in the words of mkfs or the kernel when one of them refuses.
     """
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
-    return _made(agent, configuration, base_name(configuration, setup, pattern), encoded, blob)
+    return _made(agent, configuration, base_name(configuration, setup, pattern), encoded, blob, narrates=narrates)
 
 
 def make_program_base(agent: Agent, configuration: Configuration, program: Program) -> Base:
@@ -59,12 +67,11 @@ def _made(
     name: str,
     setup: list[list[Any]],
     blob: bytes,
-    *,
-    setup_seconds: float = 0.0,
+    **more: Any,
 ) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
-    header, packed = _ask_for_base(agent, configuration, name, setup, blob, setup_seconds=setup_seconds)
+    header, packed = _ask_for_base(agent, configuration, name, setup, blob, **more)
     held.add(name)
     options, printed = header["effective_options"], header["mkfs"]
     return Base(name, configuration.device_bytes, packed, options, printed, configuration.disks)

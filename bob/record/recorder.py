@@ -38,10 +38,12 @@ def record(
     workload: Workload,
     *,
     completion: Completion = Completion.PROMPT,
+    narrates: bool = False,
 ) -> Recording:
     """Record ``workload`` on ``base`` in the agent's guest.
 
-    The recorded disk tells that writes are done as ``completion`` says.
+    The recorded disk tells that writes are done as ``completion`` says. Where it ``narrates``, the guest prints each
+    step on its console before it takes it, so a :class:`~bob.agent.loss.Loss` names the step.
 
     Raises UsageError in the kernel's words when it refuses to mount or to perform an operation.
     """
@@ -66,6 +68,7 @@ def record(
         deadline=QUIET_DEADLINE,
         virtual=not agent.real_time,
         completion=completion.value,
+        narrates=narrates,
         blob=blob,
         **configuration.for_agent,
     )

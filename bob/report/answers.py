@@ -26,6 +26,8 @@ WHEN = {
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
 HOLDS_MEANS = "holds: no explored crash state breaks it. It is no proof."
+LINES_OF_A_FALL = 12
+"""So many lines of the console are shown where the kernel panicked or hung; the result document has more."""
 NEEDS_NO_CRASH = (
     "the state with every write there breaks it, too: either it is not what was meant, or the file system loses it "
     "without the loss of any write"
@@ -36,7 +38,7 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
     """Print ``tried``, whose witnesses are in the folder ``run``."""
     made, model = tried.configuration, tried.model
     options = [f"mkfs {made.mkfs_options}"] if made.mkfs_options else []
-    told = ", ".join([*options, f"mounted {tried.mount}"])
+    told = ", ".join([*options, *([f"mounted {tried.mount}"] if tried.mount else [])])
     title = Text.assemble((made.name, "bob.title"), (f"   {told}", "bob.dim"))
     console.print(Trimmed(broken(title, console.width)))
     for number, operation in enumerate(tried.workload.operations, start=1):
@@ -53,6 +55,12 @@ def print_answers(console: Console, tried: Tried, run: Path) -> None:
         print_indented(console, Text(what, "bob.unmountable"), 0)
         print_indented(console, Text(tried.unmountable.error or ""), 4)
         _print_command(console, run, tried.unmountable.witness)
+        console.print()
+    for part in tried.falls:
+        assert part.fall is not None
+        print_indented(console, Text(f"! {part.refused}", "bob.unmountable"), 0)
+        for line in part.fall.lines[1:LINES_OF_A_FALL]:  # it has the first one already
+            print_indented(console, Text(line), 4)
         console.print()
     for note in tried.notes:
         print_indented(console, Text(f"note: {note}", "bob.dim"), 0)

@@ -102,10 +102,15 @@ def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ..
 
 
 def suites_of_tried(tried: Tried, folder: Path) -> tuple[Suite, ...]:
-    """A suite for a quick question: one point for each expectation."""
+    """A suite for a quick question: one point for each expectation, and for each finish at which the kernel fell."""
     points = tuple(
         _expectation(tried, answer, witnesses, folder)
         for answer, witnesses in zip(tried.answers, tried.witnesses, strict=True)
+    )
+    points += tuple(
+        Point(f"kernel, finish {part.finish.name}", Outcome.FAILED, part.refused or "", part.fall.lines)
+        for part in tried.falls
+        if part.fall is not None
     )
     about = (("kernel", tried.environment.kernel), ("mounted", tried.mount), ("device", tried.model.words))
     started, seconds = tried.run.started, _seconds(tried.run)

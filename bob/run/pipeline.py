@@ -36,7 +36,8 @@ from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import Guests, agent_in
 from bob.run.second_chances import SecondChances, broke, ends_the_run
-from bob.run.tasks import Explored, Recorded, Refused, Task, Waiting, Work, left_of, may_wait, read_back
+from bob.run.tasks import Explored, Recorded, Task, Waiting, Work, left_of, may_wait, read_back
+from bob.store.refused import Refused
 from bob.trace.base import Base
 from bob.workload.operations import Workload
 
@@ -186,7 +187,7 @@ class Pipeline:
         run, folder, workload = recorded.task.run, recorded.folder, recorded.case.workload
         before = run.loss(folder)  # when the run was stopped or ended without it
         earlier = self._chances.loss((job.work, job.number, "observed"))
-        observed = replace(observed, earlier_loss=earlier or (before[1] if before else None))
+        observed = replace(observed, earlier_loss=earlier or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final
         if is_lost:
             run.save_loss(folder, workload, observed.lost or "")
@@ -282,35 +283,39 @@ class Pipeline:
 
     def _lose_recorder(self, work: Work, number: int, loss: BobError) -> bool:
         """Whether the workload that was being recorded when its guest was lost is to be recorded anew."""
-        said = what_happened(loss, " while recording")
-        if not self._stopped and self._chances.has((work, number, "recorded"), work.left[number].title, said):
+        said, workload = what_happened(loss, " while recording"), work.left[number]
+        if not self._stopped and self._chances.has((work, number, "recorded"), workload.title, said):
             return True
-        self._lose(work, number, said)
+        if isinstance(loss, GuestLost) and loss.loss.is_by_kernel and not self._stopped:
+            self._refuse(work, number, Refused.by_kernel(workload, loss.loss))
+        else:
+            self._lose(work, number, said)
         return False
 
     def _record(self, agent: Agent, work: Work, number: int) -> None:
         task, workload = work.task, work.left[number]
+        narrates = self._chances.loss((work, number, "recorded")) is not None  # it is to be known at which step
         try:
-            base = self._base(agent, work, workload)
+            base = self._base(agent, work, workload, narrates)
         except OperationRefusedError as refusal:
-            self._refuse(work, number, f"its initial tree cannot be made: {refusal}")
+            self._refuse(work, number, Refused(workload, f"its initial tree cannot be made: {refusal}"))
             return
         try:
             made, completion = task.configuration, task.model.completion
-            recording = record(agent, made, base, workload, completion=completion)
+            recording = record(agent, made, base, workload, completion=completion, narrates=narrates)
             case = Case.of(workload, base, recording, task.model)
             _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:
-            self._refuse(work, number, f"the guest refused it: {refusal}")
+            self._refuse(work, number, Refused(workload, f"the guest refused it: {refusal}"))
             return
         except (RecordingError, MalformedError) as refusal:
-            self._refuse(work, number, f"the recording was refused: {refusal}")
+            self._refuse(work, number, Refused(workload, f"the recording was refused: {refusal}"))
             return
         folder = task.run.folder(number, workload)
         task.run.save_recording(folder, workload, base, recording)
         self._wait(Waiting(work, number, Recorded(task, number, folder, case)), workload)
 
-    def _base(self, agent: Agent, work: Work, workload: Workload) -> Base:
+    def _base(self, agent: Agent, work: Work, workload: Workload, narrates: bool) -> Base:
         """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
         run, setup = work.task.run, workload.setup
         name = base_name(work.task.configuration, setup, workload.pattern)
@@ -319,7 +324,8 @@ class Pipeline:
         if (base := work.bases.get(setup)) is not None:
             put_base(agent, base)
             return base
-        base = work.bases[setup] = make_base(agent, work.task.configuration, setup, workload.pattern)
+        made = work.task.configuration
+        base = work.bases[setup] = make_base(agent, made, setup, workload.pattern, narrates=narrates)
         run.save_base(base)
         return base
 
@@ -333,11 +339,11 @@ class Pipeline:
             self._recorded.append(waiting)
             self._changed.notify_all()
 
-    def _refuse(self, work: Work, number: int, reason: str) -> None:
-        task, workload = work.task, work.left[number]
-        task.run.save_refusal(task.run.folder(number, workload), workload, reason)
-        self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {reason}")
-        self._done(work, number, workload, task.effort.budget, Refused(workload, reason))
+    def _refuse(self, work: Work, number: int, refused: Refused) -> None:
+        task, workload = work.task, refused.workload
+        task.run.save_refusal(task.run.folder(number, workload), refused)
+        self._progress.step(f"not recorded: {task.configuration.name}, {workload.title}: {refused.reason}")
+        self._done(work, number, workload, task.effort.budget, refused)
 
     def _break(self, work: Work, number: int, done: str, error: Exception, told: int = 0) -> None:
         """Take note that bob itself broke, by ``error``, when a workload was ``done``."""

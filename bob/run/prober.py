@@ -31,11 +31,12 @@ from bob.result import ConfigurationResult, Environment, PropertyResult, Result,
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import Recoveries
-from bob.run.tasks import Explored, Refused, Task
+from bob.run.tasks import Explored, Task
 from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.timings import Timed, Work, timed
 from bob.workload.lacking import without
@@ -235,7 +236,7 @@ class Prober:
             column.add(item.recorded.case, item.observed)
             return item.recorded.case.recording.log_bytes
         else:
-            column.refuse(item.workload, item.reason)
+            column.refuse(item.workload, item.reason, item.fall)
         return 0
 
     def _broke(self, run: RunDirectory) -> Callable[[Workload, str], None]:

@@ -11,7 +11,7 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
 from bob.agent.inside.world import WORLD
-from bob.agent.loss import GuestLost
+from bob.agent.loss import Cause, GuestLost, KernelFell
 from bob.crash.case import Case
 from bob.crash.legal import count_writes, growth_points
 from bob.crash.plan import Plan
@@ -149,7 +149,10 @@ def take(
 
     def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
         items = [(program.name, watches)]
-        [found] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, recording, progress, world)
+        try:
+            [found] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, recording, progress, world)
+        except GuestLost as lost:
+            raise _fallen(lost, program, run) from None
         return found
 
     watches = stores and like is not None and like.has_stores
@@ -167,6 +170,19 @@ def take(
         _keep(run, number, done, recorded)
     progress.recorded(program.name)
     return done
+
+
+def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
+    """A finding where the kernel says that it panicked or hangs, with the console in ``run``; else the loss itself."""
+    if not lost.loss.is_by_kernel:
+        return lost
+    verb = "panicked" if lost.cause is Cause.PANICKED else "hung"
+    where = "bob replays nothing of it"
+    if run is not None:
+        path = run.path / "console.txt"
+        write_whole(path, lost.console_tail.encode())
+        where = f"its console is in {path}"
+    return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=where)
 
 
 def frames_of(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> tuple[SystemCall, ...]:

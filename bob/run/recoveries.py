@@ -26,6 +26,7 @@ from bob.report.counts import plural
 from bob.request import ProbeRequest
 from bob.run.agents import Guests, agent_in
 from bob.run.second_chances import SecondChances, broke, ends_the_run
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base
@@ -113,7 +114,7 @@ class Recoveries:
             recording = record_recovery(agent, request.configuration, base, completion=completion)
             case = Case.of(workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
-            run.save_refusal(folder, workload, f"the recording was refused: {refusal}")
+            run.save_refusal(folder, Refused(workload, f"the recording was refused: {refusal}"))
             run.clear_loss(folder)
             return None
         run.save_base(base)

@@ -12,6 +12,7 @@ from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.observed import Observed
 from bob.observe.sights import Sights
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration
 from bob.trace.base import Base
@@ -46,14 +47,6 @@ class Recorded:
     number: int
     folder: Path
     case: Case
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A workload of which nothing is known, as it could not be recorded or observed, and why."""
-
-    workload: Workload
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

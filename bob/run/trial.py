@@ -91,7 +91,7 @@ def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) ->
 def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment) -> Tried:
     """The answers by what ``run`` has kept; their witnesses are kept there, too. No guest is needed."""
     kept = [_Kept(trial, number, workload, run) for number, workload in enumerate(trial.workloads)]
-    if not any(one.taken for one in kept):
+    if not any(one.taken or one.fall for one in kept):
         raise RecordingError(kept[0].refused or "nothing was recorded", hint=f"the run directory is {run.path}")
     each = [one.answers() for one in kept]
     names = [workload.finish.name for workload in trial.workloads]
@@ -107,7 +107,7 @@ def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment)
             name = "unmountable" if not any(part.unmountable.states for part in parts) else f"unmountable-{place + 1}"
             path = keep(name, place, one.refusing, unmountable.error or "", Mountable())
             unmountable = replace(unmountable, witness=path)
-        parts.append(Finished(trial.workloads[place].finish, one.states, unmountable, one.refused))
+        parts.append(Finished(trial.workloads[place].finish, one.states, unmountable, one.refused, one.fall))
     losses = (one.earlier_loss for one in kept)
     notes = (trial.request.configuration.fs.note, *losses, *(line for one in kept for line in one.troubles))
     return Tried(
@@ -115,7 +115,7 @@ def judge(trial: Trial, run: RunDirectory, about: Run, environment: Environment)
         environment=environment,
         model=trial.request.model,
         configuration=trial.request.configuration,
-        mount=next(one.mount for one in kept if one.taken),
+        mount=next((one.mount for one in kept if one.taken), trial.request.configuration.mount_options),
         workload=trial.workloads[0],
         at=trial.at,
         states=total([one.states for one in kept]),
@@ -157,16 +157,17 @@ def _troubles(observed: Observed) -> Iterator[str]:
 class _Kept:
     """The recording of a trial with one finish, and what was seen of it, as the run directory has them.
 
-    ``refused`` says why there is none, where there is none; else it is ``taken``. ``troubles`` are what is wrong with
-    states that mount, in lines. ``refusing`` is the easiest of the
-    states that could not be mounted.
+    ``refused`` says why there is none, where there is none; else it is ``taken``. ``fall`` is how the kernel fell then.
+    ``troubles`` are what is wrong with states that mount, in lines. ``refusing`` is the easiest of the states that
+    could not be mounted.
     """
 
     def __init__(self, trial: Trial, number: int, workload: Workload, run: RunDirectory) -> None:
         self._trial = trial
         folder = run.folder(number, workload)
         refusal = run.unobserved(folder)
-        self.refused = None if refusal is None else refusal[1]
+        self.refused = None if refusal is None else refusal.reason
+        self.fall = None if refusal is None else refusal.fall
         self.taken = refusal is None
         self.states, self.unmountable = States(), Unmountable()
         self.refusing: CrashState | None = None

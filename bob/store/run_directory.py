@@ -34,6 +34,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen, Troubled
+from bob.store.refused import Refused
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.recording import RecordedDisk, Recording, statuses_from_json
@@ -126,27 +127,24 @@ class RunDirectory:
         }
         write_whole(folder / "recorded.json", json.dumps(document).encode())
 
-    def save_refusal(self, folder: Path, workload: Workload, reason: str) -> None:
+    def save_refusal(self, folder: Path, refused: Refused) -> None:
         """Keep that, and why, a workload could not be recorded."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(
-            folder / "refused.json", json.dumps({"workload": workload_to_json(workload), "reason": reason}).encode()
-        )
+        write_whole(folder / "refused.json", json.dumps(refused.to_json()).encode())
 
-    def refusal(self, folder: Path) -> tuple[Workload, str] | None:
+    def refusal(self, folder: Path) -> Refused | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
-        return self._reason(folder / "refused.json")
+        return self._refused(folder / "refused.json")
 
-    def unobserved(self, folder: Path) -> tuple[Workload, str] | None:
+    def unobserved(self, folder: Path) -> Refused | None:
         """The workload of ``folder`` and why nothing was seen of it; None where something was, or it was not tried."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
-    def _reason(self, path: Path) -> tuple[Workload, str] | None:
+    def _refused(self, path: Path) -> Refused | None:
         if not path.is_file():
             return None
         with _reading(path):
-            document = read_document(path)
-            return workload_from_json(document["workload"]), document["reason"]
+            return Refused.from_json(read_document(path))
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
         """Keep that, and why, it is not known of a workload what it should be; it is to be tried again when the run is
@@ -154,8 +152,7 @@ class RunDirectory:
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        document = {"workload": workload_to_json(workload), "reason": reason}
-        write_whole(folder / "lost.json", json.dumps(document).encode())
+        write_whole(folder / "lost.json", json.dumps(Refused(workload, reason).to_json()).encode())
 
     def save_traceback(self, workload: Workload, trace: str) -> Path:
         """Keep the traceback of where judging broke, last, at ``workload``; its path."""
@@ -169,9 +166,9 @@ class RunDirectory:
         for name in ("lost.json", "traceback.txt"):
             (folder / name).unlink(missing_ok=True)
 
-    def loss(self, folder: Path) -> tuple[Workload, str] | None:
+    def loss(self, folder: Path) -> Refused | None:
         """The workload of ``folder`` and why it was lost; None if it was not, or was done since."""
-        return self._reason(folder / "lost.json")
+        return self._refused(folder / "lost.json")
 
     def losses(self) -> int:
         """How many workloads and recoveries were lost, and are to be tried again."""

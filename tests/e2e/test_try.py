@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bob.agent.loss import Cause
 from bob.catalogue.probe_files import parse_finish
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.subjects import BLOCK_BYTES
@@ -18,11 +19,12 @@ from bob.request import DEFAULT_MODEL, ProbeRequest
 from bob.result import Verdict
 from bob.run.replay import replay
 from bob.run.trial import try_out
+from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Fate
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import read
-from bob.workload.finishes import default_finishes
+from bob.workload.finishes import NATURAL, default_finishes
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
@@ -79,6 +81,20 @@ def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_pa
     assert decisive.fate is Fate.LOST and "commit block" in decisive.what
     with pytest.raises(StoreError, match="is the run of a quick question"):
         judge_again(tmp_path / "run")
+
+
+def test_an_operation_that_panics_the_kernel_is_a_finding(tmp_path: Path) -> None:
+    """Linux 6.1 to at least 6.1.192: ext4_map_blocks and jbd2_journal_file_inode of a file with inline data. Two guests
+    fall at it (16 s)."""
+    request = ProbeRequest(configuration("ext4", "-O inline_data", ""), budget=60)
+    workload = Workload("try", parse("write /f 0 40"), parse("truncate /f 100; fsync /f"), NATURAL, At.END)
+    tried, path = try_out(Trial(request, (workload,), (expectation("mounts"),), 2), tmp_path / "run", Silent())
+    [part] = tried.falls
+    assert part.fall is not None and part.fall.cause is Cause.PANICKED
+    assert "operation 1 (truncate /f 100): BUG: kernel NULL pointer" in str(part.refused)
+    assert any("jbd2_journal_file_inode" in line for line in part.fall.lines)
+    assert verdicts(tried) == [Verdict.UNKNOWN]
+    assert RunDirectory(path).refusal(RunDirectory(path).workloads()[0]) is not None, "it stays in the run"
 
 
 def test_after_fsync_it_is_there_and_before_it_may_not_be(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bob.agent.loss import Cause, GuestLost
+from bob.agent.loss import Cause, GuestLost, Loss
 from bob.errors import GuestError
 from bob.guest import loss, reap, root
 from bob.guest.console import Console
@@ -63,13 +64,43 @@ def test_causes(
 
 
 def test_a_panic_is_told_by_what_the_kernel_said_not_by_where_its_call_trace_ends(tmp_path: Path) -> None:
-    trace = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number in range(100))
     panic = "[    3.0] Kernel panic - not syncing: sysrq triggered crash"
-    (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] sysrq: Trigger a crash\n{panic}\n{trace}")
+    (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] sysrq: Trigger a crash\n{panic}\n{TRACE}")
     found = diagnose(Paper(Console(tmp_path / "console"), True))
     assert found.console_tail.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
     assert len(found.console_tail.splitlines()) == 60
-    assert GuestLost(found, "no answer").hint == f"its console says: {panic}"
+    assert GuestLost(found, "no answer").hint == f"its console says: {panic[10:]}"
+
+
+TRACE = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number in range(100))
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("kernel BUG at fs/ext4/inline.c:235!", Cause.PANICKED),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", Cause.PANICKED),
+        ("INFO: task python3:117 blocked for more than 120 seconds.", Cause.HUNG),
+        ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", Cause.HUNG),
+        ("EXT4-fs error (device loop0): bad bitmap", None),
+    ],
+)
+def test_the_kernel_says_at_which_step_it_fell(words: str, cause: Cause | None, tmp_path: Path) -> None:
+    (tmp_path / "console").write_text(f"bob: at mount\r\nbob: at op 2 begin\r\n[    3.0] {words}\n{TRACE}")
+    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    assert found.step == "op 2 begin"
+    assert found.is_by_kernel is (cause is not None)
+    if cause is not None:
+        assert found.cause is cause
+        assert found.lines[:2] == (words, " some_function+0x0")
+    assert Loss.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
+    (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 120 seconds.\n")
+    assert not diagnose(Paper(Console(tmp_path / "console"), False)).is_by_kernel
+    assert not diagnose(Paper(Console(tmp_path / "console"), True), disconnected=True).is_by_kernel
 
 
 def test_no_console_is_an_empty_one(tmp_path: Path) -> None:

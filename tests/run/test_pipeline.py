@@ -36,7 +36,8 @@ from bob.record.base import base_name
 from bob.run import pipeline as module
 from bob.run import tasks
 from bob.run.pipeline import Pipeline
-from bob.run.tasks import Explored, Refused, Task
+from bob.run.tasks import Explored, Task
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
@@ -63,6 +64,7 @@ class World:
     ended: list[Clock] = field(default_factory=list)
     made: list[object] = field(default_factory=list)
     put: list[str] = field(default_factory=list)
+    narrated: list[bool] = field(default_factory=list)
     most: int = 0
 
     @contextmanager
@@ -75,8 +77,11 @@ class World:
         finally:
             self.ended.append(clock)
 
-    def make_base(self, _agent: object, _configuration: object, setup: object, _pattern: int) -> Base:
+    def make_base(
+        self, _agent: object, _configuration: object, setup: object, _pattern: int, *, narrates: bool
+    ) -> Base:
         self.made.append(setup)
+        self.narrated.append(narrates)
         return samples.BASE
 
     def put_base(self, _agent: object, base: Base) -> None:
@@ -90,7 +95,9 @@ class World:
         workload: Workload,
         *,
         completion: Completion,
+        narrates: bool,
     ) -> object:
+        self.narrated.append(narrates)
         assert completion is Completion.OLDEST_FIRST
         self.recording(workload)
         return samples.RECORDING
@@ -201,8 +208,36 @@ def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path
     assert run.refusal(folder) is None
     lost = run.loss(folder)
     assert lost is not None
-    assert told.strip("'") in lost[1]
+    assert told.strip("'") in lost.reason
     assert not run.is_done(folder)
+
+
+OOPS = "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"
+
+
+@pytest.mark.parametrize(
+    ("fall", "is_finding"),
+    [
+        (Loss(Cause.PANICKED, OOPS, "op 1 begin"), True),
+        (Loss(Cause.HUNG, "[ 9.0] INFO: task python3:7 blocked for more than 120 seconds.", "op 1 begin"), True),
+        (Loss(Cause.HUNG, "nothing of interest", "op 1 begin"), False),
+        (Loss(Cause.VANISHED, OOPS, "op 1 begin"), False),
+    ],
+)
+def test_a_kernel_that_falls_twice_at_a_workload_is_a_finding(
+    world: World, tmp_path: Path, fall: Loss, is_finding: bool
+) -> None:
+    world.recording = at(2, GuestLost(fall, "no answer"))
+    found = results(pipeline(tmp_path))
+    [refused] = [item for item in found if isinstance(item, Refused)]
+    run = RunDirectory(tmp_path / "run")
+    folder = run.folder(2, WORKLOADS[2])
+    assert (refused.fall, run.is_done(folder)) == ((fall, True) if is_finding else (None, False))
+    assert world.narrated.count(True) == 1, "the second attempt alone is narrated"
+    if is_finding:
+        assert run.refusal(folder) == refused
+        assert "operation 1 (" in refused.reason
+        assert fall.said in refused.reason
 
 
 @pytest.mark.parametrize(
@@ -334,7 +369,7 @@ def test_a_failure_reaches_the_caller_and_leaves_no_thread(
 def test_a_tree_that_a_file_system_cannot_have_refuses_the_workloads_that_begin_with_it(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> Base:
+    def refuse(*_: object, **__: object) -> Base:
         raise OperationRefusedError("operation 3 of the initial tree (create /d/n) failed: File name too long")
 
     monkeypatch.setattr(module, "make_base", refuse)
@@ -346,7 +381,7 @@ def test_a_tree_that_a_file_system_cannot_have_refuses_the_workloads_that_begin_
 def test_a_configuration_that_is_refused_reaches_the_caller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> Base:
+    def refuse(*_: object, **__: object) -> Base:
         raise UsageError("mount refused (EINVAL)")
 
     monkeypatch.setattr(module, "make_base", refuse)
@@ -386,7 +421,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) ->
     for number in (0, 1):
         run.save_recording(folders[number], WORKLOADS[number], samples.BASE, samples.RECORDING)
     run.save_observed(folders[0], OBSERVED)
-    run.save_refusal(folders[2], WORKLOADS[2], "it was refused")
+    run.save_refusal(folders[2], Refused(WORKLOADS[2], "it was refused"))
     folders[3].mkdir()
     (folders[3] / "log").write_bytes(b"half a log")
     found = results(started(task(run)))
@@ -414,10 +449,10 @@ def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
 def test_a_configuration_that_is_refused_leaves_the_others(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make_base(agent: object, made: Configuration, setup: object, pattern: int) -> Base:
+    def make_base(agent: object, made: Configuration, setup: object, pattern: int, *, narrates: bool) -> Base:
         if made.fs.name == "xfs":
             raise UsageError("mkfs.xfs failed (1)")
-        return world.make_base(agent, made, setup, pattern)
+        return world.make_base(agent, made, setup, pattern, narrates=narrates)
 
     monkeypatch.setattr(module, "make_base", make_base)
     runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two")]

@@ -25,11 +25,14 @@ from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.program.folder import named
 from bob.progress import Silent
+from bob.report.answers_page import to_html
+from bob.report.points import Outcome, suites_of_tried
 from bob.request import ProbeRequest, configuration_to_json
 from bob.result import Environment, Run, Verdict
 from bob.run import programs, recoveries
 from bob.run.recoveries import Recoveries
 from bob.store.new_folder import check_new_folder
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import At, Finish, Fsync, Workload
 from bob.workload.plain import workload_to_json
@@ -44,7 +47,7 @@ def observed(*states: tuple[CrashState, int | None]) -> Observed:
 
 
 def judged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observed | str], *expected: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observed | str | Loss], *expected: str
 ) -> tuple[Tried, Path]:
     """The answers of a run that observed this with one finish each, or could not record it for that reason."""
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
@@ -54,8 +57,10 @@ def judged(
     run.save_base(samples.BASE)
     for number, (workload, what) in enumerate(zip(workloads, kept, strict=True)):
         place = run.folder(number, workload)
-        if isinstance(what, str):
-            run.save_refusal(place, workload, what)
+        if isinstance(what, str | Loss):
+            run.save_refusal(
+                place, Refused(workload, what) if isinstance(what, str) else Refused.by_kernel(workload, what)
+            )
             continue
         run.save_recording(place, workload, samples.BASE, samples.RECORDING)
         run.save_observed(place, what)
@@ -117,6 +122,21 @@ def test_what_could_not_be_recorded_leaves_open_what_does_not_break(
     assert broken.verdict is Verdict.FAILS
     assert tried.states.exhaustive is None
     assert [part.refused is None for part in tried.finishes] == [True, False]
+
+
+def test_a_kernel_that_falls_is_told_also_where_nothing_was_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fall = Loss(Cause.PANICKED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!\nRIP: 0010:ext4_write_inline_data", "mount")
+    for number, kept in enumerate(([fall, fall], [fall, observed()])):
+        tried, folder = judged(tmp_path / str(number), monkeypatch, kept, "mounts")
+        assert [part.fall for part in tried.finishes] == [fall if isinstance(one, Loss) else None for one in kept]
+        assert [answer.verdict for answer in tried.answers] == [Verdict.UNKNOWN]
+        assert from_json(json.loads(json.dumps(to_json(tried)))) == tried
+        [suite] = suites_of_tried(tried, folder)
+        told = [point.details for point in suite.points if point.outcome is Outcome.FAILED]
+        assert told == [fall.lines] * len(tried.falls)
+        assert fall.lines[1] in to_html(tried, folder)
 
 
 def test_nothing_recorded_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +301,7 @@ def test_where_bob_breaks_the_others_go_on(guests: Guests, run: RunDirectory) ->
     folder = run.recovery_folder(1)
     reason = run.unobserved(folder)
     assert reason is not None
-    assert reason[1] == "bob broke while it crashed this workload: ValueError: zip() argument 2 is shorter"
+    assert reason.reason == "bob broke while it crashed this workload: ValueError: zip() argument 2 is shorter"
     assert "Traceback (most recent call last)" in (folder / "traceback.txt").read_text()
     assert crash(run) == [True, True, True]
     assert not (folder / "traceback.txt").exists()

@@ -17,6 +17,7 @@ from select import select
 import pytest
 
 import samples_of_runs as samples
+from bob.agent.loss import Cause, Loss
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
@@ -28,6 +29,7 @@ from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
 from bob.store.lock import alone, writing
 from bob.store.matrix_directory import MatrixDirectory
+from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory, base_from_json, base_to_json
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.completion import Completion
@@ -129,8 +131,10 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
 
 def test_refusals_read_back_the_same(run: RunDirectory) -> None:
     folder = run.folder(7, samples.WORKLOAD)
-    run.save_refusal(folder, samples.WORKLOAD, "the guest was lost")
-    assert run.refusal(folder) == (samples.WORKLOAD, "the guest was lost")
+    for fall in (None, Loss(Cause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
+        refused = Refused(samples.WORKLOAD, "the guest was lost", fall)
+        run.save_refusal(folder, refused)
+        assert run.refusal(folder) == refused
 
 
 def test_folders_are_apart_and_in_order(run: RunDirectory) -> None:

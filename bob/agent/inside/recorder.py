@@ -46,11 +46,12 @@ def make_base(
     stack: dict[str, Any] | None = None,
     setup_seconds: float = 0.0,
     fill: str = "",
+    narrates: bool = False,
 ) -> Reply:
     """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted. Where there are
     ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them. Where
     ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long at most. The file
-    ``fill``, where one is named, takes all the room that is left.
+    ``fill``, where one is named, takes all the room that is left. ``narrates`` as in :func:`record`.
 
     Replies with what mkfs printed, the effective mount options, how many bytes that file has taken and, as blob, the
     image as its differences from a device full of ``cell``.
@@ -59,23 +60,42 @@ def make_base(
     device = medium.medium_of(length, cell.encode())
     with Parts(device.work_path, disks or [length]) as parts, Assembly(stack, parts.paths) as whole:
         set_clock(BASE_EPOCH)
+        narrate = say if narrates else _say_nothing
+        narrate("mkfs")
         printed = run(*[whole.path if word == "DEVICE" else word for word in mkfs])
+        narrate("mount")
         mount_or_refuse(whole.path, fs, options)
         effective = effective_options()
         if not setup_seconds:  # a program would see it
             os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
         with Operations(ROOT) as performer:
-            perform_all(performer, setup, blob, lambda _text: None)
+            perform_all(performer, setup, blob, narrate)
             filled = take_all(performer, fill) if fill else 0
         if setup_seconds:
             run_setup(setup_seconds)
+        narrate("sync")
         os.sync()
+        narrate("unmount")
         unmount()
     set_clock()
     runs = device.adopt(base)
     packed = pack(device.pristine, runs)
     medium.bases[base] = medium.Base(length, cell.encode(), packed)
     return {"mkfs": printed, "effective_options": effective, "filled": filled}, packed
+
+
+CONSOLE = "/dev/console"
+
+
+def say(step: str) -> None:
+    """Print on the console what is done next, where the host finds it when the kernel does not come back from it
+    (bob/agent/loss.py)."""
+    with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
+        console.write(f"bob: at {step}\n".encode())
+
+
+def _say_nothing(step: str) -> None:
+    """In place of :func:`say`: to print a line takes time, and would move what is recorded."""
 
 
 def take_all(performer: Operations, path: str) -> int:
@@ -129,7 +149,9 @@ class Take:
         virtual: bool,
         completion: str,
         more: dict[str, str] | None = None,
+        narrates: bool = False,
     ) -> None:
+        self.narrate = say if narrates else _say_nothing
         self.medium = medium.medium_with(base)
         lengths = disks or [self.medium.length]
         self.recorded = Recorded(self.medium.work_path, lengths, log_bytes, completion, stack)
@@ -148,6 +170,11 @@ class Take:
 
     def __exit__(self, *failure: Any) -> None:
         self.timeline.__exit__(*failure)
+
+    def mark(self, text: str) -> None:
+        """Mark a moment in the timeline, and narrate it where that is wanted."""
+        self.narrate(text)
+        self.timeline.mark(text)
 
     @property
     def path(self) -> str:
@@ -204,18 +231,20 @@ def record(
     timeline_kib: int = TIMELINE_KIB,
     disks: list[int] | None = None,
     stack: dict[str, Any] | None = None,
+    narrates: bool = False,
 ) -> Reply:
     """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
 
     The disks complete writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
-    ``disks`` and ``stack`` are as for :func:`make_base`.
+    ``disks`` and ``stack`` are as for :func:`make_base`. One that ``narrates`` prints each step on the console first.
 
     Replies with the effective mount options, major and minor of each disk, what stat says of ``paths`` before and after
     the operations, and the lengths of the first pieces of the blob: the log of each disk, and the text of the timeline.
     The rest is what the disks then hold, laid end to end, where they are not as the base, in the sectors ``changed``.
     """
-    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion) as recording:
-        device, mark = recording.recorded, recording.timeline.mark
+    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, narrates=narrates) as recording:
+        device, mark = recording.recorded, recording.mark
+        recording.narrate("mount")
         mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
         before = status_of(paths)
@@ -228,6 +257,7 @@ def record(
         with Operations(ROOT) as performer:
             perform_all(performer, operations, blob, mark)
             after = status_of(paths)
+            recording.narrate("finish")
             perform_all(performer, finish, b"", mark)
             if natural:
                 device.wait_until_quiet(quiet, enough, deadline)
@@ -235,6 +265,7 @@ def record(
                     os.sync()
                     device.wait_until_quiet(quiet, enough, deadline)
             mark("end")  # with all open that the operations keep open: to close it may free a file
+        recording.narrate("unmount")
         unmount()
         return recording.reply(before, after)
 

@@ -1,0 +1,31 @@
+"""The steps that a guest narrates, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from bob.workload.language import parse
+from bob.workload.operations import Finish, Workload
+from bob.workload.steps import place_of
+
+WORKLOAD = Workload(
+    "w", parse("create /f; truncate /f 8"), parse("truncate /f 100; fsync /f"), Finish("fsync /", parse("fsync /"))
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("op 1 begin", "in operation 1 (truncate /f 100)"),
+        ("op 2 end", "after operation 2 (fsync /f)"),
+        ("op 10001 begin", "in operation 2 of the initial tree (truncate /f 8)"),
+        ("op 0 begin", "in the finish (fsync /)"),
+        ("unmount", "while it unmounted the file system"),
+        ("op 3 begin", "in operation 3"),
+        ("op 10002 begin", "in operation 3 of the initial tree"),
+        ("", ""),
+        ("something else", ""),
+    ],
+)
+def test_the_place_of_a_step(step: str, words: str) -> None:
+    assert place_of(step, WORKLOAD) == words
