@@ -272,6 +272,7 @@ def _relied_on_to_json(relied: ReliedOn) -> dict[str, Any]:
         "sentence": relied.sentence,
         "missing": list(explanation.missing),
         "there": list(explanation.there),
+        **({"beside": list(explanation.beside)} if explanation.beside else {}),
         "calls": [{"number": one.number, "words": one.words, "stack": list(one.stack)} for one in relied.calls],
         "trees": relied.trees,
         "kind": relied.kind,
@@ -321,7 +322,12 @@ def _vulnerability_from_json(document: Mapping[str, Any]) -> Vulnerability:
 
 def _relied_on_from_json(document: Mapping[str, Any]) -> ReliedOn:
     return ReliedOn(
-        Explanation(Reliance(document["reliance"]), tuple(document["missing"]), tuple(document["there"])),
+        Explanation(
+            Reliance(document["reliance"]),
+            tuple(document["missing"]),
+            tuple(document["there"]),
+            tuple(document.get("beside", ())),
+        ),
         document["sentence"],
         tuple(CallWords(one["number"], one["words"], tuple(one["stack"])) for one in document["calls"]),
         document["trees"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
+from bob.judge.unmade import Unmade
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
@@ -18,8 +19,11 @@ from bob.protocol.contrast import Explanation, Group, Presence, Presences, expla
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of, place_of, type_of
-from bob.protocol.presence import Persisted, cleared, presence
+from bob.protocol.located import locate
+from bob.protocol.presence import cleared, presence, signs_of
 from bob.protocol.protocol import protocol
+from bob.protocol.signs import Persisted
+from bob.protocol.untold import Untold, untold
 from bob.story.timeline import Asked
 
 MOST_TREES = 200
@@ -170,7 +174,8 @@ class Reliances:
     there together: no member is accused of anything else. ``known`` tells, where that is known, how much of each call
     an outcome has (its number says which one in any window): a tree does not tell it where
     one and the same thing was done twice. ``tellings`` is what calls told, by their numbers. Where bob breaks
-    over an explanation, there is none, as ``explaining`` notes.
+    over an explanation, there is none, as ``explaining`` notes. ``unmade`` says of an outcome, by its place and number,
+    which calls had not begun by the crash.
     """
 
     def __init__(
@@ -182,9 +187,10 @@ class Reliances:
         known: Callable[[int], Presence] | None = None,
         tellings: Mapping[int, bytes] = MappingProxyType({}),
         explaining: Explaining | None = None,
+        unmade: Callable[[int, int], Collection[int]] = lambda _place, _outcome: (),
     ) -> None:
         self.explaining = explaining or Explaining()
-        self._known, self._tellings = known, tellings
+        self._known, self._tellings, self._unmade = known, tellings, unmade
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, _Accepted] = {}
 
@@ -196,11 +202,14 @@ class Reliances:
         root: str,
         tellings: Mapping[int, bytes],
         explaining: Explaining,
+        offset: float | None = None,
     ) -> Reliances:
         """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
-        the first and the last control."""
+        the first and the last control. ``offset`` leads from the clock of the calls to that of the recordings (seconds;
+        None: not known)."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
-        return cls(looked, calls, effects, tellings=tellings, explaining=explaining)
+        unmade = Unmade(looked, calls, offset)
+        return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade.of)
 
     def steps(self) -> tuple[Step, ...]:
         """What the program did, call by call, with what it told."""
@@ -220,11 +229,11 @@ class Reliances:
         alike: dict[object, Explanation] = {}
         windows: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
-            there = self._presence(effects, place, outcome)
+            there, own = self._presence(effects, place, outcome)
             accepted = self._those_accepted(effects, place)
-            explanation = explain(there, accepted.told)
+            explanation = explain(there, accepted.told, own)
             if self._known is not None:
-                known = explain(cleared(there, self._known(outcome)), accepted.known)
+                known = explain(cleared(there, self._known(outcome)), accepted.known, own)
                 explanation = nearer(explanation, known)
             explanation = folded(explanation, there, self._groups)
             first = alike.setdefault(explanation.need, explanation)
@@ -240,19 +249,26 @@ class Reliances:
         if effects is None:
             return []
         return self.explaining.made(
-            lambda: calls_with_effects(self._calls, effects, self._tree(place, outcome), offset), []
+            lambda: calls_with_effects(
+                self._calls, effects, self._tree(place, outcome), offset, self._unmade(place, outcome)
+            ),
+            [],
         )
 
     def _those_accepted(self, effects: Effects, place: int) -> _Accepted:
         if place not in self._accepted:
             some = self._windows[place].accepted[: 2 * MOST_TREES]
-            told = Presences(self._presence(effects, place, outcome) for outcome in some)
+            each = [self._presence(effects, place, outcome) for outcome in some]
+            told = Presences([presence for presence, _untold in each], [untold for _presence, untold in each])
             known = told if self._known is None else told.cleared(Presences(map(self._known, some)))
             self._accepted[place] = _Accepted(told, known)
         return self._accepted[place]
 
-    def _presence(self, effects: Effects, place: int, outcome: int) -> Presence:
-        return presence(effects, self._tree(place, outcome))
+    def _presence(self, effects: Effects, place: int, outcome: int) -> tuple[Presence, Untold]:
+        tree = self._tree(place, outcome)
+        located = locate(effects, tree)
+        signs = signs_of(effects, tree, located, self._unmade(place, outcome))
+        return signs.told(), untold(effects, tree, located, signs.parts())
 
     def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
         return self._windows[place].tree(outcome)
@@ -272,11 +288,15 @@ class Reliances:
 
 
 def calls_with_effects(
-    calls: Sequence[SystemCall], effects: Effects, tree: Mapping[str, Node], offset: float
+    calls: Sequence[SystemCall],
+    effects: Effects,
+    tree: Mapping[str, Node],
+    offset: float,
+    unmade: Collection[int] = (),
 ) -> list[Asked]:
     """The ``calls`` of a program that have ``effects``, with how much of each a ``tree`` has. ``offset`` (seconds) is
-    added to their clock."""
-    there = presence(effects, tree)
+    added to their clock. The ``unmade`` calls had not begun by the crash."""
+    there = presence(effects, tree, unmade)
     return [
         Asked(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bob.protocol.presence import Persisted
+from bob.protocol.signs import Persisted
+from bob.protocol.untold import Untold
 
 Presence = Mapping[int, Persisted]
 MOST_NAMED = 3
@@ -40,21 +41,33 @@ class Reliance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by their numbers."""
+    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by their numbers.
+    ``beside`` says in what else the accepted states are different, which no call tells: phrases for people."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
     there: tuple[int, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
-    def need(self) -> tuple[Reliance, frozenset[int], frozenset[int]]:
-        """What is relied on: of calls that must be there together, one state may lack these, and another one those."""
+    def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
+        """What is relied on: of calls that must be there together, one state may lack these, and another one those.
+        Which bytes of a file differ makes no difference."""
+        beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
-            return self.reliance, frozenset({*self.missing, *self.there}), frozenset()
-        return self.reliance, frozenset(self.missing), frozenset(self.there)
+            return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
+        return self.reliance, frozenset(self.missing), frozenset(self.there), beside
 
     def sentence(self, words: Mapping[int, str]) -> str:
         """What the program relies on; ``words`` are those of its calls."""
+        more = len(self.beside) - MOST_NAMED
+        beside = ", ".join([*self.beside[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
+        if self.reliance is Reliance.UNCLEAR:
+            return f"{_UNTOLD}: accepted trees differ in {beside}" if beside else _UNTOLD
+        said = self._of_calls(words)
+        return f"{said}; or what no traced call tells: accepted trees differ in {beside}, too" if beside else said
+
+    def _of_calls(self, words: Mapping[int, str]) -> str:
         missing, there = _named(self.missing, words), _named(self.there, words)
         match self.reliance:
             case Reliance.ORDER:
@@ -65,17 +78,30 @@ class Explanation:
                 return f"must be there together or not at all: {there}, {missing}"
             case Reliance.DURABLE:
                 return f"must be durable by then: {missing}"
-            case Reliance.NOT_YET:
+            case _:
                 return f"must not be there yet: {there}"
-            case Reliance.UNCLEAR:
-                return "the calls that are traced do not tell why"
+
+
+_UNTOLD = "the calls that are traced do not tell why"
+_NOTHING = Untold()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a state has less, or more, than another one: ``calls``, by their numbers, and what is told by none
+    (``beside``: phrases for people). ``parts`` are the calls of which another part is there."""
+
+    calls: tuple[int, ...]
+    beside: tuple[str, ...] = ()
+    parts: tuple[int, ...] = ()
 
 
 class Presences:
     """Those of several states, as a table: a row for each of them, a column for each call. All tell of the same
-    calls."""
+    calls. ``untold`` is what no call tells of each of them; of none where it is left out."""
 
-    def __init__(self, states: Iterable[Presence]) -> None:
+    def __init__(self, states: Iterable[Presence], untold: Sequence[Untold] = ()) -> None:
+        self._untold = untold
         self._calls: tuple[int, ...] = ()
         rows = []
         for state in states:
@@ -85,7 +111,7 @@ class Presences:
 
     def cleared(self, known: Presences) -> Presences:
         """With what is ``known`` otherwise, row by row, where these do not tell."""
-        made = Presences(())
+        made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
         at = {call: place for place, call in enumerate(known._calls)}
@@ -96,32 +122,63 @@ class Presences:
             made._table[:, places] = np.where(told == Persisted.UNCLEAR.value, known._table[:, columns], told)
         return made
 
-    def nearest(self, state: Presence) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-        """What a ``state`` has less than the nearest of these that has all of it; and what it has more than the nearest
-        of these that has nothing else. Each the fewest calls, the first ones of as many; None where there is no such
-        row."""
-        own = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
-        clear = (self._table != Persisted.UNCLEAR.value) & (own != Persisted.UNCLEAR.value)
-        more, less = clear & (self._table > own), clear & (self._table < own)
-        return self._fewest(more[~less.any(axis=1)]), self._fewest(less[~more.any(axis=1)])
+    def nearest(
+        self, state: Presence, own: Untold = _NOTHING
+    ) -> tuple[Difference | None, Difference | None, Difference | None]:
+        """How one of these differs that has all of a ``state`` and nothing else; what the state has less than the
+        nearest of these that has all of it; and what it has more than the nearest of these that has nothing else. None
+        where there is no such row. ``own`` is what no call tells of the state.
 
-    def _fewest(self, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[int, ...] | None:
-        if not len(rows):
+        Nearest is the row that differs in the fewest calls, those included of which one of the two does not tell, and
+        in the fewest other things. Named are the calls that surely differ; where there are none, those that may.
+        """
+        mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
+        tells, told = self._table != Persisted.UNCLEAR.value, mine != Persisted.UNCLEAR.value
+        more, less = tells & told & (self._table > mine), tells & told & (self._table < mine)
+        has_more, has_less, maybe = more.any(axis=1), less.any(axis=1), tells & ~told
+        others = (tells != told).sum(axis=1) + np.array([len(one.differing(own)) for one in self._untold] or 0)
+        alike = ~(has_more | has_less | maybe.any(axis=1))
+        lacking = np.where(has_more[:, None], more, maybe & (self._table != Persisted.MISSING.value))
+        beyond = np.where(has_less[:, None], less, maybe & (self._table != Persisted.THERE.value))
+        return (
+            self._first(alike, others, np.zeros_like(more), own, state),
+            self._first(lacking.any(axis=1) & ~has_less, more.sum(axis=1) + others, lacking, own, state),
+            self._first(beyond.any(axis=1) & ~has_more, less.sum(axis=1) + others, beyond, own, state),
+        )
+
+    def _first(
+        self, fits: _Flags, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Flags, own: Untold, state: Presence
+    ) -> Difference | None:
+        """Of the rows that fit, the one of the least cost, of several the one of which the first calls are named."""
+        if not fits.any():
             return None
-        counts = rows.sum(axis=1)
-        nearest = {row.tobytes(): row for row in rows[counts == counts.min()]}.values()
-        return min(tuple(self._calls[place] for place in np.flatnonzero(row)) for row in nearest)
+        nearest = {named[row].tobytes(): row for row in np.flatnonzero(fits & (costs == costs[fits].min()))[::-1]}
+        calls, row = min(
+            (tuple(self._calls[place] for place in np.flatnonzero(named[row])), row) for row in nearest.values()
+        )
+        other = self._untold[row] if self._untold else _NOTHING
+        torn = (call for call, effect in state.items() if effect is Persisted.PARTLY)
+        parts = tuple(call for call in torn if call not in own.parts or own.parts[call] != other.parts.get(call))
+        return Difference(calls, own.words(other), parts)
 
 
-def explain(refused: Presence, accepted: Presences) -> Explanation:
-    """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``."""
-    missing, there = accepted.nearest(refused)
-    if missing == () or there == ():  # an accepted state has as much of each call: what matters is which part of one
-        parts = tuple(call for call, effect in refused.items() if effect is Persisted.PARTLY)
-        return Explanation(Reliance.WHOLE, parts, parts) if parts else Explanation(Reliance.UNCLEAR)
-    if missing is None and there is None:
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def explain(refused: Presence, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
+    """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``; ``own``
+    is what no call tells of it."""
+    alike, missing, there = accepted.nearest(refused, own)
+    if alike is not None and alike.parts:  # what matters is which part of a call is there
+        return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
+    others = [one for one in (missing, there) if one is not None]
+    if alike is not None and not (alike.beside and any(not one.beside for one in others)):
+        return Explanation(Reliance.UNCLEAR, beside=alike.beside)
+    if not others:
         return Explanation(Reliance.UNCLEAR)
-    return Explanation(_reliance(missing or (), there or ()), missing or (), there or ())
+    lacks, has = (() if one is None else one.calls for one in (missing, there))
+    beside = tuple(dict.fromkeys(words for one in others for words in one.beside))
+    return Explanation(_reliance(lacks, has), lacks, has, beside)
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:

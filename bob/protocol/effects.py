@@ -74,6 +74,11 @@ class File:
     followed: bool = True
 
     @property
+    def calls(self) -> set[int]:
+        """Those that change what is in it, or its mode."""
+        return {change.call for history in (self.sizes, self.stored, self.modes) for change in history} - {AT_FIRST}
+
+    @property
     def size(self) -> int:
         """As the last call left it (bytes)."""
         return self.sizes[-1].value if self.sizes else 0
@@ -179,11 +184,20 @@ class Effects:
     def changing(self) -> tuple[int, ...]:
         """The calls with an effect that can be looked for, in order."""
         calls = {change.call for history in self.entries.values() for change in history}
-        for file in self.files:
-            if file.followed:
-                for history in (file.sizes, file.stored, file.modes):
-                    calls.update(change.call for change in history)
+        calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
+
+    def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
+        """The names that a file has had: each with the place in its history, and the call there. Only to be asked when
+        all of them are known."""
+        if Effects.leading_to not in self.memory:
+            every: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = {}
+            for entry, history in self.entries.items():
+                for place, change in enumerate(history):
+                    every.setdefault(change.value, []).append((entry, place, change.call))
+            self.memory[Effects.leading_to] = every
+        found: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = self.memory[Effects.leading_to]
+        return found.get(file, [])
 
     def growing(self, file: int) -> frozenset[int]:
         """The calls that give a file a size. Only to be asked when all of them are known."""

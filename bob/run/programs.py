@@ -159,7 +159,7 @@ def _tried(
                 watcher.lap()
                 explaining = _explaining(run, program, taken.name)
                 told = tellings(taken.calls, taken.pipe)
-                reliances = Reliances.of_looked(looked, taken.calls, ROOT, told, explaining)
+                reliances = Reliances.of_looked(looked, taken.calls, ROOT, told, explaining, taken.offset)
                 taken.steps = reliances.steps() or taken.steps
                 mount = taken.case.recording.effective_options
                 result = judge(taken.name, mount, looked, explaining.made(partial(_notes, taken), ()), reliances)

@@ -42,9 +42,10 @@ from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File
 from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
-from bob.protocol.presence import Persisted, cleared, known_presence, parts_of_calls, presence
+from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.protocol.signs import Persisted
 from bob.run.program_protocol import protocol_of, without_logs
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
@@ -362,18 +363,23 @@ def test_the_nearest_states_are_those_that_differ_in_the_fewest_calls(seed: int)
     refused, *others = ({call: rng.choice([M, P, T, T, U]) for call in calls} for _ in range(rng.randint(1, 9)))
     known = [{call: rng.choice([M, P, T]) for call in (*calls, 99) if rng.random() < 0.8} for _ in others]
     for accepted in (others, [cleared(one, also) for one, also in zip(others, known, strict=True)]):
-        less, more = [], []
+        alike, less, more = [], [], []
         for one in accepted:
             clear = [call for call in sorted(calls) if U not in (one[call], refused[call])]
+            unsure = sum((one[call] is U) != (refused[call] is U) for call in calls)
+            open_here = [call for call in sorted(calls) if refused[call] is U and one[call] is not U]
             lacking = tuple(call for call in clear if refused[call].value < one[call].value)
             beyond = tuple(call for call in clear if refused[call].value > one[call].value)
-            less += [lacking] if not beyond else []
-            more += [beyond] if not lacking else []
-        fewest = (min(each, key=lambda one: (len(one), one), default=None) for each in (less, more))
+            may_lack = tuple(call for call in open_here if one[call] is not M)
+            may_have = tuple(call for call in open_here if one[call] is not T)
+            alike += [(unsure, ())] if not (lacking or beyond or open_here) else []
+            less += [(len(lacking) + unsure, lacking or may_lack)] if not beyond and (lacking or may_lack) else []
+            more += [(len(beyond) + unsure, beyond or may_have)] if not lacking and (beyond or may_have) else []
+        fewest = [min(each)[1] if each else None for each in (alike, less, more)]
         table = Presences(others)
         if accepted is not others:
             table = table.cleared(Presences([{**dict.fromkeys((*calls, 99), U), **one} for one in known]))
-        assert table.nearest(refused) == tuple(fewest)
+        assert [one if one is None else one.calls for one in table.nearest(refused)] == fewest
 
 
 @given(st.lists(st.tuples(st.sampled_from([True, True, False, None]), st.booleans()), max_size=9))

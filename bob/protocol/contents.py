@@ -1,0 +1,119 @@
+"""What a file shows of the calls that change its size, its contents or its mode."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from bob.observe.observation import Node
+from bob.protocol.effects import AT_FIRST, Effects, File, Stored, Version
+from bob.protocol.signs import Persisted, Signs
+
+BLOCK = 4096
+SECTOR = 512
+
+
+def file_signs(signs: Signs, effects: Effects, number: int, file: File, node: Node | None) -> None:
+    """Take in what a ``file`` that is followed shows, number ``number``, as ``node``. Where it is not in the tree, and
+    has never been by its names, no call has changed it."""
+    if node is None:
+        made = [call for _entry, _place, call in effects.leading_to(number)]
+        is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
+        for history in (file.sizes, file.stored, file.modes):
+            for change in history:
+                if change.call != AT_FIRST:
+                    signs.say(change.call, Persisted.MISSING if is_missing else Persisted.UNCLEAR)
+        return
+    if len(file.sizes) > 1:
+        _size_signs(signs, file.sizes, node.size)
+    if len(file.modes) > 1 and node.mode is not None:
+        calls = [change.call for change in file.modes]
+        signs.take(calls, [change.value == node.mode for change in file.modes], str(node.mode).encode())
+    for start, end, over in _stored_in_pieces(effects, number, file):
+        _content_signs(signs, file, node.content, start, end, over)
+
+
+def is_elsewhere_as_at_first(effects: Effects, number: int, file: File, content: bytes) -> bool:
+    """Whether ``content`` is, where no call stores anything, what was in the file at first; zeros beyond its end."""
+    at = 0
+    for start, end, _over in [*_stored_in_pieces(effects, number, file), (len(content), len(content), [])]:
+        there = content[at:start]
+        if there and there != padded(file.content, at, at + len(there)):
+            return False
+        at = max(at, end)
+    return True
+
+
+def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
+    calls = [change.call for change in sizes]
+    values = [change.value for change in sizes]
+    if size in values or values != sorted(values):
+        signs.take(calls, [value == size for value in values], str(size).encode())
+        return
+    later = [change.call for change in sizes if change.value > size]  # it grew: the first of these has come part of it
+    for change in sizes:
+        if change.call != AT_FIRST:
+            is_first = bool(later) and change.call == later[0]
+            says = Persisted.PARTLY if is_first else Persisted.MISSING if change.call in later else Persisted.THERE
+            signs.say(change.call, says)
+
+
+Piece = tuple[int, int, list[Version[Stored]]]
+
+
+def _stored_in_pieces(effects: Effects, number: int, file: File) -> list[Piece]:
+    """What was stored in a file, in pieces (from a byte up to another one), each with all that was stored over it."""
+    key = _stored_in_pieces, number, len(file.stored)
+    if key not in effects.memory:
+        found: list[Piece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
+        starts = [start for start, _end, _over in found]
+        for change in file.stored:
+            for place in range(bisect_left(starts, change.value.start), bisect_left(starts, change.value.end)):
+                found[place][2].append(change)
+        effects.memory[key] = found
+    made: list[Piece] = effects.memory[key]
+    return made
+
+
+def _content_signs(
+    signs: Signs, file: File, content: bytes, start: int, end: int, over: Sequence[Version[Stored]]
+) -> None:
+    """``over`` is what was stored over the piece, and nothing else."""
+    history = [Version(AT_FIRST, padded(file.content, start, end))]
+    history += [Version(call, _cut(stored, start, end)) for call, stored in over]
+    there = padded(content, start, end)
+    matches = [value == there for _call, value in history]
+    if not any(matches) and end - start > SECTOR:
+        for first in range(start, end, SECTOR):
+            _content_signs(signs, file, content, first, min(first + SECTOR, end), over)
+        return
+    signs.take([call for call, _value in history], matches, there)
+
+
+def pieces(stored: Iterable[Version[Stored]], grain: int) -> Iterator[tuple[int, int]]:
+    """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
+    edges: set[int] = set()
+    begins = Counter[int]()  # how many stores begin there, less those that end
+    for change in stored:
+        start, end = change.value.start, change.value.end
+        edges.update((start, end), range(start - start % grain + grain, end, grain))
+        begins.update({start: 1})
+        begins.subtract({end: 1})
+    inside = 0
+    for start, end in pairwise(sorted(edges)):
+        inside += begins[start]
+        if inside:
+            yield start, end
+
+
+def padded(content: bytes, start: int, end: int) -> bytes:
+    """What is read there, with zeros where the file has ended: a byte that is not there yet is as good as a zero."""
+    return content[start:end].ljust(end - start, b"\0")
+
+
+def _cut(stored: Stored, start: int, end: int) -> bytes:
+    if stored.data is None:
+        return bytes(end - start)
+    return stored.data[start - stored.start : end - stored.start]

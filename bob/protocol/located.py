@@ -1,0 +1,60 @@
+"""Where in a tree each file is that the calls have to do with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bob.observe.observation import Node
+from bob.protocol.contents import file_signs
+from bob.protocol.effects import ROOT_FILE, DirectoryEntry, Effects, File, Version
+from bob.protocol.signs import Persisted, Signs
+
+
+def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
+    """The path at which each file is in ``tree``, of those that are there."""
+    found = {ROOT_FILE: "/"}
+    waiting = [ROOT_FILE]
+    inside: dict[int, list[DirectoryEntry]] = {}
+    for entry in effects.entries:
+        inside.setdefault(entry.folder, []).append(entry)
+    while waiting:
+        folder = waiting.pop()
+        for entry in inside.get(folder, []):
+            path = f"{found[folder].rstrip('/')}/{entry.name}"
+            if path not in tree:
+                continue
+            file = only(effects, candidates(effects, effects.entries[entry], tree[path]), tree[path])
+            if file is not None and file not in found:
+                found[file] = path
+                waiting.append(file)
+    return found
+
+
+def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
+    """The files that an entry may lead to where it has this node. A file system gives numbers of inodes anew, so one
+    whose number is not known may have any."""
+    files = dict.fromkeys(change.value for change in history if change.value is not None)
+    return [file for file in files if _is_like(effects.files[file], node)]
+
+
+def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
+    """Which of ``files`` a node is: where a file system has given an inode number twice, the one of which it may be the
+    content; None where that does not tell."""
+    if len(files) > 1:
+        files = [number for number in files if _may_be(effects, number, node)]
+    return files[0] if len(files) == 1 else None
+
+
+def _is_like(file: File, node: Node) -> bool:
+    return file.kind == node.kind and (not file.inode or not node.inode or file.inode == node.inode)
+
+
+def _may_be(effects: Effects, number: int, node: Node) -> bool:
+    file = effects.files[number]
+    if not file.followed:
+        return True
+    if not file.stored and len(file.sizes) <= 1 and node.content != file.content:
+        return False  # no call changes what is in it
+    signs = Signs(file.calls)
+    file_signs(signs, effects, number, file, node)
+    return Persisted.PARTLY not in signs.said()

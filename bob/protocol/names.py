@@ -1,0 +1,87 @@
+"""At which places in its history each name of a tree may be.
+
+A name that is not there may not have been made yet, or be gone already. Often another name tells: a call that changes
+two names changes both of them, or none. And a directory that was never made has no names.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from bob.observe.observation import Node
+from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
+from bob.protocol.located import candidates, only
+from bob.protocol.signs import Persisted, made_by_then, persisted
+
+
+@dataclass(slots=True)
+class NameUnit:
+    """The ``calls`` that change a name, in order (:data:`bob.protocol.effects.AT_FIRST` for what there was), and the
+    places in them at which the tree may be."""
+
+    calls: tuple[int, ...]
+    shown: set[int]
+
+
+def names_shown(
+    effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], unmade: Collection[int]
+) -> list[NameUnit]:
+    """The names that calls change, of which the ``tree`` tells, in which files are ``located``. The ``unmade`` calls
+    had not begun by the crash."""
+    units: dict[DirectoryEntry, NameUnit] = {}
+    changed = {entry: history for entry, history in effects.entries.items() if len(history) > 1}
+    for entry, history in changed.items():
+        if entry.folder in located:
+            calls = tuple(change.call for change in history)
+            node = tree.get(f"{located[entry.folder].rstrip('/')}/{entry.name}")
+            possible: set[int | None] = {None}
+            if node is not None:
+                likely = candidates(effects, history, node)
+                sure = only(effects, likely, node)
+                possible = set(likely) if sure is None else {sure}
+            shown = {place for place, change in enumerate(history) if change.value in possible}
+            units[entry] = NameUnit(calls, made_by_then(calls, shown, unmade))
+    _agree(units.values())
+    elsewhere = {entry.folder for entry in changed} - located.keys()
+    while never := {folder for folder in elsewhere if _was_never_made(effects, folder, units)}:
+        elsewhere -= never
+        for entry, history in changed.items():
+            if entry.folder in never:
+                units[entry] = NameUnit(tuple(change.call for change in history), {0})
+        _agree(units.values())
+    return list(units.values())
+
+
+def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry, NameUnit]) -> bool:
+    """Whether each call that gives the directory a name is missing by that name."""
+    return all(
+        call != AT_FIRST and entry in units and persisted(place, units[entry].shown) is Persisted.MISSING
+        for entry, place, call in effects.leading_to(folder)
+    )
+
+
+def _agree(units: Collection[NameUnit]) -> None:
+    """Leave out of each name that is unclear what another one of the same call rules out."""
+    of_call: dict[int, list[tuple[NameUnit, int]]] = {}
+    for unit in units:
+        for place, call in enumerate(unit.calls):
+            if call != AT_FIRST:
+                of_call.setdefault(call, []).append((unit, place))
+    waiting = deque(sorted(call for call, several in of_call.items() if len(several) > 1))
+    queued = set(waiting)
+    while waiting:
+        call = waiting.pop()
+        queued.discard(call)
+        said = {persisted(place, unit.shown) for unit, place in of_call[call]} - {Persisted.UNCLEAR}
+        if len(said) != 1 or said == {Persisted.PARTLY}:
+            continue
+        is_there = said == {Persisted.THERE}
+        for unit, place in of_call[call]:
+            left = {one for one in unit.shown if (one >= place) is is_there}
+            if left and left != unit.shown:
+                unit.shown = left
+                again = {one for one in unit.calls if len(of_call.get(one, ())) > 1} - queued
+                waiting.extend(sorted(again))
+                queued |= again

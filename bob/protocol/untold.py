@@ -1,0 +1,119 @@
+"""What two trees differ in, and no call that is traced tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from bob.observe.observation import Node
+from bob.protocol.contents import is_elsewhere_as_at_first
+from bob.protocol.effects import DirectoryEntry, Effects
+from bob.workload import operations as ops
+from bob.workload.operations import Operation
+
+
+class Aspect(StrEnum):
+    """What of a file no call tells; of its path there is more to say."""
+
+    NAME = "the name {}"
+    CONTENT = "the contents of {}"
+    ATTRIBUTES = "the extended attributes of {}"
+    OWNER = "the owner of {}"
+    MODE = "the mode of {}"
+    TARGET = "where {} leads"
+    FAULT = "that {} cannot be read"
+
+
+class Place(NamedTuple):
+    """An aspect of what has a path."""
+
+    aspect: Aspect
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """What is in a tree and is told by no call: ``values`` by their places, of what is not as calls left it. ``paths``
+    are all of the tree, ``contents`` those of files (bytes). ``parts`` has of each call that is partly there which part
+    of it is (:meth:`bob.protocol.signs.Signs.parts`)."""
+
+    values: Mapping[Place, object] = field(default_factory=dict)
+    paths: Set[str] = frozenset()
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    parts: Mapping[int, object] = field(default_factory=dict)
+
+    def differing(self, other: Untold) -> list[Place]:
+        """Where two trees differ: in a name, or in what is in both."""
+        if not self.values and not other.values:
+            return []
+        places = {place for place, _value in self.values.items() ^ other.values.items()}
+        return sorted(
+            place for place in places if place.aspect is Aspect.NAME or place.path in self.paths & other.paths
+        )
+
+    def words(self, other: Untold) -> tuple[str, ...]:
+        """The same for people."""
+        return tuple(
+            str(aspect).format(path) + _range(self.contents.get(path), other.contents.get(path))
+            for aspect, path in self.differing(other)
+        )
+
+
+def untold(
+    effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], parts: Mapping[int, object]
+) -> Untold:
+    """What no call tells of ``tree``, in which files are ``located``."""
+    at = {path: number for number, path in located.items()}
+    values: dict[Place, object] = {}
+    for path, node in tree.items():
+        if node.fault:
+            values[Place(Aspect.FAULT, path)] = node.fault
+        if path not in at:
+            folder, _slash, name = path.rpartition("/")
+            if (folder or "/") in at and DirectoryEntry(at[folder or "/"], name) not in effects.entries:
+                values[Place(Aspect.NAME, path)] = node.kind
+            continue
+        number, file = at[path], effects.files[at[path]]
+        if node.xattrs:
+            values[Place(Aspect.ATTRIBUTES, path)] = tuple(sorted(node.xattrs.items()))
+        if any((node.uid, node.gid)):
+            values[Place(Aspect.OWNER, path)] = node.uid, node.gid
+        if not (file.followed and len(file.modes) > 1) and node.mode != _first_mode(effects, number):
+            values[Place(Aspect.MODE, path)] = node.mode
+        if node.kind == "symlink" and node.target != file.target:
+            values[Place(Aspect.TARGET, path)] = node.target
+        if node.kind == "file" and not (
+            file.followed and is_elsewhere_as_at_first(effects, number, file, node.content)
+        ):
+            values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content)
+    contents = {path: node.content for path, node in tree.items()}
+    return Untold(values, tree.keys(), contents, parts)
+
+
+def _first_mode(effects: Effects, number: int) -> int | None:
+    """The permission bits that a file had first."""
+    if modes := effects.files[number].modes:
+        return modes[0].value
+    key = _first_mode, number
+    if key not in effects.memory:
+        makes: tuple[type[Operation], ...] = (ops.Create, ops.Mkdir, ops.Mknod, ops.Unnamed)
+        made = (deed.mode for deed in effects.deeds if deed.file == number and isinstance(deed.operation, makes))
+        effects.memory[key] = next(made, None)
+    found: int | None = effects.memory[key]
+    return found
+
+
+def _range(one: bytes | None, other: bytes | None) -> str:
+    """Which bytes of two contents differ; empty where one is not known, or none do."""
+    if one is None or other is None:
+        return ""
+    length = max(len(one), len(other))
+    left, right = (np.frombuffer(content.ljust(length, b"\0"), dtype=np.uint8) for content in (one, other))
+    differing = np.flatnonzero(left != right)
+    if not len(differing):
+        return " (its size)" if len(one) != len(other) else ""
+    return f" (bytes {differing[0]} to {differing[-1]})"
