@@ -1,4 +1,4 @@
-"""The comparison itself: each cell of two tables, and what kind of difference there is. Pure.
+"""The comparison itself: each cell of two tables, and what kind of difference there is.
 
 A is the old side or the reference, B the new one. What counts as a difference is in docs/formats.md.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from bob.report.comparison.exploration import differences
 from bob.report.comparison.sides import Answer, Said, Side
-from bob.report.published import Direction, Reason, reason_for
+from bob.report.published import Difference, Direction, Reason, reason_for
 from bob.report.rows import FAMILIES
 
 
@@ -117,10 +117,11 @@ class Comparison:
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Compare ``a``, the old side or the reference, with ``b``, the new one.
 
-    ``reasons`` are looked up where exactly one of the sides is the published table.
+    ``reasons`` are looked up where exactly one of the sides is the published table. The witnesses of the other one are
+    read, since a reason is told only where they fit it.
     """
     shared = tuple(name for name in a.columns if name in b.columns)
-    known = reasons if a.published != b.published else ()
+    known = _Reasons(reasons, b if a.published else a) if a.published != b.published else None
     return Comparison(
         a,
         b,
@@ -148,16 +149,32 @@ def kind_of(a: Answer | None, b: Answer | None) -> Kind:
     return Kind.EXPLORED if _notes(a, b) else Kind.SAME
 
 
-def _cell(configuration: str, name: str, a: Answer | None, b: Answer | None, reasons: Sequence[Reason]) -> Cell:
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """Why cells of ``run`` differ from the published table, which is the other side."""
+
+    known: Sequence[Reason]
+    run: Side
+
+    def of(self, configuration: str, name: str, answer: Answer) -> Reason | None:
+        """Why ``answer``, which is the run's, differs."""
+        if answer.said is Said.FAILS:
+            found = Difference(configuration, name, Direction.FOUND, self.run.shown(answer))
+        else:
+            unlike = self.run.unlike(name, answer)
+            found = Difference(configuration, name, Direction.NOT_FOUND, unlike=unlike)
+        return reason_for(self.known, found)
+
+
+def _cell(configuration: str, name: str, a: Answer | None, b: Answer | None, reasons: _Reasons | None) -> Cell:
     answer = b or a
     assert answer is not None
     kind = kind_of(a, b)
     reason = None
-    if kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS):
+    if reasons is not None and kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS):
         # A reason speaks of the run as seen from the published table, whichever side that is.
-        published = next((side for side in (a, b) if side is not None and side.cell is None), None)
-        found = published is not None and published.said is Said.NOT_FOUND
-        reason = reason_for(reasons, configuration, name, Direction.FOUND if found else Direction.NOT_FOUND)
+        own = next(side for side in (a, b) if side is not None and side.cell is not None)
+        reason = reasons.of(configuration, name, own)
     notes = _notes(a, b) if a is not None and b is not None and kind is Kind.EXPLORED else ()
     return Cell(configuration, name, answer.family, kind, a, b, notes, reason)
 

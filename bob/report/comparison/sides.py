@@ -13,6 +13,8 @@ from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
 from bob.report.saved import read_result
 from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+from bob.witness import document as witness
+from bob.witness.traits import Traits, traits_of
 
 T = TypeVar("T", ConfigurationResult, PropertyResult)
 
@@ -61,6 +63,20 @@ class Side:
     def published(self) -> bool:
         """Whether it is the published table."""
         return self.result is None
+
+    def shown(self, answer: Answer) -> Traits | None:
+        """What the witness of ``answer`` shows; None where there is none to read."""
+        if answer.cell is None or answer.cell.witness is None:
+            return None
+        try:
+            return traits_of(witness.read(self.folder / answer.cell.witness))
+        except MalformedError:
+            return None  # a comparison needs no witness, and a reason that cannot be checked is not told
+
+    def unlike(self, name: str, answer: Answer) -> frozenset[str]:
+        """The configurations of which it says otherwise in the row ``name`` than ``answer``."""
+        others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
+        return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
 
 
 def named_side(name: str) -> Side:

@@ -1,0 +1,193 @@
+"""What a witness shows, in a few words: a known reason for a violation is held against these.
+
+They are read from what the witness has: its question and evidence, its workload, and the fate of each write in its time
+line. Where it shows nothing of a sort, the word is ``nothing``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from bob.blocks.parts import Kind
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import Question, quoted
+from bob.claim.property.subjects import Effect, subjects
+from bob.claim.property.vocabulary import Call, What
+from bob.story.timeline import Called, Fate, Timeline, Written
+from bob.witness.document import Witness
+from bob.workload import operations as ops
+from bob.workload.history import History
+from bob.workload.language import GRAMMAR, write_one
+from bob.workload.operations import How, Operation
+from bob.workload.simulation import simulate
+
+
+class Trait(StrEnum):
+    """What is told of a witness; docs/formats.md has the words of each (:data:`WORDS`)."""
+
+    OPERATION = "operation"
+    """What sort of operation it is that is not there as it should be, and how it was done."""
+    BESIDE = "beside"
+    """The same of what must be there beside it, such as the rename of a file that was appended to."""
+    LATER = "later"
+    """The same of the later operation, of which something is there; nothing where no ordering is asked."""
+    CALLS = "calls"
+    """Which calls, or flags of open(2), ask for durability somewhere in the workload or in its finish."""
+    MISSING = "missing"
+    """What of the operation is not there as it should be."""
+    LOST = "lost"
+    """What sort of block the crash lost: those that decide; where none of them does, the operation's own data; and
+    where none of that was lost, all that was."""
+    KEPT = "kept"
+    """What sort of block is on the medium though it was not flushed."""
+    TORN = "torn"
+    """What sort of block is there in part."""
+    DURABLE = "durable"
+    """What sort of block was made durable after the first operation began."""
+    SENT = "sent"
+    """When the data of the operation was sent to the disk: of that which was lost or torn, if some was."""
+
+
+class Sent(StrEnum):
+    """When data was sent to the disk."""
+
+    IN_THE_CALL = "in-the-call"
+    """Before the operation returned, which closes its file."""
+    AFTER_THE_CALL = "after-the-call"
+    NEVER = "never"
+    """Not before the crash."""
+
+
+Traits = Mapping[Trait, frozenset[str]]
+
+NOTHING = "nothing"
+REPLACE = "replace"
+"""A rename whose new name was there; one to a free name is ``rename``."""
+MORE = "more"
+"""What is missing is nothing of the operation: it did more than it was to do."""
+OTHER = "other"
+"""Something is missing that these words do not tell."""
+_KINDS = frozenset(Kind)
+_SORTS = frozenset({*Effect, *(how for how in How if how is not How.PLAIN), *GRAMMAR})
+WORDS: Mapping[Trait, frozenset[str]] = {
+    trait: frozenset(map(str, words)) | {NOTHING}
+    for trait, words in {
+        Trait.OPERATION: _SORTS | {REPLACE},
+        Trait.BESIDE: _SORTS | {REPLACE},
+        Trait.LATER: _SORTS | {REPLACE},
+        Trait.CALLS: {"fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", Call.O_SYNC, Call.O_DSYNC},
+        Trait.MISSING: {What.DATA, What.SIZE, What.NAMES, What.ATTRIBUTES, MORE, OTHER},
+        Trait.LOST: _KINDS,
+        Trait.KEPT: _KINDS,
+        Trait.TORN: _KINDS,
+        Trait.DURABLE: _KINDS,
+        Trait.SENT: frozenset(Sent),
+    }.items()
+}
+"""The words of each trait."""
+
+_SYNCS = {How.SYNC: Call.O_SYNC, How.DSYNC: Call.O_DSYNC}
+_DETAIL = (
+    (r"^the size of ", What.SIZE),
+    (r"^(bytes [\d,]+ to |what can be read of )", What.DATA),
+    (r"^(the (name|file) |the number of names of |of the names, )|( does not exist| still exists)\b", What.NAMES),
+    (r"^the (mode|owner|time of modification|attribute \S+) of ", What.ATTRIBUTES),
+)
+
+
+def traits_of(witness: Witness) -> Traits | None:
+    """What ``witness`` shows; None where it is not one of a property's."""
+    if not isinstance(witness.claim, OfProperty):
+        return None
+    question, line = witness.claim.question, witness.timeline
+    history = simulate(witness.workload)[0]
+    number = _blamed(question, history, witness.evidence)
+    found: dict[Trait, Iterable[str]] = {
+        Trait.OPERATION: _sort(history, number),
+        Trait.BESIDE: {word for other in question.required if other != number for word in _sort(history, other)},
+        Trait.LATER: _sort(history, question.later),
+        Trait.CALLS: _calls((*witness.workload.operations, *witness.workload.finish.operations)),
+        Trait.MISSING: missing(witness.evidence),
+        Trait.LOST: _lost(line, number),
+        Trait.KEPT: {one.kind for one in line.writes if one.fate is Fate.KEPT},
+        Trait.TORN: {one.kind for one in line.writes if one.fate is Fate.TORN},
+        Trait.DURABLE: {one.kind for one in line.writes if one.fate is Fate.DURABLE and one.seconds >= 0},
+        Trait.SENT: _sent(line, history, number),
+    }
+    return {trait: frozenset(map(str, words)) or frozenset({NOTHING}) for trait, words in found.items()}
+
+
+def missing(evidence: str) -> frozenset[str]:
+    """What of an operation is not there as it should be, by the evidence: the detail that it ends with, in brackets."""
+    if " did more than it was to do" in evidence:
+        return frozenset({MORE})
+    detail = evidence[_opening(evidence) + 1 : -1].split("; ") if evidence.endswith(")") else [evidence]
+    return frozenset(
+        next((str(what) for form, what in _DETAIL if re.search(form, part)), OTHER) for part in detail if part
+    )
+
+
+def _opening(evidence: str) -> int:
+    """Where the bracket opens that ``evidence`` ends with."""
+    depth = 0
+    for place in range(len(evidence) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(evidence[place], 0)
+        if not depth:
+            return place
+    return -1
+
+
+def _blamed(question: Question, history: History, evidence: str) -> int | None:
+    """Which of the operations that must be there the evidence says is not."""
+    named = (number for number in question.required if quoted(history, number) in evidence)
+    return next(named, next(iter(question.required), None))
+
+
+def _sort(history: History, number: int | None) -> set[str]:
+    """What sort of operation that is, and how it was done."""
+    if number is None:
+        return set()
+    operation = history.operations[number - 1]
+    found: set[str] = {one.effect for one in subjects(history) if one.number == number}
+    match operation:
+        case ops.Write(how=How.PLAIN):
+            pass
+        case ops.Write(how=how):
+            found.add(how)
+        case ops.Rename(new=new) if new in history.steps[number - 1].names:
+            found.add(REPLACE)
+        case _:
+            found.add(write_one(operation).split()[0])
+    return found
+
+
+def _calls(operations: Iterable[Operation]) -> set[str]:
+    found: set[str] = set()
+    for operation in operations:
+        if isinstance(operation, ops.SYNC_OPERATIONS):
+            found.add(write_one(operation).split()[0])
+        elif isinstance(operation, ops.Write) and operation.how in _SYNCS:
+            found.add(_SYNCS[operation.how])
+    return found
+
+
+def _lost(line: Timeline, number: int | None) -> set[str]:
+    lost = [one for one in line.writes if one.fate is Fate.LOST]
+    deciding, own = [one for one in lost if one.decides], [one for one in lost if number in one.operations]
+    return {one.kind for one in deciding or own or lost}
+
+
+def _sent(line: Timeline, history: History, number: int | None) -> set[str]:
+    if number not in history.data:
+        return set()
+    own = [one for one in line.writes if number in one.operations and one.kind == Kind.DATA]
+    gone = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)] or own
+    ends = [event.end for event in line.events if isinstance(event, Called) and event.number == number]
+    return {_when(one, ends) for one in gone} or {Sent.NEVER}
+
+
+def _when(one: Written, ends: Iterable[float | None]) -> str:
+    """``ends`` is when the operation returned; None, or nothing at all, where it had not before the crash."""
+    return Sent.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else Sent.IN_THE_CALL
