@@ -62,7 +62,9 @@ class OpenBio:
 class Bios:
     """All that was asked of one device: ``writes`` and ``flushes`` in order of completion, and what is still ``open``.
 
-    Open are only writes that look like no other one, and only where completions may go untraced.
+    Open are only writes that look like no other one, and only where completions may go untraced. ``flushes_sent`` is
+    when each flush was submitted, in the order in which they were sent, which is that of the log: the flush of a write
+    with data is over, as far as the timeline tells, only when that data is sent, and others may be over in between.
 
     ``discards`` counts discard bios. They have no part in crash states: dm-log-writes offers discards that nothing
     carries out where the disk has none, and not discarding is something every disk may do.
@@ -72,6 +74,7 @@ class Bios:
     flushes: tuple[Flush, ...]
     discards: int
     open: tuple[OpenBio, ...] = ()
+    flushes_sent: tuple[Moment, ...] = ()
 
 
 @dataclass(slots=True)
@@ -113,6 +116,7 @@ class _Pairing:
         self._flushes_sent: deque[BioQueued] = deque()
         self._done: list[WriteBio] = []
         self._flushed: list[Flush] = []
+        self._every_flush_sent: list[Moment] = []
         self._discards = 0
 
     def queued(self, event: BioQueued) -> None:
@@ -165,7 +169,7 @@ class _Pairing:
                 f"{_name(first)} never completed, nor did {len(waiting) - 1} more",
                 hint="the recorder must wait until the device is quiet, then read the trace buffer",
             )
-        return Bios(tuple(self._done), tuple(self._flushed), self._discards, chained)
+        return Bios(tuple(self._done), tuple(self._flushed), self._discards, chained, tuple(self._every_flush_sent))
 
     def _take_chained(self) -> Iterator[OpenBio]:
         for key, alike in self._writes.items():
@@ -182,6 +186,7 @@ class _Pairing:
         # A suspended device's bios are sent by dm's own worker, hence the second choice.
         flush = next((flush for flush in waiting if flush.pid == event.pid), waiting[0])
         waiting.remove(flush)
+        self._every_flush_sent.append(flush.at)
         if not flush.sectors:
             self._flushes_sent.append(flush)
 

@@ -84,8 +84,8 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
         if not entry.data_bytes:
             if entry.flags & Flags.FLUSH:
                 # It took what was completed when it was submitted, and is logged, in order, when it was done itself.
-                if flushes < len(bios.flushes):
-                    began = bios.flushes[flushes].submitted
+                if flushes < len(bios.flushes_sent):
+                    began = bios.flushes_sent[flushes]
                     since = _later(since, Moment(began.time + 1, began.seconds))
                 flushes += 1
             continue

@@ -59,7 +59,8 @@ class Bio:
 
 
 class Simulator:
-    """Random histories: ``twins`` allows writes that look alike to be in flight together.
+    """Random histories: ``twins`` allows writes that look alike to be in flight together. With ``chained`` the kernel
+    does not trace the completion of some writes, of which none looks like another one.
 
     Several simulators with ``lines`` in common are several disks on one clock; see :func:`run_together`.
     """
@@ -69,12 +70,15 @@ class Simulator:
         seed: int,
         *,
         twins: bool = False,
+        chained: bool = False,
         sectorsize: int = 512,
         device: tuple[int, int] = DEVICE,
         lines: list[str] | None = None,
     ) -> None:
         self.random = random.Random(seed)
         self.twins = twins
+        self.chained = chained
+        self.silent: set[tuple[int, int, bool, bool]] = set()
         self.sectorsize = sectorsize
         self.device = device
         self.lines = ["# tracer: nop", "#"] if lines is None else lines
@@ -84,6 +88,7 @@ class Simulator:
         self.logged: list[NewEntry] = []
         self.writes: list[tuple[int, bytes, bool, bool, int, int, str]] = []
         self.flushes: list[tuple[int, int, str]] = []
+        self.flushes_logged: list[int] = []
         self.sequence = 0
 
     def run(self, steps: int) -> None:
@@ -123,7 +128,7 @@ class Simulator:
             meta=chance() < 0.3,
             queued=0,
         )
-        if length and not self.twins and any(bio.key == other.key for other in self.open):
+        if length and not self.twins and (bio.key in self.silent or any(bio.key == other.key for other in self.open)):
             return
         bio.queued = self._bio("queue", bio.pid, bio, bio.preflush)
         self.open.append(bio)
@@ -187,6 +192,7 @@ class Simulator:
         bio = self.flushes_down.pop(0)
         bio.flush_done = True
         flags = Flags.FLUSH | (Flags.FUA if bio.fua else Flags(0)) | (Flags.METADATA if bio.meta else Flags(0))
+        self.flushes_logged.append(bio.queued)
         self.logged += [*bio.taken, NewEntry(flags, bio.sector * 512 // self.sectorsize)]
         if not bio.sectors:
             self.open.remove(bio)
@@ -198,7 +204,11 @@ class Simulator:
         flags = (Flags.FUA if bio.fua else Flags(0)) | (Flags.METADATA if bio.meta else Flags(0))
         entry = NewEntry(flags, bio.sector * 512 // self.sectorsize, bio.data)
         (self.logged if bio.fua else self.unflushed).append(entry)
-        done = self._bio("complete", 0, bio, False)
+        if self.chained and not (bio.fua or bio.preflush) and self.random.random() < 0.5:
+            self.silent.add(bio.key)
+            done = len(self.lines)
+        else:
+            done = self._bio("complete", 0, bio, False)
         self.writes.append((bio.sector, bio.data, bio.fua, bio.meta, bio.submitted, done, TASKS[bio.pid]))
 
     def _data(self, sectors: int) -> bytes:

@@ -6,6 +6,7 @@ import json
 import lzma
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -14,12 +15,13 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+import samples_of_runs as samples
 from bob.cli.trace import trace
 from bob.crash.device import DeviceModel
-from bob.errors import Exit, MalformedError
+from bob.errors import Exit, MalformedError, RecordingError
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.check import disagreeing
+from bob.trace.check import checked, disagreeing
 from bob.trace.differences import BLANK, RUN
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
@@ -82,6 +84,13 @@ def test_what_the_log_does_not_explain_is_found(case: Case, difference: bytes, f
         if replayed[number * SECTOR_BYTES :][:SECTOR_BYTES] != device[number * SECTOR_BYTES :][:SECTOR_BYTES]
     ]
     assert disagreeing(case.trace, base, final) == wrong
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_a_recording_of_another_number_of_disks_is_refused(count: int) -> None:
+    recording = replace(samples.RECORDING, disks=samples.RECORDING.disks * count, timeline="")
+    with pytest.raises(RecordingError, match=f"a recording of {count} disks is not of a base of 1"):
+        checked(recording, samples.BASE)
 
 
 # Differences laid on each other give what they give one after the other

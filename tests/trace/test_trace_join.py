@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import lzma
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -280,6 +281,33 @@ def test_a_log_out_of_order_is_refused() -> None:
         joined([*WRITE, *second], [NewEntry(NONE, 8, B), NewEntry(NONE, 0, A)])
 
 
+@UNHURRIED
+@given(st.integers(1, 5), st.data())
+def test_a_log_is_refused_just_where_of_a_kind_one_was_over_before_another_was_submitted(
+    count: int, data: st.DataObject
+) -> None:
+    """Whatever was in flight together may be logged in any order."""
+    numbers = list(range(count))
+    steps = data.draw(st.permutations([*numbers, *numbers]))
+    fua = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    events: list[str] = []
+    begun: dict[int, int] = {}
+    over: dict[int, int] = {}
+    for time, number in enumerate(steps):
+        bio = f"W{'F' * fua[number]} {8 * number} + 8"
+        events += [f"irq-9 C {bio}"] if number in begun else [f"a-2 Q {bio}", f"a-2 S {bio}"]
+        (over if number in begun else begun)[number] = time
+    order = data.draw(st.permutations(numbers))
+    entries = [NewEntry(Flags.FUA if fua[number] else NONE, 8 * number, A) for number in order]
+    misplaced = any(
+        fua[one] == fua[other] and over[other] < begun[one]
+        for place, one in enumerate(order)
+        for other in order[place + 1 :]
+    )
+    with pytest.raises(RecordingError, match="yet is logged after it") if misplaced else nullcontext():
+        joined(events, entries)
+
+
 def test_a_failed_write_is_refused() -> None:
     text = timeline_text("bob-1 M start", *WRITE, "bob-1 M end").replace("[0]", "[-28]")
     file = io.BytesIO()
@@ -343,6 +371,28 @@ def test_a_chained_write_was_over_after_what_is_logged_before_it() -> None:
     trace = joined([OLD, *CHAINED, *WRITE], [NewEntry(NONE, 0, A), NewEntry(NONE, 64, D)])
     times = {write.data: write.completed.time for write in trace.writes}
     assert times[D] >= times[A]
+
+
+@UNHURRIED
+@given(st.integers(0), st.integers(0, 120))
+def test_a_chained_write_is_durable_with_each_flush_that_came_after_it(seed: int, steps: int) -> None:
+    """Neither later, which would invent crash states, nor with a flush that the log has before it."""
+    simulator = Simulator(seed, chained=True)
+    simulator.mark("kernel 5.10.0-46-amd64")
+    simulator.run(steps)
+    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
+    truth = {data: (submitted, done) for _, data, _, _, submitted, done, _ in simulator.writes}
+    logged = [b"" if Flags.FLUSH in entry.flags else entry.data for entry in simulator.logged]
+    flushes = [place for place, entry in enumerate(simulator.logged) if Flags.FLUSH in entry.flags]
+    assert {write.data for write in trace.writes} == truth.keys()
+    for write in trace.writes:
+        submitted, done = truth[write.data]
+        assert write.submitted.time == submitted
+        for flush in trace.flushes:
+            assert done > flush.submitted.time or write.completed.time <= flush.submitted.time
+        if not write.fua:
+            for place, began in zip(flushes, simulator.flushes_logged, strict=True):
+                assert place > logged.index(write.data) or write.completed.time > began
 
 
 @pytest.mark.parametrize(
