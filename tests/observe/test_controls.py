@@ -356,25 +356,36 @@ def test_two_outcomes_of_like_states_are_noticed(monkeypatch: pytest.MonkeyPatch
         by_singles(MadeUp(honest), 1)
 
 
-def test_after_a_wrong_prediction_earlier_ones_are_not_believed_either() -> None:
+@pytest.mark.parametrize("recalled", [False, True])
+def test_after_a_wrong_prediction_nothing_is_believed_but_what_was_mounted_here(*, recalled: bool) -> None:
+    """Neither earlier predictions, though their controls passed, nor what was recalled."""
     is_lying = False
 
     def recovery(device: Device) -> tuple[list[int], int]:
-        read, outcome = honest(device)
-        return read, outcome + 4 * (is_lying and device[D])
+        _read, outcome = honest(device)
+        return [A, B, C], outcome + 4 * (is_lying and device[D])
 
     made = plan()
     states = [candidate.state for candidate in made.search(32, 1, torn=False)]
-    found = rounds(MadeUp(recovery), made, 1)
+    disks: Any = {}
+    session: Any = MadeUp(recovery)
+    session.recall = session.sight = lambda mounted: mounted
+    if recalled:
+        before = Remembering(session, made, Effort(100, 1, predicting=False), int, disks)
+        before.observe(states[:16])
+        before.settle()
+        disks.update(before.mounts.new_disks)
+    found = Remembering(session, made, Effort(100, 1), int, disks)
     found.observe(states[:16])
     found.settle()
     assert found.mounts.outcomes.keys() > found.mounts.mounted
+    assert (len(found.mounts.recalled) > LEAST) is recalled
     is_lying = True
     found.observe(states[16:])
     with pytest.raises(Mispredicted):
         found.settle()
     assert found.mounts.outcomes
-    assert found.mounts.outcomes.keys() <= found.mounts.mounted
+    assert found.mounts.outcomes.keys() <= found.mounts.here
 
 
 def test_what_is_checked_is_mounted_though_its_disk_was_seen_in_another_workload() -> None:

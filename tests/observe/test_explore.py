@@ -724,6 +724,50 @@ def test_what_is_recalled_is_not_believed_before_its_controls() -> None:
     assert {one.outcome for one in seen.states} == {None}
 
 
+class Audited(FakeAgent):
+    """Knows how many of its states an audit has passed; reads all that states differ in where it is ``thorough``."""
+
+    passed = 0
+
+    def __init__(self, fails: int = 10**9, *, thorough: bool = False) -> None:
+        super().__init__(fails)
+        self.thorough = thorough
+
+    def recover(self, image: bytearray, seen: bytearray) -> list[int]:
+        image[COMMIT * SECTOR_BYTES] = ord("c") if self.thorough else image[COMMIT * SECTOR_BYTES]
+        return super().recover(image, seen)
+
+    def observe(self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]) -> Any:
+        answer = super().observe(blob, states, audit, lookups)
+        self.passed = len(self.states) if audit else self.passed
+        return answer
+
+
+@pytest.mark.parametrize("fails", [*range(3, 14), 10**9])
+@pytest.mark.parametrize("thorough", [False, True])
+@pytest.mark.parametrize("recalled", [0, 4])
+def test_before_all_is_settled_just_what_an_audit_has_passed_is_believed(
+    monkeypatch: pytest.MonkeyPatch, recalled: int, *, thorough: bool, fails: int
+) -> None:
+    """Nothing that was mounted since the last audit, nothing that was predicted, and nothing that was recalled."""
+    monkeypatch.setattr(rounds, "BATCH", 1)
+    monkeypatch.setattr(mounts, "AUDIT_EVERY", 2)
+    sights: Sights = {}
+    explored(Audited(thorough=thorough), predicting=True, sights=sights)
+    [base] = sights
+    known = sights[base] = dict(list(sights[base].items())[:recalled])
+    agent = Audited(fails, thorough=thorough)
+    seen, _told, plan = explored(agent, predicting=True, sights=sights)
+    believed = [bytes(built(plan, one.state)) for one in seen.states if one.outcome is not None]
+    if agent.requests[-1] == "examine":  # what comes when all is settled
+        assert agent.passed == len(agent.states)
+        assert len(believed) == len(seen.states)
+    else:
+        assert seen.lost is not None
+        assert sorted(believed) == sorted(agent.states[: agent.passed])
+        assert list(sights[base]) == list(known)
+
+
 @pytest.mark.parametrize("fails", range(3, 9))
 def test_what_no_audit_has_passed_is_not_recalled(few: None, fails: int) -> None:
     whole: Sights = {}

@@ -1,0 +1,117 @@
+"""What a column counts, and whose witness it keeps, against all states of all workloads gone through one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import samples_of_runs as samples
+from bob.catalogue.probe_files import shipped_probes
+from bob.claim import kinds
+from bob.claim.claim import Context, View
+from bob.crash.device import DeviceModel
+from bob.crash.state import CrashState, departure
+from bob.judge.column import Column
+from bob.observe.observed import Observed, Seen, Troubled
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+
+FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE]
+LONGER = replace(samples.WORKLOAD, name="longer", operations=(*samples.WORKLOAD.operations, *parse("sleep 1")))
+STATES = [
+    *(CrashState(0, kept) for kept in ((1,), (2,), (1, 2))),
+    *(CrashState(0, kept, ((torn, ((0, 1),)),)) for kept, torn in (((), 2), ((1,), 2))),
+    *(CrashState(1, kept) for kept in ((), (3,))),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """A made-up claim that is asked everywhere: /n is not there without the data of /a."""
+
+    name = "never"
+    title = "/n without the data"
+    kind = "never"
+    is_shown_by_the_tree = True
+
+    def broken(self, view: View, context: Context) -> str | None:
+        del context
+        tree = view.observation.tree or {}
+        return "there" if "/n" in tree and tree["/a"].content == samples.INITIAL else None
+
+    def sentence(self, *_of: object) -> str:
+        return "There is /n."
+
+    def role(self, _number: int) -> str:
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"property": None, "probe": None, "question": None}
+
+
+@st.composite
+def explored(draw: st.DrawFn) -> tuple[Workload, Observed]:
+    """A workload, with the controls and some other states, for each of which many others are spoken for."""
+    states = draw(st.lists(st.sampled_from(STATES), unique=True))
+    counted = st.integers(1, 2**40)
+    seen = [Seen(state, draw(st.sampled_from(range(len(FOUND)))), draw(counted), 0) for state in states]
+    seen = [Seen(samples.FIRST, 0), Seen(samples.LAST, 1), *seen]
+    mounting = [number for number, one in enumerate(seen) if one.outcome != 3]
+    troubled = draw(st.lists(st.sampled_from(mounting), max_size=4))
+    made = samples.observed(found=FOUND)
+    troubles = tuple(Troubled(number, "checker", f"inode {number} is wrong") for number in troubled)
+    return draw(st.sampled_from([samples.WORKLOAD, LONGER])), replace(made, states=tuple(seen), troubles=troubles)
+
+
+def rank(operations: Sequence[object], state: CrashState) -> tuple[int, ...]:
+    return len(operations), *departure(state)
+
+
+@settings(max_examples=60)
+@given(st.lists(explored(), min_size=1, max_size=3))
+def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload, Observed]]) -> None:
+    kept: dict[str, Mapping[str, Any]] = {}
+
+    def keep(name: str, document: Mapping[str, Any]) -> str:
+        kept[name] = json.loads(json.dumps(document))
+        return name
+
+    properties = [probe.property for probe in shipped_probes(("overwrite-any",))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kinds, "EVERYWHERE", (Never(),))
+        column = Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, keep)
+        for workload, observed in runs:
+            column.add(samples.case(workload), observed)
+        result = column.result(column.cells())
+
+    def all_with(outcome: int) -> list[tuple[Workload, Seen]]:
+        return [(workload, one) for workload, observed in runs for one in observed.states if one.outcome == outcome]
+
+    def easiest(found: list[tuple[Workload, CrashState]]) -> tuple[int, ...] | None:
+        return min((rank(workload.operations, state) for workload, state in found), default=None)
+
+    def of_witness(name: str) -> tuple[int, ...] | None:
+        if name not in kept:
+            return None
+        return rank(kept[name]["workload"]["operations"], CrashState.from_json(kept[name]["crash"]["state"]))
+
+    refused, wrong = all_with(3), all_with(2)
+    assert result.unmountable.states == sum(one.states for _workload, one in refused)
+    first = next((run for run in runs if any(one.outcome == 3 for one in run[1].states)), None)
+    in_first = [] if first is None else [(first[0], one.state) for one in first[1].states if one.outcome == 3]
+    assert of_witness("unmountable") == easiest(in_first)
+    [cell] = result.properties
+    assert sum(one.violations for one in cell.workloads) == sum(one.states for _workload, one in wrong)
+    assert of_witness("overwrite-any") == of_witness("never") == easiest([(w, one.state) for w, one in wrong])
+    total = sum(one.states for _workload, one in wrong)
+    count = f"{total:,}" if total < 10**6 else f"about 2^{total.bit_length() - 1}"
+    assert any(f"crash states: {count} (never)" in note for note in result.notes) is bool(wrong)
+    troubled = [(workload, seen.states[one.state].state) for workload, seen in runs for one in seen.troubles]
+    assert [one.states for one in result.troubles] == ([len(troubled)] if troubled else [])
+    assert of_witness("checker") == easiest(troubled)
