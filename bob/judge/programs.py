@@ -24,8 +24,10 @@ def judge(
     looked: Sequence[Looked],
     notes: Sequence[str],
     reliances: Reliances | None = None,
+    doubts: Sequence[str] = (),
 ) -> ProgramResult:
-    """The answer by what was ``looked`` at, a window each; ``reliances`` explain what is refused.
+    """The answer by what was ``looked`` at, a window each; ``reliances`` explain what is refused. ``doubts`` are
+    reasons why the recording lacks states that it should have.
 
     A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
     end is a finding, and no violation by itself.
@@ -33,7 +35,7 @@ def judge(
     found: dict[tuple[Consequence, str], list[tuple[int, int, CrashState, bytes, int, str]]] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
-    reasons = list(contradictions)
+    reasons = [*contradictions, *doubts]
     parts: list[States] = []
     troubles: dict[TroubleKind, str] = {}
     for place, window in enumerate(looked):

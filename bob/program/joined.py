@@ -20,8 +20,8 @@ from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, une
 _WATCHED = "store", "munmap"
 """Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
 (:mod:`bob.agent.inside.stores`)."""
-WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl")
-"""Calls that the run that looks at frames does not have (``TRACED`` in :mod:`bob.agent.inside.programs`)."""
+WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl", "fadvise64")
+"""Calls that the run that looks at frames does not have (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
 _ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
 """A string, or a path behind the number of a descriptor, as strace writes it."""
 _OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")

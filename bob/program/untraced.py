@@ -63,3 +63,16 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
                 yield f"{'reflink' if 'CLONE' in call.arguments[1] else 'ioctl'} to {name}"
         elif call.name in ASYNCHRONOUS:
             yield call.name
+
+
+def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
+    """What was done without a call of its own, so that no pace came behind it: a phrase each."""
+    return tuple(dict.fromkeys(_unpaced(calls)))
+
+
+def _unpaced(calls: Sequence[SystemCall]) -> Iterator[str]:
+    for call in calls:
+        if call.name in ASYNCHRONOUS and (call.result or 0) > 1:
+            yield f"several operations of one {call.name}"
+        elif call.name == "io_uring_setup" and call.result is not None and "SQPOLL" in call.arguments[1]:
+            yield "io_uring, of which a thread of the kernel takes the operations (IORING_SETUP_SQPOLL)"

@@ -35,7 +35,7 @@ from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.program.strace import SystemCall
 from bob.program.told import tellings
-from bob.program.untraced import not_followed
+from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol
 from bob.protocol.unsynced import unsynced
@@ -162,7 +162,8 @@ def _tried(
                 reliances = Reliances.of_looked(looked, taken.calls, ROOT, told, explaining, taken.offset)
                 taken.steps = reliances.steps() or taken.steps
                 mount = taken.case.recording.effective_options
-                result = judge(taken.name, mount, looked, explaining.made(partial(_notes, taken), ()), reliances)
+                notes = explaining.made(partial(_notes, taken), ())
+                result = judge(taken.name, mount, looked, notes, reliances, _doubts(taken))
                 result = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 results[number] = replace(result, notes=(*result.notes, *explaining.notes))
                 allows = [one.allows for one in modelled]
@@ -357,6 +358,11 @@ def _notes(taken: TakenProgram) -> tuple[str, ...]:
     if taken.calls and not any(call.stack for call in taken.calls):
         found.append("the frames of the calls are not known: no function is named")
     return tuple(note for note in found if note)
+
+
+def _doubts(taken: TakenProgram) -> tuple[str, ...]:
+    left = () if taken.request.pace is Pace.UNDISTURBED else unpaced(taken.calls)
+    return (f"this pace could not be kept: nothing came between {', '.join(left)}",) if left else ()
 
 
 def _with_witnesses(

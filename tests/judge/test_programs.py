@@ -70,6 +70,15 @@ def test_what_the_checker_accepts_everywhere_is_safe() -> None:
     assert (found.trees, found.checks, found.windows) == (3, 7, 1)
 
 
+def test_what_was_recorded_otherwise_than_it_was_asked_is_not_safe() -> None:
+    """At a pace that could not be kept, no state came in between."""
+    fine, lost = ([looked({0: FINE, 1: FINE, 2: one})] for one in (FINE, LOST))
+    found = judge("ext4-slow", "rw", fine, (), doubts=("not so slow",))
+    assert (found.safety, found.reason, found.states.exhaustive) == (Safety.UNKNOWN, "not so slow", None)
+    found = judge("ext4-slow", "rw", lost, (), doubts=("not so slow",))
+    assert (found.safety, found.notes) == (Safety.VULNERABLE, ("not so slow",))
+
+
 def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
     found = asked(looked({0: FINE, 1: LOST, 2: LOST}, b"a"))
     assert found.safety is Safety.VULNERABLE

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import os
 import subprocess
 import sys
 import tarfile
@@ -14,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from bob.agent.inside import programs
-from bob.agent.inside.frames import Refused
-from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import Ended, Script
 from bob.cli.app import TEMPLATE, configured
 from bob.errors import UsageError
@@ -200,106 +196,6 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
     monkeypatch.setattr(programs, "state_of", lambda _pid: left.pop(0) if left else "S")
     assert script.wait(5.0).code == code
     assert waited == [5.0] * waits
-
-
-LINES = b"1 0.1 open(3) = 4\n1 0.2 write(4) = 1 (DELAYED)\n > main()\n1 0.3 fsync(4) = 0 (DELAYED)\n"
-
-
-def neighbour_of(path: Path, fs: str = "ext4") -> Neighbour:
-    (path / "root").mkdir()
-    return Neighbour(str(path / "root"), fs, str(path / "pipe"), str(path / "calls"))
-
-
-def test_a_neighbour_syncs_a_file_without_a_name_at_each_call_that_is_paced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def synced(fd: int) -> None:
-        with (tmp_path / "rounds").open("a") as file:
-            file.write(f"{(about := os.fstat(fd)).st_nlink} {about.st_size} ")
-
-    monkeypatch.setattr("os.fsync", synced)
-    with neighbour_of(tmp_path) as other:
-        assert not list((tmp_path / "root").iterdir())
-        other.begin()
-        with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
-            for byte in LINES:
-                pipe.write(bytes([byte]))
-        other.wait()
-    assert (tmp_path / "calls").read_bytes() == LINES
-    assert (tmp_path / "rounds").read_text() == "0 8 0 16 0 24 "
-
-
-def test_on_btrfs_a_neighbour_has_all_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sync of a file without a name commits nothing there, and bob called that a busy machine."""
-    rounds = tmp_path / "rounds"
-
-    def asked(_fd: int, request: int, transaction: bytes) -> bytes:
-        with rounds.open("a") as file:
-            file.write(f"{request & 0xFF} of {transaction[0]}, ")
-        return bytes([transaction[0] + 7]) + bytes(7)
-
-    monkeypatch.setattr("fcntl.ioctl", asked)
-    with neighbour_of(tmp_path, "btrfs") as other:
-        other.begin()
-        (tmp_path / "pipe").write_bytes(LINES)
-        other.wait()
-    assert rounds.read_text() == "24 of 0, 22 of 7, " * 3
-
-
-def test_a_neighbour_whose_commit_is_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine was not busy then."""
-
-    def refused(*_: object) -> bytes:
-        raise OSError(errno.ENOTTY, "ioctl")
-
-    monkeypatch.setattr("fcntl.ioctl", refused)
-    with pytest.raises(OSError, match="ioctl"), neighbour_of(tmp_path, "btrfs"):
-        pass
-
-
-@pytest.mark.parametrize("stores", [False, True])
-def test_beside_a_neighbour_stores_are_watched_and_it_syncs_all_the_same(
-    stores: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With one of the two alone, a machine that was not busy would be called so."""
-
-    def traced(_seconds: float, calls: str, _traced: str, _delay: float, _stacks: bool) -> tuple[Ended, int]:
-        Path(calls).write_bytes(LINES)
-        return Ended(0, b"", b""), 1
-
-    for name in ("PIPE", "CALLS"):
-        monkeypatch.setattr(programs, name, str(tmp_path / name.lower()))
-    monkeypatch.setattr(programs, "_run_traced", traced)
-    for name in ("sched_setaffinity", "sched_setscheduler"):
-        monkeypatch.setattr(f"os.{name}", lambda *_: None)
-    monkeypatch.setattr("bob.agent.inside.stores._write", lambda *_: None)
-    monkeypatch.setattr("bob.agent.inside.stores.RUNTIME", os.devnull)
-    (tmp_path / "root").mkdir()
-    with Neighbour(str(tmp_path / "root"), "ext4", str(tmp_path / "beside"), programs.CALLS) as other:
-        assert programs.run_workload(1, stores, 0.5, other)[1] == LINES
-        assert os.pread(other._fd, 100, 0) == b"000000000000000100000002"
-
-
-def test_a_neighbour_that_cannot_sync_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine was not busy then, and what was recorded would be called so."""
-    with neighbour_of(tmp_path) as other:
-
-        def full(_fd: int) -> None:
-            raise OSError(errno.ENOSPC, "")
-
-        monkeypatch.setattr("os.fsync", full)
-        other.begin()
-        (tmp_path / "pipe").write_bytes(LINES)
-        with pytest.raises(Refused, match="beside the workload failed: No space left on device"):
-            other.wait()
-
-
-def test_a_neighbour_that_had_nothing_to_wait_for_is_told(tmp_path: Path) -> None:
-    with neighbour_of(tmp_path) as other:
-        other.begin()
-        (tmp_path / "pipe").write_bytes(b"1 0.1 open(3) = 4\n")
-        with pytest.raises(Refused, match="had no call to wait for"):
-            other.wait()
 
 
 def test_a_setup_may_be_left_out(tmp_path: Path) -> None:

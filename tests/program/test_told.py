@@ -11,7 +11,7 @@ from bob.crash.legal import growth_points
 from bob.errors import RecordingError
 from bob.program.strace import SystemCall
 from bob.program.told import Output, outputs, windows
-from bob.program.untraced import not_followed
+from bob.program.untraced import not_followed, unpaced
 from bob.protocol.unsynced import unsynced
 from bob.trace.model import Moment
 from bob.trace.timeline import CallReturned, Timeline
@@ -174,6 +174,31 @@ def test_what_is_not_followed_is_named() -> None:
         SystemCall(1, 0.0, "io_submit", ("1", "1"), 1),
     ]
     assert not_followed(calls, ROOT) == ("mmap of /db", "sendfile to /out", "reflink to /copy", "io_submit")
+
+
+def test_what_a_pace_cannot_come_between_is_named() -> None:
+    """Two renames of one io_uring_enter were called safe at each pace, of which none had come between them."""
+
+    def call(name: str, result: int | None, *arguments: str) -> SystemCall:
+        return SystemCall(1, 0.0, name, arguments, result)
+
+    one = [
+        call("io_uring_setup", 3, "8", "{flags=0, sq_thread_cpu=0}"),
+        call("io_uring_enter", 1, "3", "1", "1"),
+        call("io_uring_enter", 1, "3", "1", "1"),
+        call("io_submit", 1, "0x1", "1"),
+        call("io_submit", None, "0x1", "2"),
+        call("io_uring_setup", None, "8", "{flags=IORING_SETUP_SQPOLL}"),
+        call("write", 5, "3"),
+    ]
+    assert unpaced(one) == ()
+    polls = call("io_uring_setup", 3, "8", "{flags=IORING_SETUP_SQPOLL, sq_thread_cpu=0}")
+    several = [call("io_uring_enter", 2, "3", "2", "2"), call("io_submit", 2, "0x1", "2")]
+    assert [words.split()[-1] for words in unpaced([*one, *several, polls])] == [
+        "io_uring_enter",
+        "io_submit",
+        "(IORING_SETUP_SQPOLL)",
+    ]
 
 
 def test_a_name_is_relative_to_where_the_process_has_gone() -> None:

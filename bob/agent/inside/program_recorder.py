@@ -9,7 +9,7 @@ from typing import Any
 from bob.agent.inside.frames import Reply
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.programs import BESIDE, CALLS, run_workload
+from bob.agent.inside.programs import run_workload
 from bob.agent.inside.recorded_disks import PROMPT
 from bob.agent.inside.recorder import LOG_BYTES, TIMELINE_KIB, Take
 
@@ -56,7 +56,7 @@ def record_program(
         device, mark = recording.recorded, recording.timeline.mark
         mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
-        other = beside.enter_context(Neighbour(ROOT, fs, BESIDE, CALLS)) if neighbour else None
+        other = beside.enter_context(Neighbour(ROOT, fs)) if neighbour else None
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
         mark("start")

@@ -22,8 +22,10 @@ from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.neighbour import Neighbour
+from bob.agent.inside.pacing import Pacing
 from bob.agent.inside.processes import WAKING, Drain, descendants, ends_within, has_children, name_of, state_of
 from bob.agent.inside.stores import Watching
+from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
 from bob.agent.inside.warm_python import Forked, WarmPython
 from bob.agent.inside.world import WORLD, enter_world, within
 
@@ -34,39 +36,12 @@ TOLD = f"{WORK}/told"
 CALLS = f"{WORK}/calls"
 """What strace wrote."""
 PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
-"""Through which it is read at once: where stores are watched; and where a neighbour waits for calls, with the stores
+"""Through which it is read at once: where stores are watched; and where the program waits after calls, with the stores
 that were seen."""
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
 """So much of the last that a script prints is kept (bytes); of a workload's standard output, all."""
-TRACED = (
-    "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,"
-    "open,openat,openat2,creat,truncate,ftruncate,fallocate,"
-    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
-    "setxattr,lsetxattr,fsetxattr,removexattr,lremovexattr,fremovexattr,"
-    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,mmap,mremap,io_uring_enter,io_submit,"
-    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
-)
-"""The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
-say which process is meant, and which file. One with a question mark is not in each kernel."""
-PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl"
-"""Those that say no more than which descriptor is meant, and where in a file; and ioctl, which is refused where it does
-anything else. Nothing is told of their frames."""
-READS = "read,readv,preadv2"
-"""Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
-and says nothing of what a crash leaves."""
-CLOSES = "close,?close_range"
-"""And those behind which a number may be that of a pipe, of which no call tells."""
-PACED = (
-    "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,truncate,ftruncate,fallocate,"
-    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,"
-    "chmod,fchmod,fchmodat,?fchmodat2,chown,fchown,lchown,fchownat,setxattr,lsetxattr,fsetxattr,"
-    "removexattr,lremovexattr,fremovexattr,fsync,fdatasync,sync,syncfs,sync_file_range,msync"
-)
-"""Those of them after which a program may be made to wait. Not where it opens a file: most files are opened to be read,
-and what was opened to be written is seldom left empty."""
 LONGEST = 16 * 1024 * 1024
 """How much of what one call writes strace may write down (bytes)."""
 GONE_SECONDS = 30.0
@@ -138,8 +113,8 @@ def run_workload(
     of the pipe that its standard output was. Refuses in its own words where it fails.
 
     With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`). With a
-    ``delay`` a process waits so many seconds when a call that changes or syncs something has returned; then the
-    ``neighbour`` syncs.
+    ``delay`` the program waits so many seconds when a call that changes something has returned; then the ``neighbour``
+    syncs (:mod:`bob.agent.inside.pacing`).
 
     With ``stacks`` each call has its frames. To look at them takes strace longer than all else, so a workload that
     fails, or does not end in time, is not refused: what it did until then is told.
@@ -150,16 +125,16 @@ def run_workload(
     # A look at the frames of each read and close would take longest of all.
     traced = TRACED if stacks else f"{TRACED},{PLACING},{READS},{CLOSES}"
     with ExitStack() as beside:
-        watching = None
-        if neighbour is not None:
-            neighbour.begin()
-            into = neighbour.pipe
+        pacing = watching = None
+        if delay:
+            pacing = beside.enter_context(Pacing(BESIDE, into, ROOT, delay, neighbour))
+            into = BESIDE
         if stores:
             watching = beside.enter_context(Watching(PIPE, into, ROOT))
             into, traced = PIPE, f"{traced},munmap"
-        ended, pipe_inode = _run_traced(seconds, into, traced, delay, stacks)
-        if neighbour is not None and ended.code == 0:
-            neighbour.wait()
+        ended, pipe_inode = _run_traced(seconds, into, traced, stacks)
+        if pacing is not None and ended.code == 0:
+            pacing.wait()
         if watching is not None:
             watching.wait()
     if ended.code != 0 and not stacks:
@@ -168,14 +143,10 @@ def run_workload(
         return ended.output, calls.read(), pipe_inode
 
 
-def _run_traced(seconds: float, calls: str, traced: str, delay: float, stacks: bool) -> tuple[Ended, int]:
+def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[Ended, int]:
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
     tracer += ["-k"] if stacks else []
-    if delay:
-        # Behind the call, not before it: so strace, which notes when a call begins, and the kernel, which notes when it
-        # has returned, still agree.
-        tracer += ["-e", f"inject={PACED}:delay_exit={round(delay * 1e6)}"]
     started = Script([*tracer, "-e", f"trace={traced}", "-e", f"raw={READS}"], [f"{HOME}/workload", ROOT], ROOT)
     return started.wait(seconds), started.pipe_inode
 
@@ -312,8 +283,8 @@ class Script:
         ):
             for pid in left:
                 with suppress(OSError):
-                    if name_of(pid) != "strace":  # it ends by itself, with all in its file
-                        os.kill(pid, signal.SIGKILL)
+                    # strace ends by itself, with all in its file, if nothing holds it (:mod:`bob.agent.inside.pacing`)
+                    os.kill(pid, signal.SIGCONT if name_of(pid) == "strace" else signal.SIGKILL)
             for pid in left:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)

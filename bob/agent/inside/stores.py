@@ -1,8 +1,8 @@
 """Sees what a program stores through shared mappings of files, which no system call tells.
 
-strace writes its lines into a pipe. Whoever reads that has the highest priority, on the processor of the program: so it
-has read the line of a call, and looked at the mapped files, before the program goes on. What is new in them was stored
-since the line before. It becomes a line of its own, in the form of a ``pwrite64``, in front of the call's:
+Whoever reads the lines of strace has read that of a call, and looked at the mapped files, before the program goes on
+(:mod:`bob.agent.inside.ahead`). What is new in them was stored since the line before. It becomes a line of its own, in
+the form of a ``pwrite64``, in front of the call's:
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
@@ -15,20 +15,17 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from contextlib import suppress
 
-from bob.agent.inside.devices import read_text
+from bob.agent.inside.ahead import Ahead
+from bob.agent.inside.strace_lines import Lines, lines_of
 
 LARGEST = 64 * 1024 * 1024
 """A larger file is not looked at (bytes): that would take too long at each call."""
 PAGE = 4096
-RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
-_LINE = re.compile(rb"(\d+) +(\S+) (.*)", re.DOTALL)
 _MAPS = re.compile(
     rb"mmap\([^,]+, (\d+), ([A-Z_|]+), ([A-Z_|]+), (\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?, \w+\) += (0x[0-9a-f]+)"
 )
-_NAME = re.compile(rb"\w+(?=\()")
 _RESULT = re.compile(rb".*\) += (\d+)", re.DOTALL)
 _OPEN_FILE = re.compile(rb"\w+\((\d+)<")
 _INTO = re.compile(rb"(?:copy_file_range|splice)\([^,]+, [^,]+, (\d+)<")
@@ -48,57 +45,30 @@ class Watching:
     with what is stored in files below ``root``. All that is started meanwhile runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
-        self._pipe, self._out, self._root = pipe, out, root
-        self._pid = 0
+        self._ahead = Ahead(pipe, lambda: _copy(pipe, out, root))
 
     def __enter__(self) -> Watching:
-        with suppress(FileNotFoundError):
-            os.unlink(self._pipe)
-        os.mkfifo(self._pipe)
-        self._processors = os.sched_getaffinity(0)
-        self._runtime = read_text(RUNTIME)
-        _write(RUNTIME, "-1")  # or the kernel would let the program go on after most of a second
-        os.sched_setaffinity(0, {min(self._processors)})
-        self._pid = os.fork()
-        if self._pid == 0:
-            code = 1
-            try:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-                _copy(self._pipe, self._out, self._root)
-                code = 0
-            finally:
-                os._exit(code)
+        self._ahead.__enter__()
         return self
 
     def wait(self) -> None:
         """Wait until all is copied: whoever writes to the pipe has ended."""
-        pid, self._pid = self._pid, 0
-        _pid, status = os.waitpid(pid, 0)
-        if status:
+        if self._ahead.wait():
             raise RuntimeError("what the program stores could not be watched")
 
-    def __exit__(self, *_what: object) -> None:
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        os.sched_setaffinity(0, self._processors)
-        _write(RUNTIME, self._runtime)
+    def __exit__(self, *what: object) -> None:
+        self._ahead.__exit__(*what)
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
-
-
-def _copy(pipe: str, out: str, root: str) -> None:
+def _copy(pipe: str, out: str, root: str) -> int:
     with open(pipe, "rb", buffering=0) as lines, open(out, "wb") as copied:
-        watcher, rest = Watcher(root), b""
-        while piece := lines.read(1 << 16):
-            *whole, rest = (rest + piece).split(b"\n")
+        watcher = Watcher(root)
+        for whole in lines_of(lines):
             for line in whole:
                 copied.write(b"".join(one + b"\n" for one in watcher.lines(line)))
             copied.flush()
-        copied.write(b"".join(one + b"\n" for one in watcher.left) + rest)
+        copied.write(b"".join(one + b"\n" for one in watcher.left))
+    return 0
 
 
 Key = tuple[int, int]
@@ -142,26 +112,16 @@ class Watcher:
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
         self._files: dict[Key, Mapped] = {}
-        self._begun: dict[int, bytes] = {}
+        self._lines = Lines()
         self._writing: dict[int, Key | None] = {}
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
         """What a line of strace becomes: itself, and what was stored before it or, if it changes the file, with it."""
-        found = _LINE.fullmatch(line)
-        if found is None:  # a frame
+        taken = self._lines.take(line)
+        if taken is None:  # a frame
             return [line]
-        pid, seconds, call = int(found[1]), found[2], found[3]
-        is_begun = call.endswith(b"<unfinished ...>")
-        if is_begun:
-            call = call[: -len(b"<unfinished ...>")].rstrip(b", ")
-            self._begun[pid] = call
-        elif call.startswith(b"<... "):
-            begun, more = self._begun.pop(pid, b""), call.partition(b" resumed>")[2]
-            is_joint = begun.endswith(b"(") or more.startswith((b")", b","))
-            call = begun + (b"" if is_joint else b", ") + more
-        named = _NAME.match(call)
-        name = named[0] if named else b""
+        pid, seconds, name, call, is_begun = taken
         if name in PASSING:
             return [line]  # to look at all that is mapped for each read would take longest of all
         before, self.left = self.left, []

@@ -1,0 +1,108 @@
+"""Which system calls of a program strace writes down, and which of them change something: a pace is about those.
+
+A call changes something if it may change the tree below a root, or have its disk changed. It has returned, and has not
+failed. Most files are opened to be read, so an open is one only where it may create or truncate.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from bob.agent.inside.strace_lines import Line
+
+_OF_NAMES = (
+    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,truncate,"
+    "chmod,fchmodat,?fchmodat2,chown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
+    "setxattr,lsetxattr,removexattr,lremovexattr,?setxattrat,?removexattrat,?file_setattr"
+)
+_OF_ALL = "sync,msync,io_uring_enter,io_submit"
+_OF_OPEN_FILES = (
+    "write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,ftruncate,fallocate,"
+    "fchmod,fchown,fsetxattr,fremovexattr,fsync,fdatasync,syncfs,sync_file_range"
+)
+_OPENS = "open,openat,openat2,creat,?open_by_handle_at"
+TRACED = (
+    f"{_OF_OPEN_FILES},{_OPENS},{_OF_NAMES},{_OF_ALL},mmap,mremap,io_uring_setup,"
+    "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
+)
+"""The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
+say which process is meant, and which file. One with a question mark is not in each kernel."""
+PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl,fadvise64"
+"""Those that say no more than which descriptor is meant, and where in a file; ioctl, which is refused where it does
+anything else; and fadvise64, which may have data written. Nothing is told of their frames."""
+READS = "read,readv,preadv2"
+"""Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
+and says nothing of what a crash leaves."""
+CLOSES = "close,?close_range"
+"""And those behind which a number may be that of a pipe, of which no call tells."""
+
+_LONGEST_HEAD = 40_000
+"""In so many bytes the descriptors of a call stand: two paths of 4,096 bytes, each of four letters."""
+_CREATING = b"O_CREAT", b"O_TRUNC", b"TMPFILE"
+_CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}
+"""Which of its descriptors a call closes."""
+_PATH = re.compile(rb"\d+<([^>]*)>")
+_PIPE = rb"\d+<\\x70\\x69\\x70\\x65\\x3a"
+
+
+def _names(words: str) -> frozenset[bytes]:
+    return frozenset(words.replace("?", "").encode().split(b","))
+
+
+_ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF_OPEN_FILES), _names(_OPENS)
+
+
+class Changes:
+    """Knows the calls that change something below ``root``, as strace tells of them, one after the other.
+
+    What leads to a file by a name counts wherever the name leads. A write into a pipe counts, too: it may tell somebody
+    what no call of the program tells (a store through a mapping). So does the close of a file that was cut and written
+    anew: file systems have its data written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
+    """
+
+    def __init__(self, root: str) -> None:
+        escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
+        below = rb"\d+<[^>]*" + escaped + rb"(?:\\x2f|>)"
+        self._below = re.compile(below)
+        self._told = re.compile(below + b"|" + _PIPE)
+        self._cut: dict[bytes, bool] = {}
+        """The files that were cut, by their paths, and whether something was written there since."""
+
+    def made_by(self, line: Line) -> bool:
+        """Whether a call that changes something has returned by this line. Each line is to be asked about once."""
+        name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
+        if line.is_begun or not result[:1].isdigit():
+            return False
+        if name in _ALWAYS:
+            return True
+        if name in _BY_DESCRIPTOR:
+            self._written(name, _paths(head))
+            return self._told.search(head) is not None
+        if name == b"ioctl":  # most requests that only ask are not for files, and fail
+            return self._below.search(head) is not None
+        if name in _OPENING:
+            return self._opened(b"O_CREAT|O_TRUNC" if name == b"creat" else line.call, result)
+        if name == b"fadvise64":
+            return b"POSIX_FADV_DONTNEED" in line.call and self._below.search(head) is not None
+        closed = _paths(head.partition(b")")[0])[_CLOSING[name] :] if name in _CLOSING else []
+        return bool(closed) and self._cut.get(closed[0], False)
+
+    def _opened(self, flags: bytes, result: bytes) -> bool:
+        if self._below.match(result) is None:
+            return False
+        if b"O_TRUNC" in flags:
+            self._cut[_paths(result)[0]] = False
+        return any(flag in flags for flag in _CREATING)
+
+    def _written(self, name: bytes, paths: list[bytes]) -> None:
+        for path in paths:
+            if name == b"ftruncate":
+                self._cut[path] = False
+            elif path in self._cut:
+                self._cut[path] = True
+
+
+def _paths(text: bytes) -> list[bytes]:
+    """The paths behind descriptors, as strace writes them."""
+    return _PATH.findall(text)
