@@ -26,6 +26,7 @@ from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
 from bob.judge.explaining import Explaining
+from bob.judge.hanging import causes_of, with_its_write
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
 from bob.judge.program_result import Easiest, ModelResult, ProgramResult, Programs, Safety, to_json
@@ -374,21 +375,27 @@ def _with_witnesses(
     environment: Environment,
     number: int,
 ) -> ProgramResult:
-    """The same with a witness of each vulnerability, kept in ``run``."""
+    """The same with a witness of each vulnerability, kept in ``run``, and with the write that it hangs on where no call
+    tells why."""
     shown = []
+    driver = taken.request.configuration.fs.driver
+    writes = witness.named(driver, looked[0].case) if result.vulnerabilities else ()
     for place, one in enumerate(result.vulnerabilities, start=1):
         assert one.easiest is not None
-        case = looked[one.easiest.place].case
-        showing = Showing(case, one.easiest.state, claim_of(taken.program, one), one.evidence)
+        window, state = looked[one.easiest.place], one.easiest.state
+        case, causes = window.case, causes_of(window, state)
+        showing = Showing(case, state, claim_of(taken.program, one), one.evidence, causes)
         document: Mapping[str, Any] = witness.write(
             showing,
             environment=asdict(environment),
             configuration=taken.request.configuration,
             model=taken.request.model,
             calls=_calls(taken, case, reliances, one.easiest),
+            writes=writes,
         )
         path = run.save_witness(f"{number:02d}-{place}-{one.consequence.value}", document)
-        shown.append(replace(one, witness=path))
+        told = with_its_write(one, witness.told(driver, case, state, causes, writes))
+        shown.append(replace(told, witness=path))
     return replace(result, vulnerabilities=tuple(shown))
 
 

@@ -14,6 +14,7 @@ from bob.cli.app import programs_exit
 from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
 from bob.judge.explaining import Explaining
+from bob.judge.hanging import causes_of, with_its_write
 from bob.judge.looked import Looked
 from bob.judge.modelled import (
     BuiltState,
@@ -43,6 +44,8 @@ from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Effects
+from bob.story.decisive import in_words
+from bob.witness.document import told
 
 FINE, LOST, STRANGE, HANG = (
     CheckerAnswer(0, ""),
@@ -93,6 +96,24 @@ def test_sentences_that_differ_in_numbers_are_one_and_others_are_not() -> None:
     found = asked(looked({0: FINE, 1: LOST, 2: other}), looked({0: STRANGE, 1: FINE, 2: HANG}, b"a"))
     kinds = {one.consequence: one.trees for one in found.vulnerabilities}
     assert kinds == {Consequence.LOST: 2, Consequence.OTHER: 1, Consequence.HANG: 1}
+
+
+def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
+    """A write is torn; without it, the checker accepts what is there."""
+    window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
+    [found] = asked(window).vulnerabilities
+    assert causes_of(window, TORN) == (1,)
+    assert causes_of(looked({0: LOST, 1: FINE, 2: LOST}), TORN) == ()
+    line = told("ext4", window.case, TORN, (1,))
+    [reason] = with_its_write(found, line).relied_on
+    assert reason.explanation.reliance is Reliance.UNCLEAR and reason.sentence.endswith(in_words(line))
+    assert with_its_write(found, told("ext4", window.case, TORN)) == found
+    unclear = Explanation(Reliance.UNCLEAR, beside=("the contents of /a",))
+    beside = replace(found, relied_on=(ReliedOn(unclear, "so", (), 1),))
+    [reason] = with_its_write(beside, line).relied_on
+    assert reason.explanation == unclear and reason.sentence.startswith("so; ")
+    known = replace(found, relied_on=(RELIED_ON, *beside.relied_on))
+    assert with_its_write(known, line) == known
 
 
 def test_the_same_state_before_and_after_an_output_counts_twice() -> None:

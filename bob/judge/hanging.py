@@ -1,0 +1,34 @@
+"""Which write a vulnerability hangs on: where no call tells why, the disk does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bob.crash.neighbours import causes
+from bob.crash.state import CrashState
+from bob.judge.looked import Looked
+from bob.judge.program_result import Vulnerability
+from bob.judge.reliance import ReliedOn
+from bob.program.answer import Consequence
+from bob.protocol.contrast import Explanation, Reliance
+from bob.story.decisive import in_words
+from bob.story.timeline import Timeline
+
+
+def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
+    """The writes (indexes) without any one of which the checker accepts what ``state`` leaves, as far as it was
+    ``looked`` at."""
+    accepted = set(looked.accepted)
+    fine = {seen.state for seen in looked.observed.states if seen.outcome in accepted}
+    return causes(looked.case.plan.points, state, fine.__contains__)
+
+
+def with_its_write(found: Vulnerability, line: Timeline) -> Vulnerability:
+    """The same; where no call tells why, with the write that decides, as the time line of its witness has it."""
+    is_told = any(one.explanation.reliance is not Reliance.UNCLEAR for one in found.relied_on)
+    if is_told or not line.causes or found.consequence is Consequence.HANG:
+        return found
+    explanation = Explanation(Reliance.UNCLEAR)
+    first, *others = found.relied_on or (ReliedOn(explanation, explanation.sentence({}), (), found.trees),)
+    sentence = f"{first.sentence}; the witness hangs on a write: {in_words(line)}"
+    return replace(found, relied_on=(replace(first, sentence=sentence), *others))
