@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bob.report.counts import compact
 from bob.result import from_json
-from bob.store.run_directory import read_document
+from bob.store.files import read_document
 
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
 BY_CRASHMONKEY = 2.2

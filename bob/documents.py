@@ -1,17 +1,107 @@
-"""JSON for people and for version control: a line for each small part of a document, an indented block for others."""
+"""bob's JSON documents: written for people and for version control, with a checksum; read, and checked.
+
+A document that has one ends with the field ``checksum``: the SHA-256 of all bytes before that field. It is of the bytes
+and not of what they mean, so any program can check it, and no byte of a file can change unseen. What people write, and
+what other programs wrote, has none.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST_LINE = 400
 """What is written in at most so many characters is one line."""
 
+CHECKSUM = "checksum"
+"""The field of a document that has its checksum, its last one."""
+_KIND = "sha256:"
+_SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')
+_LONGEST_SEAL = 160
+
+
+BY_HAND = f"put it back as it was; who changed it on purpose takes away its last field, {CHECKSUM}"
+"""What to do with a document that was changed and has no other place."""
+
+
+class ChangedError(ValueError):
+    """A document is not as bob wrote it."""
+
 
 def text(document: Any) -> str:
     """``document`` as JSON, with a line break at its end."""
     return _text(document, 0) + "\n"
+
+
+def sealed(written: str) -> bytes:
+    """The document ``written`` (a JSON object that is not empty) with its checksum, as the bytes of a file."""
+    head = written.rstrip().removesuffix("}").rstrip().encode()
+    return head + f',\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
+
+
+def checksum(data: bytes) -> str:
+    """The checksum of ``data``, as documents have it."""
+    return _KIND + hashlib.sha256(data).hexdigest()
+
+
+def checksum_in(data: bytes) -> str | None:
+    """The checksum that a document says it has; None where it says none. It is not checked."""
+    seal = _seal(data)
+    return None if seal is None else seal[1].decode()
+
+
+def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
+    """The document in ``data``, without its checksum.
+
+    Raises ChangedError where that does not fit, or is ``required`` and not there; ValueError where it is no JSON table.
+    """
+    seal = _seal(data)
+    if seal is not None and checksum(data[: seal.start()]) != seal[1].decode():
+        raise ChangedError("it was changed since bob wrote it: its checksum does not fit")
+    document = parse(data)
+    if not isinstance(document, dict):
+        raise ValueError("it is no table")
+    if seal is None:
+        if CHECKSUM in document:
+            raise ChangedError("it was changed since bob wrote it: its checksum is not at its end")
+        if required:
+            raise ChangedError("it was changed since bob wrote it: its checksum is gone")
+    document.pop(CHECKSUM, None)
+    return document
+
+
+def parse(data: bytes | str) -> Any:
+    """The JSON in ``data``. Raises ValueError for what is none: also for numbers that are none (NaN, Infinity, 1e999),
+    for a name that one table has twice, and for tables in each other that are too many."""
+    try:
+        return json.loads(data, parse_constant=_number, parse_float=_number, object_pairs_hook=_table)
+    except RecursionError:
+        raise ValueError("too many tables are in each other") from None
+
+
+def _number(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written[:40]} is no number")
+    return number
+
+
+def _table(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _value in pairs]
+        twice = next(name for name in table if names.count(name) > 1)
+        raise ValueError(f"{twice[:80]!r} is there twice")
+    return table
+
+
+def _seal(data: bytes) -> re.Match[bytes] | None:
+    """The checksum at the end of ``data``."""
+    return _SEAL.search(data, max(0, len(data) - _LONGEST_SEAL))
 
 
 def _text(part: Any, depth: int) -> str:

@@ -30,6 +30,8 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+LONGEST = 1000
+"""A message has at most so many characters: it may quote what a file says, and nobody reads a megabyte."""
 _A_SLIP = 0.8
 """As alike as this (by difflib) are two words of which one is the other with a letter wrong."""
 
@@ -56,7 +58,7 @@ class BobError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None, exit_code: Exit | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = message if len(message) <= LONGEST else f"{message[: LONGEST - 4]} ..."
         self.hint = hint
         if exit_code is not None:
             self.exit_code = exit_code

@@ -15,6 +15,7 @@ from bob import counts
 from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
+from bob.fields import MISSHAPEN, said
 
 T = TypeVar("T")
 
@@ -312,8 +313,10 @@ def from_json(document: Mapping[str, Any]) -> Result:
             model=DeviceModel.from_json(document["device_model"]),
             configurations=tuple(map(_configuration, document["configurations"])),
         )
-    except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
-        raise MalformedError(f"the result document is damaged: {error}") from None
+    except UsageError as error:
+        raise MalformedError(f"the result document is damaged: {error.message}", hint=error.hint) from None
+    except MISSHAPEN as error:
+        raise MalformedError(f"the result document is damaged: {said(error)}") from None
 
 
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:

@@ -10,7 +10,6 @@ bench/usual_timings.py makes that file.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bob import documents
+from bob.fields import UNREADABLE
 from bob.progress import Earlier, EarlierPart, Progress
 from bob.report.counts import duration, plural
 from bob.request import ProbeRequest
@@ -278,7 +279,7 @@ def read() -> list[Timing]:
     """What is known of this machine, the oldest first."""
     try:
         return _read(_file())
-    except (OSError, ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return []
 
 
@@ -288,7 +289,7 @@ def usual() -> list[Timing]:
 
 
 def _read(file: Path) -> list[Timing]:
-    document = json.loads(file.read_bytes())
+    document = documents.opened(file.read_bytes())
     if document["schema"] != SCHEMA:
         raise ValueError(f"{file} is of another version of bob")
     return [_from_json(one) for one in document["timings"]]
@@ -301,7 +302,7 @@ def note(more: Sequence[Timing]) -> None:
         file = _file()
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        part.write_text(json.dumps({"schema": SCHEMA, "timings": every}, indent=1) + "\n")
+        part.write_bytes(documents.sealed(documents.text({"schema": SCHEMA, "timings": every})))
         part.replace(file)
 
 

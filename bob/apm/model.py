@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bob import counts, documents
+from bob import counts, documents, fields
 from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
-from bob.store.run_directory import write_whole
+from bob.store.files import write_document
 
 SCHEMA = "bob.apm/1"
 
@@ -125,8 +124,8 @@ def from_json(document: Mapping[str, Any]) -> Model:
         if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
             raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
         return Model(str(document["name"]), str(document["about"]), findings, dict(document["source"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MalformedError(f"this model is damaged: {error!r}", hint="derive it again") from None
+    except fields.MISSHAPEN as error:
+        raise MalformedError(f"this model is damaged: {fields.said(error)}", hint="derive it again") from None
 
 
 _WRITTEN = "`bob apm derive` writes models"
@@ -135,13 +134,13 @@ _WRITTEN = "`bob apm derive` writes models"
 def load(path: Path) -> Model:
     """The model in the file ``path``. Raises StoreError where it cannot be read, MalformedError where it is none."""
     try:
-        document = json.loads(path.read_bytes())
+        document = documents.opened(path.read_bytes())
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", hint="is it the file of a model?") from None
-    except (ValueError, RecursionError) as error:
+    except documents.ChangedError as error:
+        raise MalformedError(f"{path}: {error}", hint=documents.BY_HAND) from None
+    except ValueError as error:
         raise MalformedError(f"{path} is no model: {error}", hint=_WRITTEN) from None
-    if not isinstance(document, dict):
-        raise MalformedError(f"{path} is no model", hint=_WRITTEN)
     try:
         return from_json(document)
     except MalformedError as error:
@@ -154,7 +153,7 @@ def save(model: Model, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another file") from None
-    write_whole(path, documents.text(to_json(model)).encode())
+    write_document(path, to_json(model))
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from rich.console import Console
 from rich.theme import Theme
 
+from bob import documents
 from bob.cli.ending import drop
 from bob.errors import UsageError
 from bob.report.table import print_result
@@ -83,9 +84,11 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
         print_result(console(), result, run)
 
 
-def write_json(path: Path, document: Any) -> None:
-    """Write ``document`` whole or not at all."""
-    write_text(path, json.dumps(document, indent=2) + "\n", "--json")
+def write_json(path: Path, document: Any, option: str = "--json") -> None:
+    """Write ``document`` whole or not at all; with its checksum where it has a schema: bob reads it again."""
+    text = json.dumps(document, indent=2) + "\n"
+    is_read = isinstance(document, dict) and "schema" in document
+    write_text(path, documents.sealed(text).decode() if is_read else text, option)
 
 
 def write_text(path: Path, text: str, option: str) -> None:

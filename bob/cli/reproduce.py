@@ -135,7 +135,7 @@ def _programs(made: Experiment, wanted: Sequence[str]) -> tuple[list[Program], l
 
 def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
     """Note how an experiment is asked, in its folder; raise UsageError where that was asked otherwise before."""
-    from bob.store.run_directory import read_document
+    from bob.store.files import read_document
 
     note = folder / NOTE
     if note.exists():
@@ -190,7 +190,7 @@ def _answers(
 def _finished(run: Path, program: Program) -> Programs | None:
     """The answers in a run that was finished with the program as it is now."""
     from bob.report.saved import programs
-    from bob.store.run_directory import read_document
+    from bob.store.files import read_document
 
     if not (run / "run.json").exists() or "finished" not in read_document(run / "run.json"):
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -324,7 +323,7 @@ def _write(wanted: str, saved: list[Saved], runs: tuple[Path, ...], output: Path
             _print(paper(file), saved, runs)
             write_text(output, file.getvalue(), "--output")
         case "json":
-            write_text(output, json.dumps(_documents(saved), indent=2) + "\n", "--output")
+            write_json(output, _documents(saved), "--output")
         case "junit":
             suites = [suite for one in saved for suite in suites_of(one.result, one.folder)]
             write_text(output, to_junit(suites), "--output")

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from bob import documents
 from bob.errors import ImageError
+from bob.fields import UNREADABLE
 from bob.image.recipe import Recipe
 from bob.settings import cache_home
 
@@ -160,7 +162,7 @@ def write_manifest(image: Image) -> None:
     """Write what :func:`find` reads, into the image's folder."""
     names = ("name", "key", "recipe", "kernel_release", "cmdline", "host_key", "built", "tools", "sizes")
     document: dict[str, Any] = {"schema": "bob.image/1"} | {name: getattr(image, name) for name in names}
-    (image.folder / MANIFEST).write_text(json.dumps(document, indent=2) + "\n")
+    (image.folder / MANIFEST).write_bytes(documents.sealed(json.dumps(document, indent=2)))
 
 
 @contextmanager
@@ -189,7 +191,7 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
 def load(folder: Path) -> Image | None:
     """The image in ``folder``; None where it is not there, or any file of it is missing or cut short."""
     try:
-        document = json.loads((folder / MANIFEST).read_text())
+        document = documents.opened((folder / MANIFEST).read_bytes())
         recipe = document.get("recipe")
         if recipe is None and OWN not in document["name"]:  # before images named their kernel
             recipe = document["key"]
@@ -207,6 +209,6 @@ def load(folder: Path) -> Image | None:
             recipe=recipe or "",
         )
         whole = all((folder / name).stat().st_size == size for name, size in image.sizes.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         return None
     return image if whole else None

@@ -45,7 +45,7 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
-            step(f"judging {len(run.about().get('workloads', ())):,} workloads")
+            step(f"judging {len(run.about().get('workloads', ())):,} workloads{_said_of_age(run)}")
             return _judge_again(run)
     directory = MatrixDirectory(path)
     columns = directory.columns()
@@ -57,8 +57,13 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
 def _telling(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
     """The ``runs``, each told of before it is judged."""
     for number, run in enumerate(runs, start=1):
-        step(f"judging {run.path.name}: {what} {number} of {len(runs)}")
+        step(f"judging {run.path.name}: {what} {number} of {len(runs)}{_said_of_age(run)}")
         yield run
+
+
+def _said_of_age(run: RunDirectory) -> str:
+    """What is to be said of a run of an older version."""
+    return "" if run.is_sealed else "; its files have no checksums, so bob cannot tell whether they were changed"
 
 
 def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:

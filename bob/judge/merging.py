@@ -18,10 +18,11 @@ from bob.request import request_of, request_to_json
 from bob.result import Result, from_json
 from bob.search.space import Part
 from bob.search.spaces import Search
+from bob.store.files import read_document
 from bob.store.kept_runs import is_locked
 from bob.store.lock import LOCK
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, read_document
+from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 
 _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")

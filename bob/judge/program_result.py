@@ -11,6 +11,7 @@ from bob.counts import read, written
 from bob.crash.coverage import States, states_from_json
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
+from bob.fields import MISSHAPEN, said
 from bob.judge.reliance import CallWords, ReliedOn
 from bob.program.answer import Consequence
 from bob.program.program import Program
@@ -289,8 +290,8 @@ def from_json(document: Mapping[str, Any]) -> Programs:
         models = tuple(_model_from_json(one) for one in document.get("models", ()))
         protocols = tuple(protocol_from_json(one) for one in document.get("protocols", ()))
         return Programs(document["program"]["name"], document["program"]["about"], results, kernel, models, protocols)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MalformedError(f"this is no result of bob app: {error}", hint="was it truncated?") from error
+    except MISSHAPEN as error:
+        raise MalformedError(f"this is no result of bob app: {said(error)}", hint="was it truncated?") from error
 
 
 def _result_from_json(document: Mapping[str, Any]) -> ProgramResult:

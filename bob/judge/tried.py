@@ -13,6 +13,7 @@ from bob.claim.expectation.syntax import Expectation
 from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
+from bob.fields import MISSHAPEN, said
 from bob.judge.answers import Answer, Way
 from bob.request import ProbeRequest, configuration_from_json, configuration_to_json
 from bob.result import (
@@ -162,10 +163,10 @@ def from_json(document: Mapping[str, Any]) -> Tried:
             finishes=finishes or (Finished(workload.finish, states, unmountable),),
             notes=tuple(document["notes"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MalformedError(f"the answers are damaged: {error}") from None
     except UsageError as error:
         raise MalformedError(f"the answers are damaged: {error.message}", hint=error.hint) from None
+    except MISSHAPEN as error:
+        raise MalformedError(f"the answers are damaged: {said(error)}") from None
 
 
 def _answer(answer: Answer, witnesses: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bob import documents, fields
 from bob.claim.property.vocabulary import row_of_today
 from bob.errors import MalformedError, StoreError
 from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
@@ -113,19 +113,20 @@ def result_file(path: Path) -> Path:
     return packed if packed.exists() and not plain.exists() else plain
 
 
-def document_of(file: Path) -> Any:
-    """What is in a file of JSON, which may be compressed."""
+def document_of(file: Path) -> dict[str, Any]:
+    """The document in a file, which may be compressed. Raises OSError, and :data:`bob.fields.MISSHAPEN` for what is
+    none."""
     data = file.read_bytes()
-    return json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+    return documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
 
 
 def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
     file = result_file(path)
     try:
         document = document_of(file)
-    except (OSError, ValueError, RecursionError, lzma.LZMAError):
+    except fields.UNREADABLE:  # read_result says why
         return None
-    if not isinstance(document, dict) or document.get("schema") != schema:
+    if document.get("schema") != schema:
         return None
     try:
         return from_document(document)
@@ -157,10 +158,11 @@ def read_result(path: Path) -> Result:
         document = document_of(file)
     except OSError as error:
         raise StoreError(f"cannot read {file}: {error.strerror}") from error
-    except (ValueError, RecursionError, lzma.LZMAError) as error:
-        raise MalformedError(f"{file} is no result: {error}", hint="was it truncated?") from error
-    if not isinstance(document, dict):
-        raise MalformedError(f"{file} is no result", hint="bob probe writes one into its run directory")
+    except documents.ChangedError as error:
+        instead = f"bob judge {path} writes it anew" if (path / "workloads").is_dir() else documents.BY_HAND
+        raise MalformedError(f"{file}: {error}", hint=instead) from error
+    except fields.MISSHAPEN as error:
+        raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
     try:
         result = _in_words_of_today(from_json(document))
     except MalformedError as error:

@@ -75,7 +75,7 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
 def witness_text(path: Path) -> str:
     """The document of the witness ``path`` as a file of its own, also where it is in a bundle. Raises what
     :func:`bob.witness.bundle.load` raises."""
-    return documents.text(bundle.load(path))
+    return documents.sealed(documents.text(bundle.load(path))).decode()
 
 
 def in_link(text: str) -> str:

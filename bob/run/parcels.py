@@ -17,8 +17,8 @@ from typing import Any
 
 from bob.errors import StoreError
 from bob.judge.program_result import Programs
+from bob.store.files import write_whole
 from bob.store.lock import LOCK
-from bob.store.run_directory import write_whole
 
 _LEVEL = 1
 """Of zlib: logs and observations become a tenth; a higher level takes several times as long for a tenth less."""

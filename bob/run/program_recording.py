@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bob import documents
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
@@ -37,7 +37,8 @@ from bob.record.recorder import RecordedProgram, put_program, record_program, tr
 from bob.request import ProbeRequest, configuration_to_json
 from bob.run.agents import AnyGuests, unshared
 from bob.run.second_chances import each_in_a_guest
-from bob.store.run_directory import RunDirectory, write_whole
+from bob.store.files import write_document, write_whole
+from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
 from bob.subject import Configuration
 from bob.trace.base import Base
@@ -260,10 +261,11 @@ def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: Recorded
     run.save_recording(folder, done.case.workload, base, recorded.recording)
     write_whole(folder / "calls", recorded.calls.encode())
     more = {
+        "checksums": {"calls": documents.checksum(recorded.calls.encode())},
         "configuration": configuration_to_json(done.request.configuration),
         "told": [[output.at.time, output.data.decode("latin-1")] for output in done.outputs],
     }
-    write_whole(folder / "told.json", json.dumps(more).encode())
+    write_document(folder / "told.json", more)
 
 
 def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from shutil import rmtree
 
 import bob
-from bob import documents
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given import is_machine
@@ -27,8 +26,8 @@ from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink, tell_results
 from bob.search.space import probes, still_asking
 from bob.search.spaces import Search
+from bob.store.files import read_document, write_document
 from bob.store.lock import writing
-from bob.store.run_directory import read_document, write_whole
 from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import check as check_searched
 from bob.timings import Work, estimate, in_words, read, usual
@@ -211,7 +210,7 @@ class _Searching:
         for one in shrink([*alike], image=None, connect=connect, budget=budget, progress=self._progress):
             if one.document is not None:
                 for path in alike[one.path]:
-                    write_whole(path, documents.text(one.document).encode())
+                    write_document(path, one.document)
         tell_results(self._directory.path)
         return from_json(read_document(self._directory.path / "result.json"))
 

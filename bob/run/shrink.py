@@ -9,7 +9,6 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from bob import documents
 from bob.agent.client import Agent
 from bob.claim.checking import Checked
 from bob.claim.claim import Judgeable
@@ -22,7 +21,7 @@ from bob.run.program_shrinker import ProgramShrinker
 from bob.run.second_chances import each_in_a_guest
 from bob.run.shrinker import Shrinker, in_words
 from bob.run.witness_image import Found, by_image
-from bob.store.run_directory import read_document, write_whole
+from bob.store.files import read_document, write_document
 from bob.story.timeline import Asked
 from bob.witness import document as witness
 from bob.witness.document import Size
@@ -113,4 +112,4 @@ def tell_results(run: Path) -> None:
                 operations = found.workload.operations
                 text = "; ".join(map(write_one, operations))
                 finding.update(evidence=found.evidence, workload=text, operations=len(operations))
-        write_whole(file, documents.text(result).encode())
+        write_document(file, result)

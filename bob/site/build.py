@@ -122,7 +122,8 @@ def _write_results(results: Results, docs: Path) -> None:
         _write(docs / RESULTS / reference.name, reference.pages(_HOME))
         downloads = docs / _DOWNLOADS
         downloads.mkdir(exist_ok=True)
-        (downloads / f"{reference.name}.json").write_text(documents.text(condensed(to_json(reference.saved.result))))
+        document = documents.text(condensed(to_json(reference.saved.result)))
+        (downloads / f"{reference.name}.json").write_bytes(documents.sealed(document))
         (downloads / f"{reference.name}.csv").write_text(to_csv(reference.columns))
         (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
     for tested in results.programs:

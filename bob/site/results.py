@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
+from bob import fields
 from bob.apm.model import Model
 from bob.apm.model import load as load_model
 from bob.errors import MalformedError
@@ -22,7 +21,7 @@ from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.page import PageCell, PageColumn
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
-from bob.report.saved import Saved, load, result_file
+from bob.report.saved import Saved, document_of, load, result_file
 from bob.report.site import INDEX, pages, shown_apart
 
 RESULTS = "results"
@@ -174,9 +173,11 @@ def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
 def _tested(folder: Path) -> Iterator[Tested]:
     file = folder / _APPS
     try:
-        programs = json.loads(lzma.decompress(file.read_bytes()))["programs"]
-    except (ValueError, KeyError, TypeError, lzma.LZMAError) as error:
-        raise MalformedError(f"{file} is no list of answers for programs: {error}", hint="was it truncated?") from None
+        programs = document_of(file)["programs"]
+    except fields.MISSHAPEN as error:
+        raise MalformedError(
+            f"{file} is no list of answers for programs: {fields.said(error)}", hint="was it truncated?"
+        ) from None
     for document in programs:
         found = programs_from_json(document)
         yield Tested(f"{folder.name}/{_ADDRESS.sub('-', found.program)}", found, folder)

@@ -1,5 +1,6 @@
 """What is kept on the host's disk.
 
+files             documents with their checksums, written whole and read
 run_directory     the run directory of a probe, and the JSON of bases and workloads
 matrix_directory  the run directory of a matrix, which has one of a probe for each configuration
 search_directory  the run directory of a search, which has one of a probe for each lot of workloads

@@ -6,7 +6,6 @@ What is no run directory is never removed. One is known by its run.json, which h
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,9 +15,10 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from bob import documents
 from bob.errors import StoreError
+from bob.store.files import read_document
 from bob.store.lock import LOCK, writing
-from bob.store.run_directory import read_document
 
 
 class Kind(StrEnum):
@@ -224,7 +224,6 @@ def _verdicts(path: Path) -> dict[str, int]:
 
 def _result(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads((path / "result.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return documents.opened((path / "result.json").read_bytes())
+    except (OSError, ValueError):
         return {}
-    return document if isinstance(document, dict) else {}

@@ -17,10 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bob import documents
 from bob.errors import StoreError
 from bob.result import Result, Run, to_json
-from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
+from bob.store.files import read_document, write_document
+from bob.store.run_directory import RunDirectory, empty_folder
 
 
 class MatrixDirectory:
@@ -44,7 +44,7 @@ class MatrixDirectory:
         if len(set(folders)) < len(folders):
             folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
         with empty_folder(path):
-            write_whole(path / "run.json", documents.text({**about, "columns": folders}).encode())
+            write_document(path / "run.json", {**about, "columns": folders})
         return cls(path)
 
     @property
@@ -81,7 +81,7 @@ class MatrixDirectory:
             environment=replace(first.environment, mkfs_version=", ".join(tools)),
             configurations=tuple(columns),
         )
-        write_whole(self.path / "result.json", documents.text(to_json(combined)).encode())
+        write_document(self.path / "result.json", to_json(combined))
         return combined
 
 

@@ -11,17 +11,20 @@
     RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
     RUN/result.json                    bob.result/1
     RUN/witnesses/*.json               bob.witness/1
+
+Each JSON file has its checksum in it, and those of the files that it speaks of: recorded.json of the logs, the timeline
+and the base, observed.json of recorded.json. So a file that was changed is told, and one of another workload or run.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -31,9 +34,19 @@ from bob.crash.case import Case
 from bob.crash.coverage import states_from_json
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
-from bob.errors import MalformedError, StoreError, UsageError
+from bob.errors import StoreError
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen, Troubled
+from bob.store.files import (
+    changed,
+    checksum_in,
+    read_document,
+    read_raw,
+    reading,
+    rewrite_document,
+    write_document,
+    write_whole,
+)
 from bob.store.refused import Refused
 from bob.trace.base import Base
 from bob.trace.completion import Completion
@@ -55,13 +68,18 @@ class RunDirectory:
         if not (path / "run.json").is_file():
             raise StoreError(f"{path} is no run directory", hint="it has no run.json; bob probe --out makes one")
 
+    @cached_property
+    def is_sealed(self) -> bool:
+        """Whether its files have checksums. Those of older versions have none; then a change in them is not told."""
+        return checksum_in(self.path / "run.json") is not None
+
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
         """Make the directory ``path``; StoreError if it cannot be written or holds something already."""
         with empty_folder(path):
             for folder in FOLDERS:
                 (path / folder).mkdir()
-            write_whole(path / "run.json", documents.text(about).encode())
+            write_document(path / "run.json", about)
         return cls(path)
 
     def discard(self) -> None:
@@ -78,21 +96,28 @@ class RunDirectory:
 
     def note(self, **more: Any) -> None:
         """Add to run.json."""
-        write_whole(self.path / "run.json", documents.text({**self.about(), **more}).encode())
+        rewrite_document(self.path / "run.json", {**self.about(), **more})
 
     def save_base(self, base: Base) -> None:
         """Keep a base image."""
-        write_whole(self.path / "bases" / f"{base.name}.json", json.dumps(base_to_json(base)).encode())
+        write_document(self._base(base.name), base_to_json(base), compact=True)
 
     def has_base(self, name: str) -> bool:
         """Whether a base image of this name was kept."""
-        return (self.path / "bases" / f"{name}.json").is_file()
+        return self._base(name).is_file()
 
     def base(self, name: str) -> Base:
         """A kept base image."""
-        path = self.path / "bases" / f"{name}.json"
-        with _reading(path):
-            return base_from_json(read_document(path))
+        path = self._base(name)
+        with reading(path):
+            return base_from_json(self._document(path))
+
+    def _base(self, name: str) -> Path:
+        return self.path / "bases" / f"{name}.json"
+
+    def _document(self, path: Path) -> dict[str, Any]:
+        """What is in a file of this run."""
+        return read_document(path, required=self.is_sealed)
 
     def workloads(self) -> list[Path]:
         """The folders of the workloads, in the order of the run."""
@@ -110,12 +135,15 @@ class RunDirectory:
     def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
         """Keep a recording that passed its check."""
         folder.mkdir(parents=True, exist_ok=True)
-        for number, disk in enumerate(recording.disks):
-            write_whole(folder / _log_name(number), disk.log)
-        write_whole(folder / "timeline", recording.timeline.encode())
+        files = {_log_name(number): disk.log for number, disk in enumerate(recording.disks)}
+        files["timeline"] = recording.timeline.encode()
+        for name, data in files.items():
+            write_whole(folder / name, data)
         document = {
             "workload": workload_to_json(workload),
             "base": base.name,
+            "base_checksum": checksum_in(self._base(base.name)),
+            "checksums": {name: documents.checksum(data) for name, data in files.items()},
             "devices": [list(disk.device) for disk in recording.disks],
             "effective_options": recording.effective_options,
             "inodes_before": recording.inodes_before,
@@ -125,12 +153,12 @@ class RunDirectory:
             "completion": recording.completion.value,
             "final": _packed(recording.final),
         }
-        write_whole(folder / "recorded.json", json.dumps(document).encode())
+        write_document(folder / "recorded.json", document, compact=True)
 
     def save_refusal(self, folder: Path, refused: Refused) -> None:
         """Keep that, and why, a workload could not be recorded."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "refused.json", json.dumps(refused.to_json()).encode())
+        write_document(folder / "refused.json", refused.to_json())
 
     def refusal(self, folder: Path) -> Refused | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
@@ -143,8 +171,8 @@ class RunDirectory:
     def _refused(self, path: Path) -> Refused | None:
         if not path.is_file():
             return None
-        with _reading(path):
-            return Refused.from_json(read_document(path))
+        with reading(path):
+            return Refused.from_json(self._document(path))
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
         """Keep that, and why, it is not known of a workload what it should be; it is to be tried again when the run is
@@ -152,7 +180,7 @@ class RunDirectory:
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        write_whole(folder / "lost.json", json.dumps(Refused(workload, reason).to_json()).encode())
+        write_document(folder / "lost.json", Refused(workload, reason).to_json())
 
     def save_traceback(self, workload: Workload, trace: str) -> Path:
         """Keep the traceback of where judging broke, last, at ``workload``; its path."""
@@ -180,14 +208,17 @@ class RunDirectory:
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
-        with _reading(folder / "recorded.json"):
-            document = read_document(folder / "recorded.json")
+        with reading(folder / "recorded.json"):
+            document = self._document(folder / "recorded.json")
+            known, base = document.get("checksums", {}), self._base(document["base"])
+            if base.is_file() and document.get("base_checksum") not in (None, checksum_in(base)):
+                raise changed(base, f"{folder.name} was recorded on another one")
             recording = Recording(
                 disks=tuple(
-                    RecordedDisk((folder / _log_name(number)).read_bytes(), (major, minor))
+                    RecordedDisk(read_raw(folder / _log_name(number), known), (major, minor))
                     for number, (major, minor) in enumerate(document.get("devices") or [document["device"]])
                 ),
-                timeline=(folder / "timeline").read_text(),
+                timeline=read_raw(folder / "timeline", known).decode(),
                 final=base64.b64decode(document["final"]),
                 effective_options=document["effective_options"],
                 inodes_before=document["inodes_before"],
@@ -207,6 +238,7 @@ class RunDirectory:
         """Keep what was seen of a workload."""
         coverage = observed.coverage
         document = {
+            "recorded_checksum": checksum_in(folder / "recorded.json"),
             "states": [
                 [
                     seen.state.to_json(),
@@ -228,7 +260,7 @@ class RunDirectory:
             "passing": observed.passing,
             "examined_outcomes": observed.examined,
         }
-        write_whole(folder / "observed.json", json.dumps(document).encode())
+        write_document(folder / "observed.json", document, compact=True)
 
     def is_observed(self, folder: Path) -> bool:
         """Whether the observations of a workload were kept."""
@@ -251,8 +283,10 @@ class RunDirectory:
 
     def observed(self, folder: Path) -> Observed:
         """What was kept of a workload's observations."""
-        with _reading(folder / "observed.json"):
-            document = read_document(folder / "observed.json")
+        with reading(folder / "observed.json"):
+            document = self._document(folder / "observed.json")
+            if document.get("recorded_checksum") not in (None, checksum_in(folder / "recorded.json")):
+                raise changed(folder / "observed.json", "it is of another recording than the one beside it")
             contents = zlib.decompress(base64.b64decode(document["contents"]))
             if sum(document["chunks"]) != len(contents):
                 raise ValueError("its contents are not as long as they should be")
@@ -275,12 +309,12 @@ class RunDirectory:
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness; its path within the run."""
-        write_whole(self.path / "witnesses" / f"{name}.json", documents.text(document).encode())
+        write_document(self.path / "witnesses" / f"{name}.json", document)
         return f"witnesses/{name}.json"
 
     def save_result(self, document: Mapping[str, Any]) -> None:
         """Keep the result document."""
-        write_whole(self.path / "result.json", documents.text(document).encode())
+        write_document(self.path / "result.json", document)
 
     def result(self) -> dict[str, Any]:
         """The kept result document."""
@@ -335,41 +369,6 @@ def empty_folder(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another directory with --out") from None
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write ``path`` whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}", hint="is the disk full?") from None
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with ``path`` is a StoreError."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"cannot read {error.filename or path}: {error.strerror}", hint=_UNFINISHED) from None
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError, zlib.error) as error:
-        raise StoreError(f"{path} is damaged: {error}", hint="probe again") from None
-    except (UsageError, MalformedError) as error:
-        raise StoreError(f"{path} is damaged: {error.message}", hint="probe again") from None
-
-
-_UNFINISHED = "was the run finished?"
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """The JSON table in the file ``path``; StoreError if there is none."""
-    with _reading(path):
-        document = json.loads(path.read_text())
-        if not isinstance(document, dict):
-            raise ValueError("it is no table")
-        return document
 
 
 def _packed(data: bytes) -> str:

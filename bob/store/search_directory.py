@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bob import documents
 from bob.errors import StoreError
 from bob.result import Result, from_json, to_json
+from bob.store.files import read_document, rewrite_document, write_document
 from bob.store.lock import LOCK
-from bob.store.run_directory import RunDirectory, empty_folder, read_document, write_whole
+from bob.store.run_directory import RunDirectory, empty_folder
 
 
 class SearchDirectory:
@@ -42,7 +42,7 @@ class SearchDirectory:
     def create(cls, path: Path, about: Mapping[str, Any]) -> SearchDirectory:
         """Make the directory ``path``, without a lot; StoreError if it holds something already."""
         with empty_folder(path):
-            write_whole(path / "run.json", documents.text({**about, "lots": []}).encode())
+            write_document(path / "run.json", {**about, "lots": []})
         return cls(path)
 
     def discard(self) -> None:
@@ -59,7 +59,7 @@ class SearchDirectory:
 
     def note(self, **more: Any) -> None:
         """Add to run.json."""
-        write_whole(self.path / "run.json", documents.text({**self.about(), **more}).encode())
+        rewrite_document(self.path / "run.json", {**self.about(), **more})
 
     def lots(self) -> list[tuple[Path, int]]:
         """The folders of the lots that were begun, in their order, each with its number of workloads."""
@@ -84,7 +84,7 @@ class SearchDirectory:
 
     def save_result(self, result: Result) -> None:
         """Keep what all lots that are done say as one."""
-        write_whole(self.path / "result.json", documents.text(to_json(result)).encode())
+        write_document(self.path / "result.json", to_json(result))
 
     def results(self) -> list[tuple[Path, Result]]:
         """The results of the lots that are done."""

@@ -5,15 +5,15 @@ A search that ends, or finishes a lot, replaces its own part and leaves those of
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bob import documents, fields
 from bob.errors import MalformedError, StoreError
 from bob.search.searched import Kept, from_json, merged, to_json
+from bob.store.files import write_document
 from bob.store.lock import alone
-from bob.store.run_directory import write_whole
 
 FILE = "searched.json"
 SCHEMA = "bob.searched/1"
@@ -32,14 +32,12 @@ def read(folder: Path) -> tuple[Kept, ...]:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", hint="is it yours?") from None
     try:
-        document = json.loads(data)
-        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        document = documents.opened(data)
+        if document.get("schema") != SCHEMA:
             raise ValueError(f"it has not got the schema {SCHEMA!r}")
         return merged(map(from_json, document["searches"]))
-    except KeyError as error:
-        raise _damaged(path, f"{error.args[0]!r} is missing") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(path, str(error)) from None
+    except fields.MISSHAPEN as error:
+        raise _damaged(path, fields.said(error)) from None
 
 
 def check(folder: Path) -> None:
@@ -60,7 +58,7 @@ def update(folder: Path, search: str, parts: Sequence[Kept]) -> None:
         kept = merged((one for one in known if one.id != search), parts)
         if kept != known:
             document = {"schema": SCHEMA, "searches": list(map(to_json, kept))}
-            write_whole(folder / FILE, f"{json.dumps(document, separators=(',', ':'))}\n".encode())
+            write_document(folder / FILE, document, compact=True)
 
 
 def _damaged(path: Path, why: str) -> MalformedError:

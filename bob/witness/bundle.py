@@ -9,7 +9,6 @@ configuration, and ``xfs/witnesses/append-any.json`` is its ``xfs/append-any``.
 
 from __future__ import annotations
 
-import json
 import lzma
 import shutil
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bob import documents
+from bob import documents, fields
 from bob.errors import MalformedError, StoreError
 
 SCHEMA = "bob.witnesses/1"
@@ -31,14 +30,14 @@ SHARED = (
 """The parts of witnesses that a bundle has once each; not every witness has each of them."""
 
 
-def load(path: Path) -> Any:
+def load(path: Path) -> dict[str, Any]:
     """The JSON of the witness ``path``: that of the file, or that in a bundle.
 
-    Raises OSError where there is neither, ValueError where it is no JSON, MalformedError for a bundle that is none.
+    Raises OSError where there is neither, ValueError where it is no document, MalformedError for a bundle that is none.
     """
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
-    return json.loads(path.read_text())
+    return documents.opened(path.read_bytes())
 
 
 def is_there(path: Path) -> bool:
@@ -75,7 +74,7 @@ def pack(folder: Path) -> Path:
     shared: dict[str, list[Any]] = {part: [] for part in SHARED}
     witnesses: dict[str, Any] = {}
     for path in chain(*files.values()):
-        document = json.loads(path.read_text())
+        document = documents.opened(path.read_bytes())
         for part in filter(document.__contains__, SHARED):
             known = shared[part]
             if document[part] not in known:
@@ -84,7 +83,7 @@ def pack(folder: Path) -> Path:
         witnesses[path.stem if is_one else f"{path.parent.parent.name}/{path.stem}"] = document
     bundle = folder.with_name(FILE) if is_one else folder / FILE
     text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses})
-    bundle.write_bytes(lzma.compress(text.encode(), preset=9))
+    bundle.write_bytes(lzma.compress(documents.sealed(text), preset=9))
     for one in packed:
         shutil.rmtree(one)
     return bundle
@@ -107,8 +106,8 @@ def _whole(bundle: Path, name: str) -> dict[str, Any]:
     found = document["witnesses"][name]
     try:
         return {**found, **{part: known[found[part]] for part, known in document["shared"].items() if part in found}}
-    except (KeyError, IndexError, TypeError) as error:
-        raise MalformedError(f"{bundle} is damaged: {error}", hint="was it truncated?") from None
+    except fields.MISSHAPEN as error:
+        raise MalformedError(f"{bundle} is damaged: {fields.said(error)}", hint="was it truncated?") from None
 
 
 def _read(bundle: Path) -> Mapping[str, Any]:
@@ -118,12 +117,12 @@ def _read(bundle: Path) -> Mapping[str, Any]:
 @lru_cache(maxsize=4)
 def _read_as_of(bundle: Path, _modified: int) -> Mapping[str, Any]:
     try:
-        document = json.loads(lzma.decompress(bundle.read_bytes()))
-    except (ValueError, lzma.LZMAError) as error:
-        raise MalformedError(f"{bundle} is no bundle of witnesses: {error}", hint="was it truncated?") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else None
-        raise MalformedError(f"{bundle} has schema {found!r}, not {SCHEMA!r}")
+        document = documents.opened(lzma.decompress(bundle.read_bytes()))
+    except fields.MISSHAPEN as error:
+        said = f"{bundle} is no bundle of witnesses: {fields.said(error)}"
+        raise MalformedError(said, hint="was it truncated?") from None
+    if document.get("schema") != SCHEMA:
+        raise MalformedError(f"{bundle} has schema {document.get('schema')!r}, not {SCHEMA!r}")
     if not isinstance(document.get("witnesses"), dict) or not isinstance(document.get("shared"), dict):
         raise MalformedError(f"{bundle} is damaged: it has no witnesses", hint="was it truncated?")
     return document

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import lzma
-import struct
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from bob import documents, fields
 from bob.blocks.naming import Name, names
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.claim import Claim, Context
@@ -205,20 +205,19 @@ def read(path: Path) -> Witness:
         document = bundle.load(path)
     except OSError as error:
         raise MalformedError(f"cannot read {path}: {error.strerror}", hint="is it the path of a witness?") from None
+    except documents.ChangedError as error:
+        raise MalformedError(f"{path}: {error}", hint=documents.BY_HAND) from None
     except ValueError as error:
         raise MalformedError(f"{path} is no witness: {error}", hint="was it truncated?") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else None
+    if (found := document.get("schema")) != SCHEMA:
         said = f"{path} has schema {found!r}, not {SCHEMA!r}"
         raise MalformedError(said, hint=_instead(found, path))
     try:
         return _read(document)
-    except KeyError as error:
-        raise MalformedError(f"{path} is damaged: {error} is missing", hint="was it truncated?") from None
-    except (IndexError, TypeError, AttributeError, ValueError, lzma.LZMAError, struct.error) as error:
-        raise MalformedError(f"{path} is damaged: {error}", hint="was it truncated?") from None
     except (UsageError, MalformedError) as error:
         raise MalformedError(f"{path}: {error.message}", hint=error.hint) from None
+    except fields.MISSHAPEN as error:
+        raise MalformedError(f"{path} is damaged: {fields.said(error)}", hint="was it truncated?") from None
 
 
 def _instead(schema: Any, path: Path) -> str:

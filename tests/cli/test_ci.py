@@ -16,6 +16,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from bob.documents import opened
 from bob.errors import GuestError
 from bob.result import Result, Verdict, to_json
 
@@ -137,7 +138,7 @@ def test_exit_codes(
     ended = bob(*command, "--expect", "table", "--json", "found.json")
     assert ended.code == code
     assert ended.out.splitlines()[-1] == f"2 cells expected by table: {told}"
-    assert json.loads(Path("found.json").read_text()) == to_json(work.result)
+    assert opened(Path("found.json").read_bytes()) == to_json(work.result)
 
 
 def with_verdicts(**verdicts: Verdict) -> Result:
@@ -224,7 +225,7 @@ def test_a_document_on_stdout_stays_one(bob: Bob, work: Work) -> None:
     put_with("table", append_any=HOLDS)
     work.result = result(unknown=False)
     ended = bob(*PROBE, "--expect", "table", "--json", "-")
-    assert json.loads(ended.out) == to_json(work.result)
+    assert opened(ended.out.encode()) == to_json(work.result)
     assert ended.err.splitlines()[-1] == "2 cells expected by table: 1 worse, 1 as expected"
 
 

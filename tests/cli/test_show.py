@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from bob.cli.show import ENDINGS
+from bob.documents import opened
 from bob.protocol.diagram import to_json as protocol_to_json
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
@@ -93,7 +94,7 @@ def test_json_is_the_result_document(bob: Bob, run: Path) -> None:
     text = bob("show", "here", "--format", "json").out
 
     assert text == bob("show", "here", "--json", "-").out
-    assert json.loads(text) == to_json(result()) == json.loads((run / "result.json").read_text())
+    assert opened(text.encode()) == to_json(result()) == opened((run / "result.json").read_bytes())
 
 
 @pytest.mark.parametrize("name", ENDINGS)
@@ -116,7 +117,7 @@ def test_several_runs(bob: Bob, name: str) -> None:
 def test_a_document_and_json_at_once(bob: Bob, run: Path) -> None:
     assert bob("show", "here", "--output", "t.html", "--json", "-").out == bob("show", "here", "--format", "json").out
     assert bob("show", "here", "--format", "csv", "--json", "r.json").out.startswith("run,kernel,configuration,")
-    assert json.loads(Path("r.json").read_text()) == to_json(result())
+    assert opened(Path("r.json").read_bytes()) == to_json(result())
     assert Path("t.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -204,10 +205,10 @@ def test_answers_for_a_program(bob: Bob) -> None:
     assert bob("show", run, "--output", "made/") == Ended(1, "", "")
     made = {path.relative_to("made").as_posix() for path in Path("made").rglob("*.*")}
     assert made == {str(place) for place, _text in programs_pages(answers, Path())}
-    document = json.loads(bob("show", run, "--json", "-").out)
-    assert document == json.loads(Path(run).read_text())
+    document = opened(bob("show", run, "--json", "-").out.encode())
+    assert document == opened(Path(run).read_bytes())
     Path("packed.json.xz").write_bytes(lzma.compress(Path(run).read_bytes()))
-    assert json.loads(bob("show", "packed.json.xz", "--json", "-").out) == document
+    assert opened(bob("show", "packed.json.xz", "--json", "-").out.encode()) == document
     for made_of in ("html", "junit"):
         ended = bob("show", run, "--format", made_of, "--json", "-")
         assert (ended.code, ended.out) == (2, "")
@@ -220,7 +221,7 @@ def test_answers_for_a_program(bob: Bob) -> None:
 
 def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> None:
     answers = with_protocol(Path.cwd())
-    document = json.loads(Path("result.json").read_text())
+    document = opened(Path("result.json").read_bytes())
     Path("result.json").write_text(
         json.dumps({**document, "protocols": [protocol_to_json(one) for one in answers.protocols]})
     )

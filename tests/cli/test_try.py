@@ -15,6 +15,7 @@ import pytest
 
 from bob.claim.expectation.language import parse as expectation
 from bob.crash.caches import CACHES
+from bob.documents import opened
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
@@ -179,13 +180,13 @@ def test_what_breaks_where_nothing_is_lost(bob: Bob, work: Work, monkeypatch: py
 def test_answers_are_read_again(bob: Bob, work: Work, breaks: int, finishes: tuple[str, ...]) -> None:
     work.breaks = breaks
     shown = bob(*TRY, *finishes, "--expect", "exists /a", "--quiet").out
-    document = json.loads(bob(*TRY, *finishes, "--expect", "exists /a", "--json", "-", "--quiet").out)
+    document = opened(bob(*TRY, *finishes, "--expect", "exists /a", "--json", "-", "--quiet").out.encode())
     run = Path("bob-runs/made-up")
     run.mkdir(parents=True)
     (run / "result.json").write_text(json.dumps(document))
     again = bob("show", run)
     assert (again.code, again.err, again.out) == (0, "", shown)
-    assert json.loads(bob("show", run, "--json", "-").out) == document
+    assert opened(bob("show", run, "--json", "-").out.encode()) == document
     ended = bob("show", run, "--format", "csv")
     assert (ended.code, ended.err.splitlines()[0]) == (
         2,
@@ -233,7 +234,7 @@ def test_what_the_answers_do_not_become_is_said_before_anything_is_asked(
 def test_answers_of_an_earlier_bob_are_shown(bob: Bob, work: Work) -> None:
     """They have no finishes: there was one."""
     work.breaks = 3
-    document = json.loads(bob(*TRY, "--finish", "natural", "--json", "-", "--quiet").out)
+    document = opened(bob(*TRY, "--finish", "natural", "--json", "-", "--quiet").out.encode())
     shown = bob(*TRY, "--finish", "natural", "--quiet").out
     del document["finishes"]
     for answer in document["expectations"]:

@@ -15,6 +15,7 @@ import click
 import pytest
 
 from bob.cli.help_page import contexts
+from bob.documents import opened
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
 from bob.witness.document import Size, read
@@ -227,7 +228,7 @@ def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
     page = Path("a.html").read_text()
     begins, ends = 'href="data:application/json;base64,', '" download="ext4-ordered-overwrite-any.json"'
     [offered] = re.findall(f'{re.escape(begins)}([^"]*){re.escape(ends)}', page)
-    assert json.loads(base64.b64decode(offered)) == json.loads(found.read_text())
+    assert opened(base64.b64decode(offered)) == opened(found.read_bytes())
     assert page == to_html(witness, found, download=f"data:application/json;base64,{offered}")
     assert "bob replay &#39;a witness.json&#39;" in Path("a.html").read_text()
 
@@ -236,7 +237,7 @@ def test_the_witness_itself(bob: Bob, found: Path) -> None:
     ended = bob("witness", "show", found, "--json", "-")
 
     assert (ended.code, ended.err) == (0, "")
-    assert json.loads(ended.out) == json.loads(found.read_text())
+    assert opened(ended.out.encode()) == opened(found.read_bytes())
 
 
 def test_a_property_of_the_users_own_is_told_from_the_witness_alone(bob: Bob, found: Path) -> None:
@@ -294,6 +295,6 @@ def test_what_became_smaller_as_json(bob: Bob, found: Path, monkeypatch: pytest.
         for path, shows in ((found, True), (Path("other.json"), False))
     ]
     found.write_text(json.dumps(documents()["overwrite-any"]))
-    assert json.loads(bob("witness", "shrink", found, "--output", "-", "--quiet").out) == made[found]
+    assert opened(bob("witness", "shrink", found, "--output", "-", "--quiet").out.encode()) == made[found]
     ended = bob("witness", "shrink", found, "--output", "-", "--json", "-")
     assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: two documents cannot both go to stdout")

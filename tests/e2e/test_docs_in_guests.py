@@ -21,7 +21,7 @@ from bob.judge.tried import Tried, from_json
 from bob.program.answer import Consequence
 from bob.report.saved import programs
 from bob.result import Result, Verdict
-from bob.store.run_directory import read_document
+from bob.store.files import read_document
 
 pytestmark = pytest.mark.vm
 

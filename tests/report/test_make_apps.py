@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from bob.report.saved import document_of
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -31,8 +33,13 @@ def make_apps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return script
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def contents(folder: Path) -> dict[str, object]:
+    """What is in the files of a reference; older ones have no checksum."""
+    return {path.name: _inside(path) for path in folder.iterdir()}
+
+
+def _inside(path: Path) -> object:
+    return document_of(path) if path.suffix == ".xz" else path.read_bytes()
 
 
 def test_restored_answers_make_the_same_reference(make_apps: ModuleType, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from select import select
 import pytest
 
 import samples_of_runs as samples
+from bob import documents
 from bob.agent.loss import Cause, Loss
 from bob.crash.state import CrashState
 from bob.errors import StoreError
@@ -27,6 +28,7 @@ from bob.request import ANYWHERE, ProbeRequest
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
+from bob.store.files import write_document
 from bob.store.lock import alone, writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.refused import Refused
@@ -84,9 +86,9 @@ def test_workloads_read_back_the_same(seed: int) -> None:
 
 def test_a_recording_that_is_older_than_the_choice_of_completion_was_prompt(run: RunDirectory) -> None:
     folder = kept(run)
-    document = json.loads((folder / "recorded.json").read_text())
+    document = documents.opened((folder / "recorded.json").read_bytes())
     del document["completion"]
-    (folder / "recorded.json").write_text(json.dumps(document))
+    write_document(folder / "recorded.json", document)
     assert run.recording(folder)[2].completion is Completion.PROMPT
 
 
@@ -120,9 +122,9 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
     assert again.predicted == {1, 2}
     assert (again.troubles, again.normal, again.passing) == (seen.troubles, seen.normal, seen.passing)
     assert again.examined == seen.examined
-    document = json.loads((folder / "observed.json").read_text())
+    document = documents.opened((folder / "observed.json").read_bytes())
     older = {name: value for name, value in document.items() if name not in ("troubles", "normal", "examined_outcomes")}
-    (folder / "observed.json").write_text(json.dumps(older))
+    write_document(folder / "observed.json", older)
     again = run.observed(folder)
     assert (again.troubles, again.normal, again.examined) == ((), (), ())
     assert again.coverage.legal_sectors == 2**70

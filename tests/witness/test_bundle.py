@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.cli.main import run
+from bob.documents import opened
 from bob.errors import MalformedError, StoreError
 from bob.guest.hypervisor import Hypervisor
 from bob.witness import bundle
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read_packed(packed: Path) -> Any:
-    return json.loads(lzma.decompress(packed.read_bytes()))
+    return opened(lzma.decompress(packed.read_bytes()))
 
 
 def write_packed(packed: Path, document: Any) -> None:
@@ -126,7 +127,7 @@ def damaged(**changes: Any) -> str:
     ("text", "why"),
     [
         ("{", "is no bundle"),
-        ("[]", "has schema None"),
+        ("[]", "is no table"),
         (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
         (damaged(witnesses=[]), "has no witnesses"),
         (damaged(shared=None), "has no witnesses"),

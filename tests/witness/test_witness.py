@@ -463,7 +463,7 @@ def test_an_older_witness_is_of_a_shipped_property(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [[], "x", None, {}, {"schema": "bob.witness/2"}, {"schema": "bob.result/1"}])
 def test_other_documents_are_refused(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(MalformedError, match="has schema"):
+    with pytest.raises(MalformedError, match="has schema" if isinstance(content, dict) else "is no table"):
         witness.read(stored(tmp_path, content))
 
 
