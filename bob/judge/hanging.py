@@ -24,8 +24,10 @@ def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
 
 
 def with_its_write(found: Vulnerability, line: Timeline) -> Vulnerability:
-    """The same; where no call tells why, with the write that decides, as the time line of its witness has it."""
-    is_told = any(one.explanation.reliance is not Reliance.UNCLEAR for one in found.relied_on)
+    """The same; where no reason is of calls alone, with the write that decides, as the time line of its witness has
+    it."""
+    of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
+    is_told = any(not explanation.beside for explanation in of_calls)
     if is_told or not line.causes or found.consequence is Consequence.HANG:
         return found
     explanation = Explanation(Reliance.UNCLEAR)

@@ -15,7 +15,17 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import Explanation, Group, Presence, Presences, explain, folded, nearer
+from bob.protocol.contrast import (
+    Explanation,
+    Group,
+    Presence,
+    Presences,
+    by_then,
+    explain,
+    folded,
+    missing_by_then,
+    nearer,
+)
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of, place_of, type_of
@@ -235,7 +245,10 @@ class Reliances:
             if self._known is not None:
                 known = explain(cleared(there, self._known(outcome)), accepted.known, own)
                 explanation = nearer(explanation, known)
-            explanation = folded(explanation, there, self._groups)
+            told_by = self._told_by(place)
+            explanation = by_then(folded(explanation, there, self._groups), told_by)
+            if not self._windows[place].accepted:
+                explanation = missing_by_then(there, told_by)
             first = alike.setdefault(explanation.need, explanation)
             found[first] = found.get(first, 0) + 1
             windows.setdefault(first, place)

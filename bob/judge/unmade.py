@@ -10,7 +10,7 @@ from bob.judge.looked import Looked
 from bob.program.strace import SystemCall
 from bob.protocol.arguments import STORE
 
-SURELY = 0.05
+SURELY = 0.25
 """By so much (seconds) a call begins later than a write, to be later for sure: strace and the kernel have each a clock
 of its own."""
 

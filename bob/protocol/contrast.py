@@ -14,7 +14,7 @@ order of single calls would help. What else is wrong inside of such a group is w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -62,6 +62,8 @@ class Explanation:
         """What the program relies on; ``words`` are those of its calls."""
         more = len(self.beside) - MOST_NAMED
         beside = ", ".join([*self.beside[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
+        if self.reliance is Reliance.UNCLEAR and self.missing:
+            return f"{_NONE_ACCEPTED}: {_named(self.missing, words)}"
         if self.reliance is Reliance.UNCLEAR:
             return f"{_UNTOLD}: accepted trees differ in {beside}" if beside else _UNTOLD
         said = self._of_calls(words)
@@ -83,6 +85,7 @@ class Explanation:
 
 
 _UNTOLD = "the calls that are traced do not tell why"
+_NONE_ACCEPTED = "no tree that was seen after this output is accepted; of what was done by then is missing"
 _NOTHING = Untold()
 
 
@@ -133,6 +136,15 @@ class Presences:
         in the fewest other things. Named are the calls that surely differ; where there are none, those that may.
         """
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
+        differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
+        few = Presences((), self._untold)
+        few._calls, few._table = tuple(self._calls[place] for place in differ), self._table[:, differ]
+        torn = [call for call, effect in state.items() if effect is Persisted.PARTLY]
+        return few._nearest(mine[differ], own, torn)
+
+    def _nearest(
+        self, mine: np.ndarray[Any, np.dtype[np.uint8]], own: Untold, torn: Sequence[int]
+    ) -> tuple[Difference | None, Difference | None, Difference | None]:
         tells, told = self._table != Persisted.UNCLEAR.value, mine != Persisted.UNCLEAR.value
         more, less = tells & told & (self._table > mine), tells & told & (self._table < mine)
         has_more, has_less, maybe = more.any(axis=1), less.any(axis=1), tells & ~told
@@ -141,25 +153,26 @@ class Presences:
         lacking = np.where(has_more[:, None], more, maybe & (self._table != Persisted.MISSING.value))
         beyond = np.where(has_less[:, None], less, maybe & (self._table != Persisted.THERE.value))
         return (
-            self._first(alike, others, np.zeros_like(more), own, state),
-            self._first(lacking.any(axis=1) & ~has_less, more.sum(axis=1) + others, lacking, own, state),
-            self._first(beyond.any(axis=1) & ~has_more, less.sum(axis=1) + others, beyond, own, state),
+            self._first(alike, others, np.zeros_like(more), own, torn),
+            self._first(lacking.any(axis=1) & ~has_less, more.sum(axis=1) + others, lacking, own, torn),
+            self._first(beyond.any(axis=1) & ~has_more, less.sum(axis=1) + others, beyond, own, torn),
         )
 
     def _first(
-        self, fits: _Flags, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Flags, own: Untold, state: Presence
+        self, fits: _Flags, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Flags, own: Untold, torn: Sequence[int]
     ) -> Difference | None:
-        """Of the rows that fit, the one of the least cost, of several the one of which the first calls are named."""
+        """Of the rows that fit, the one of the least cost; of several the one of which the first calls are named, and
+        the fewest ``torn`` ones have another part."""
         if not fits.any():
             return None
-        nearest = {named[row].tobytes(): row for row in np.flatnonzero(fits & (costs == costs[fits].min()))[::-1]}
-        calls, row = min(
-            (tuple(self._calls[place] for place in np.flatnonzero(named[row])), row) for row in nearest.values()
-        )
-        other = self._untold[row] if self._untold else _NOTHING
-        torn = (call for call, effect in state.items() if effect is Persisted.PARTLY)
-        parts = tuple(call for call in torn if call not in own.parts or own.parts[call] != other.parts.get(call))
-        return Difference(calls, own.words(other), parts)
+        nearest: list[tuple[tuple[int, ...], int, tuple[int, ...], int]] = []
+        for row in map(int, np.flatnonzero(fits & (costs == costs[fits].min()))):
+            other = self._untold[row].parts if self._untold else {}
+            parts = tuple(call for call in torn if call not in own.parts or own.parts[call] != other.get(call))
+            calls = tuple(self._calls[place] for place in np.flatnonzero(named[row]))
+            nearest.append((calls, len(parts), parts, row))
+        calls, _count, parts, row = min(nearest)
+        return Difference(calls, own.words(self._untold[row]) if self._untold else (), parts)
 
 
 _Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -179,6 +192,24 @@ def explain(refused: Presence, accepted: Presences, own: Untold = _NOTHING) -> E
     lacks, has = (() if one is None else one.calls for one in (missing, there))
     beside = tuple(dict.fromkeys(words for one in others for words in one.beside))
     return Explanation(_reliance(lacks, has), lacks, has, beside)
+
+
+def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
+    """The ``explanation``; of calls that must be durable those alone that were made before the call number ``told_by``
+    told something, if there are any: an accepted state often has later ones only because they came to the disk with
+    these."""
+    if explanation.reliance is not Reliance.DURABLE or told_by is None:
+        return explanation
+    earlier = tuple(call for call in explanation.missing if call < told_by)
+    return replace(explanation, missing=earlier or explanation.missing)
+
+
+def missing_by_then(refused: Presence, told_by: int | None) -> Explanation:
+    """What is to be said of a ``refused`` state where no state is accepted after the same output, with which call
+    number ``told_by`` had told something: which calls up to it are missing, or not there whole."""
+    lacking = {Persisted.MISSING, Persisted.PARTLY}
+    missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
+    return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:

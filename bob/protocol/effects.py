@@ -207,6 +207,12 @@ class Effects:
         found: frozenset[int] = self.memory[key]
         return found
 
+    def made_by(self, file: int) -> int | None:
+        """The call that makes a file, by its first name; None where it was there at first. Only to be asked when all
+        calls are known."""
+        calls = [call for _entry, _place, call in self.leading_to(file)]
+        return min(calls) if calls and AT_FIRST not in calls else None
+
     def last(self, entry: DirectoryEntry) -> int | None:
         """Where an entry leads after the last call."""
         history = self.entries.get(entry)

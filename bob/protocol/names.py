@@ -1,7 +1,8 @@
 """At which places in its history each name of a tree may be.
 
 A name that is not there may not have been made yet, or be gone already. Often another name tells: a call that changes
-two names changes both of them, or none. And a directory that was never made has no names.
+two names changes both of them, or none. A file that is there by any name was made. And a directory that was never made
+has no names.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from bob.protocol.signs import Persisted, made_by_then, persisted
 
 @dataclass(slots=True)
 class NameUnit:
-    """The ``calls`` that change a name, in order (:data:`bob.protocol.effects.AT_FIRST` for what there was), and the
-    places in them at which the tree may be."""
+    """The ``calls`` that change a name, or make a file, in order (:data:`bob.protocol.effects.AT_FIRST` for what there
+    was), and the places in them at which the tree may be."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -31,6 +32,11 @@ def names_shown(
     """The names that calls change, of which the ``tree`` tells, in which files are ``located``. The ``unmade`` calls
     had not begun by the crash."""
     units: dict[DirectoryEntry, NameUnit] = {}
+    made = [
+        NameUnit((AT_FIRST, call), {1})
+        for number in located
+        if (call := effects.made_by(number)) is not None and call not in unmade
+    ]
     changed = {entry: history for entry, history in effects.entries.items() if len(history) > 1}
     for entry, history in changed.items():
         if entry.folder in located:
@@ -43,15 +49,15 @@ def names_shown(
                 possible = set(likely) if sure is None else {sure}
             shown = {place for place, change in enumerate(history) if change.value in possible}
             units[entry] = NameUnit(calls, made_by_then(calls, shown, unmade))
-    _agree(units.values())
+    _agree([*made, *units.values()])
     elsewhere = {entry.folder for entry in changed} - located.keys()
     while never := {folder for folder in elsewhere if _was_never_made(effects, folder, units)}:
         elsewhere -= never
         for entry, history in changed.items():
             if entry.folder in never:
                 units[entry] = NameUnit(tuple(change.call for change in history), {0})
-        _agree(units.values())
-    return list(units.values())
+        _agree([*made, *units.values()])
+    return [*made, *units.values()]
 
 
 def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry, NameUnit]) -> bool:

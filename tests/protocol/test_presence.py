@@ -161,6 +161,8 @@ def scripts(rng: Random) -> tuple[str, dict[str, int]]:
         ("create a; rename a b; unlink b", 0, {}, "UNCLEAR UNCLEAR UNCLEAR"),
         ("create a; rename a b; unlink b", 1, {}, "MISSING MISSING MISSING"),
         ("write a xy; link a b; unlink a", 1, {}, "MISSING MISSING MISSING MISSING"),
+        ("write a xy; link a b; unlink a", 0, {"/b": b"xy"}, "THERE THERE THERE THERE"),
+        ("write a xy; link a b", 0, {"/b": b"xy"}, "PARTLY THERE THERE"),
         ("mkdir d; write d/a xy; rename d/a d/b", 0, {}, "MISSING MISSING MISSING MISSING"),
         ("mkdir d; write d/a xy; rename d e", 0, {"/e/": b""}, "THERE MISSING MISSING THERE"),
         ("write a xy; write a zz; write a xy", 0, {"/a": b"xy"}, "THERE THERE UNCLEAR UNCLEAR"),
@@ -311,6 +313,22 @@ def test_beside_what_no_call_tells_a_reason_says_so() -> None:
     same = tree({"/f": b"new"})
     assert reason(effects, refused, same) == Explanation(Reliance.UNCLEAR, beside=beside)
     assert reason(effects, refused, same, tree({"/f": b"old", "/g": b"ab"})).missing == all_calls[:2]
+
+
+def test_where_no_tree_is_accepted_what_was_done_by_then_and_is_missing_is_told() -> None:
+    """Of what came after the telling nothing had to be there; of one that is accepted it is there by the way."""
+    effects = followed("write g ab; write h cd", {}, {"/g": b"ab", "/h": b"cd"})
+    create, write, *later = effects.changing
+    trees = [tree({"/g": b""}), tree({}), tree({"/g": b"ab", "/h": b"cd"})]
+    for accepted, missing in (([], (write,)), ([2], (write,))):
+        window = SimpleNamespace(told=b"ok", accepted=accepted, tree=trees.__getitem__)
+        calls = made_of("write x x; write x x")
+        reliances = Reliances([window], calls, effects, tellings={later[0] - 1: b"ok"})
+        [told] = reliances.relied_on([(0, 0)])
+        assert told.explanation.missing == missing
+        assert told.explanation.reliance is (Reliance.DURABLE if accepted else Reliance.UNCLEAR)
+        [told] = reliances.relied_on([(0, 1)])
+        assert told.explanation.missing == (create, write)
 
 
 def test_a_call_of_which_the_same_part_is_there_is_not_why() -> None:
