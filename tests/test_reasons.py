@@ -18,6 +18,7 @@ from bob.report.published import Direction, Reason, osdi14, osdi14_reasons
 from bob.story.timeline import Called, Fate
 from bob.witness import document as witness
 from bob.witness.document import Witness
+from bob.workload.language import write_one
 from bob.workload.operations import Fsync, How, Operation, Rename, SyncFileRange, Write
 from claims import question_of
 
@@ -38,7 +39,8 @@ def later(found: Witness) -> Operation | None:
 def missing(found: Witness) -> tuple[int, Operation]:
     """The first operation of which the evidence tells that it is not there as it should be."""
     written = {number: found.workload.operations[number - 1] for number in question_of(found.claim).required}
-    number = next(number for number in written if f"operation {number} (" in found.evidence)
+    told = {number: f"operation {number} ({write_one(one)})" for number, one in written.items()}
+    number = next(number for number in written if told[number] in found.evidence)
     return number, written[number]
 
 

@@ -90,11 +90,15 @@ WORDS: Mapping[Trait, frozenset[str]] = {
 
 _SYNCS = {How.SYNC: Call.O_SYNC, How.DSYNC: Call.O_DSYNC}
 _DETAIL = (
-    (r"^the size of ", What.SIZE),
-    (r"^(bytes [\d,]+ to |what can be read of )", What.DATA),
-    (r"^(the (name|file) |the number of names of |of the names, )|( does not exist| still exists)\b", What.NAMES),
-    (r"^the (mode|owner|time of modification|attribute \S+) of ", What.ATTRIBUTES),
+    (r"^the size of .* instead of ", What.SIZE),
+    (r"^(bytes [\d,]+ to |what can be read of ).* instead of ", What.DATA),
+    (
+        r"^the (name|file|number of names of) .* instead of |^of the names, |( does not exist| still exists)\b",
+        What.NAMES,
+    ),
+    (r"^the (mode|owner|time of modification|attribute \S+) of .* instead of ", What.ATTRIBUTES),
 )
+"""How the detail of an evidence says what is not there. What is there stands beside it, without an ``instead``."""
 
 
 def traits_of(witness: Witness) -> Traits | None:
@@ -123,10 +127,9 @@ def missing(evidence: str) -> frozenset[str]:
     """What of an operation is not there as it should be, by the evidence: the detail that it ends with, in brackets."""
     if " did more than it was to do" in evidence:
         return frozenset({MORE})
-    detail = evidence[_opening(evidence) + 1 : -1].split("; ") if evidence.endswith(")") else [evidence]
-    return frozenset(
-        next((str(what) for form, what in _DETAIL if re.search(form, part)), OTHER) for part in detail if part
-    )
+    detail = evidence[_opening(evidence) + 1 : -1] if evidence.endswith(")") else ""
+    found = {str(what) for part in detail.split("; ") for form, what in _DETAIL if re.search(form, part)}
+    return frozenset(found or {OTHER})
 
 
 def _opening(evidence: str) -> int:

@@ -92,6 +92,12 @@ def test_a_rename_to_a_free_name_is_another_thing_than_one_that_replaces() -> No
         ("only a part of operation 1 (append /a 9) is there (what can be read of /a: 0 B instead of 9 B)", {"data"}),
         ("operation 1 (rename /a /b) did more than it was to do, or not all (bytes 0 to 9 of /b: zeros (9 B), where no "
          "operation wrote)", {MORE}),
+        ("a part of operation 2 (append /b 9) is there (the size of /b: 9 B; bytes 0 to 9 of /b: zeros (9 B) instead "
+         "of the data of operation 2); only a part of operation 1 (rename /a /c), issued earlier, is there (the name "
+         "/c: the file first known as /a; /a still exists)", {"names"}),
+        ("only a part of operation 1 (append /b 9) is there (the size of /b: 9 B; bytes 0 to 9 of /b: zeros (9 B) "
+         "instead of the data of operation 1)", {"data"}),
+        ("only a part of operation 1 (append /b 9) is there (the size of /b (1: 9 B)", {OTHER}),
         ("what no operation was to change is damaged (of /d: 3 links instead of 2)", {OTHER}),
         ("something else", {OTHER}),
     ],
