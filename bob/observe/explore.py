@@ -48,7 +48,8 @@ def explore(
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
     be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
-    that were predicted. The loss is in the answer; the caller may try again.
+    that were predicted. The loss is in the answer; the caller may try again. Nor has a state an outcome of which bob
+    could not see all: two of these that look alike may differ.
     """
     done = _Done(Findings())
     loss = _Loss()
@@ -155,10 +156,14 @@ def _observed(plan: Plan, done: _Done, loss: _Loss) -> Observed:
     # A state speaks for others by predictions, and after a loss the last of these had no control.
     counts = (None if loss.lost is not None else done.counts) or Counts()
     states, mounts = done.rounds.ledger.states, done.rounds.mounts
+    in_part = {outcome: words for outcome in {*mounts.outcomes.values()} if (words := done.findings.unseen(outcome))}
+    if in_part and loss.lost is None:
+        loss = _Loss(f"not all that is there can be seen: {min(in_part.values())}", final=True)
+    outcomes = {number: outcome for number, outcome in mounts.outcomes.items() if outcome not in in_part}
     known = tuple(
         Seen(
             plan.in_whole(state),
-            mounts.outcomes.get(number),
+            outcomes.get(number),
             counts.states.get(number, 1),
             counts.whole.get(number, int(not state.torn)),
         )
@@ -171,14 +176,14 @@ def _observed(plan: Plan, done: _Done, loss: _Loss) -> Observed:
             exhaustive = done.search.coverage.exhaustive
         elif done.is_complete:
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
-    mounted = len(mounts.outcomes.keys() & mounts.mounted)
+    mounted = len(outcomes.keys() & mounts.mounted)
     closer = done.closer
     return Observed(
         known,
         done.findings,
         replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted),
         loss.lost,
-        frozenset(mounts.outcomes.keys() - mounts.mounted),
+        frozenset(outcomes.keys() - mounts.mounted),
         loss.died,
         final=loss.final,
         troubles=closer.troubles,

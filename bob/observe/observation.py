@@ -16,7 +16,11 @@ class Node:
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``content`` is the whole file as it
     can be read (bytes); ``size`` what stat says (bytes). ``fault`` is the kernel's word where something below this name
-    could not be read.
+    could not be read; where it is ``unseen``, that is a limit of bob's, and says nothing of what is there.
+
+    Of a file that is longer than what is looked at of each, ``content`` is empty, and ``pieces`` has what is in it but
+    zeros, by the byte at which it begins: where a program may see more than a property asks about. Only there are
+    ``flags`` (those of chattr) and ``project``, too; else they are 0.
 
     ``mode`` (the permission bits), ``uid``, ``gid`` and ``mtime`` are None where they were not observed: of what stat
     does not know, and in what older runs have kept; there the ``links`` of a directory are always 1, too. ``mtime`` is
@@ -36,6 +40,22 @@ class Node:
     uid: int | None = None
     gid: int | None = None
     mtime: int | None = None
+    unseen: bool = False
+    pieces: Mapping[int, bytes] | None = None
+    flags: int = 0
+    project: int = 0
+
+    def read(self, start: int, end: int) -> bytes:
+        """What can be read of it from byte ``start`` up to ``end``."""
+        if self.pieces is None:
+            return self.content[start:end]
+        end = min(end, self.size)
+        found = bytearray(max(end - start, 0))
+        for at, piece in self.pieces.items():
+            first, last = max(start, at), min(end, at + len(piece))
+            if first < last:
+                found[first - start : last - start] = piece[first - at : last - at]
+        return bytes(found)
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
@@ -59,6 +79,12 @@ class Observation:
     error: str | None
     tree: Mapping[str, Node] | None
     repaired: bool = False
+
+    @property
+    def unseen(self) -> str | None:
+        """What bob did not see of it, and why; None if it has seen all there is."""
+        nodes = sorted((self.tree or {}).items())
+        return next((f"{path}: {node.fault}" for path, node in nodes if node.unseen), None)
 
     @property
     def summary(self) -> str:
@@ -101,6 +127,13 @@ class Findings:
         repaired: bool = json.loads(self.found[outcome])["repaired"]
         return repaired
 
+    def unseen(self, outcome: int) -> str | None:
+        """What bob did not see of outcome number ``outcome``, and why; None if it has seen all there is."""
+        if '"unseen":' not in self.found[outcome]:  # of most, which may be large
+            return None
+        tree = json.loads(self.found[outcome])["tree"] or {}
+        return next((f"{path}: {entry['fault']}" for path, entry in sorted(tree.items()) if "unseen" in entry), None)
+
     def observations(self) -> Sequence[Observation]:
         """All outcomes; each is put together when it is asked for, since together they may not fit into memory."""
         return _Observations(self)
@@ -126,12 +159,14 @@ class _Observations(Sequence[Observation]):
 
 
 def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
+    content = [chunks[number] for number in entry.get("content", ())]
+    places = entry.get("places")
     return Node(
         kind=entry["kind"],
         inode=entry.get("inode", 0),
         links=entry.get("links", 1),
         size=entry.get("size", 0),
-        content=b"".join(chunks[number] for number in entry.get("content", ())),
+        content=b"".join(content) if places is None else b"",
         target=entry.get("target", ""),
         xattrs={name: chunks[number] for name, number in entry.get("xattrs", {}).items()},
         fault=entry.get("fault"),
@@ -139,10 +174,14 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
         uid=entry.get("uid"),
         gid=entry.get("gid"),
         mtime=entry.get("mtime"),
+        unseen=entry.get("unseen", False),
+        pieces=None if places is None else dict(zip(places, content, strict=True)),
+        flags=entry.get("flags", 0),
+        project=entry.get("project", 0),
     )
 
 
-CONTENTS = ("content", "xattrs", "mtime")
+CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", "btime", "touched")
 """What a shape leaves out of a name."""
 
 

@@ -32,14 +32,23 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: File, node: No
         calls = [change.call for change in file.modes]
         signs.take(calls, [change.value == node.mode for change in file.modes], str(node.mode).encode())
     for start, end, over in _stored_in_pieces(effects, number, file):
-        _content_signs(signs, file, node.content, start, end, over)
+        _content_signs(signs, file, node, start, end, over)
 
 
-def is_elsewhere_as_at_first(effects: Effects, number: int, file: File, content: bytes) -> bool:
-    """Whether ``content`` is, where no call stores anything, what was in the file at first; zeros beyond its end."""
-    at = 0
-    for start, end, _over in [*_stored_in_pieces(effects, number, file), (len(content), len(content), [])]:
-        there = content[at:start]
+def is_elsewhere_as_at_first(effects: Effects, number: int, file: File, node: Node) -> bool:
+    """Whether in ``node`` is, where no call stores anything, what was in the file at first; zeros beyond its end."""
+    at, length = 0, len(node.content)
+    stored = _stored_in_pieces(effects, number, file)
+    for begin, piece in (node.pieces or {}).items():  # what was there at first counts as stored
+        beside = bytearray(piece)
+        for start, end, _over in stored:
+            first, last = max(start - begin, 0), min(end - begin, len(piece))
+            if first < last:
+                beside[first:last] = bytes(last - first)
+        if any(beside):
+            return False
+    for start, end, _over in [*stored, (length, length, [])]:
+        there = node.content[at:start]
         if there and there != padded(file.content, at, at + len(there)):
             return False
         at = max(at, end)
@@ -77,17 +86,15 @@ def _stored_in_pieces(effects: Effects, number: int, file: File) -> list[Piece]:
     return made
 
 
-def _content_signs(
-    signs: Signs, file: File, content: bytes, start: int, end: int, over: Sequence[Version[Stored]]
-) -> None:
+def _content_signs(signs: Signs, file: File, node: Node, start: int, end: int, over: Sequence[Version[Stored]]) -> None:
     """``over`` is what was stored over the piece, and nothing else."""
     history = [Version(AT_FIRST, padded(file.content, start, end))]
     history += [Version(call, _cut(stored, start, end)) for call, stored in over]
-    there = padded(content, start, end)
+    there = node.read(start, end).ljust(end - start, b"\0")
     matches = [value == there for _call, value in history]
     if not any(matches) and end - start > SECTOR:
         for first in range(start, end, SECTOR):
-            _content_signs(signs, file, content, first, min(first + SECTOR, end), over)
+            _content_signs(signs, file, node, first, min(first + SECTOR, end), over)
         return
     signs.take([call for call, _value in history], matches, there)
 

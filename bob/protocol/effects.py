@@ -134,6 +134,8 @@ class Effects:
             of = made.files[file]
             of.content, of.target = node.content, node.target
             of.sizes.append(Version(AT_FIRST, node.size))
+            for at, piece in (node.pieces or {}).items():
+                of.stored.append(Version(AT_FIRST, Stored(at, at + len(piece), piece)))
             if node.mode is not None:
                 of.modes.append(Version(AT_FIRST, node.mode))
             made.lead(AT_FIRST, path, file)

@@ -161,7 +161,7 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
         thing, inode, node = history.things[last.names[path]], last.inodes[last.names[path]], after[path]
         is_same = thing.kind.value == node.kind
         if thing.kind is Kind.FILE:
-            is_same = is_same and inode.content == _content(node)
+            is_same = is_same and node.pieces is None and inode.content == _content(node)
         elif thing.kind is not Kind.DIRECTORY:
             is_same = is_same and thing.target == node.target
         if not is_same:
@@ -196,8 +196,8 @@ class _Tree:
         for path in sorted(before.keys() - {"/"}):
             folder, _slash, name = path.rpartition("/")
             file = effects.entries[DirectoryEntry(self._names[folder or "/"], name)][0].value
-            if file is None or before[path].fault:
-                raise ValueError(f"{path} cannot be read")
+            if file is None or before[path].fault or before[path].pieces is not None:
+                raise ValueError(f"{path} cannot be read" if before[path].pieces is None else f"{path} is too long")
             self._inodes[file] = _inode(before[path])
             if before[path].kind != Kind.DIRECTORY:  # a directory's target is the order of its names
                 self.things[file].target = before[path].target

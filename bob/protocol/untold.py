@@ -86,9 +86,7 @@ def untold(
             values[Place(Aspect.MODE, path)] = node.mode
         if node.kind == "symlink" and node.target != file.target:
             values[Place(Aspect.TARGET, path)] = node.target
-        if node.kind == "file" and not (
-            file.followed and is_elsewhere_as_at_first(effects, number, file, node.content)
-        ):
+        if node.kind == "file" and not (file.followed and is_elsewhere_as_at_first(effects, number, file, node)):
             values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content)
     contents = {path: node.content for path, node in tree.items()}
     return Untold(values, tree.keys(), contents, parts)

@@ -9,6 +9,7 @@ from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.world import WORLD
 from bob.guest.spec import Clock
 from bob.image import Image
+from bob.observe.flags import letters
 from bob.observe.observation import Node, Observation
 from bob.program.program import Program
 from bob.program.told import tellings
@@ -54,6 +55,8 @@ def protocol_of(
     left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
     if modes := other_modes(again.history, without_logs(taken.program, before, after)):
         left.append(f"in these states the modes are not those that a clean end leaves: {named(modes)}")
+    if flagged := flags_of({**before, **after}):
+        left.append(f"no file has these flags in these states: {named(flagged)}")
     if logged:
         left.append(f"{_are_left_out(logged, 'its logs')}: {named(taken.program.logs)}")
     if others := elsewhere(taken.calls, ROOT, WORLD):
@@ -85,9 +88,21 @@ def both_ends(
 
     [ends] = each_in_a_guest(guests, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
-    if len(trees) != len(ends):
-        raise CannotBeModelled("what setup or a clean end leaves cannot be seen")
+    unseen = next((end.unseen for end in ends if end.unseen), None)
+    if unseen or len(trees) != len(ends):
+        words = "what setup or a clean end leaves cannot be seen"
+        raise CannotBeModelled(f"{words}: {unseen}" if unseen else words)
     return trees[0], trees[1]
+
+
+def flags_of(tree: Mapping[str, Node]) -> list[str]:
+    """The flags and projects that somebody gave to names of a tree, in words."""
+    found = []
+    for path, node in sorted(tree.items()):
+        words = [letters(node.flags), f"project {node.project}" if node.project else ""]
+        if any(words):
+            found.append(f"{' '.join(filter(None, words))} ({path})")
+    return found
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:

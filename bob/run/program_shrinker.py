@@ -168,12 +168,15 @@ class _Checker:
         self._outcomes.update(zip(states, outcomes, strict=True))
         new: dict[int, CrashState] = {}
         for state, outcome in zip(states, outcomes, strict=True):
-            if outcome not in self._answers and findings.observation(outcome).mounted:
+            if outcome in self._answers:
+                continue
+            found = findings.observation(outcome)
+            if found.mounted and found.unseen is None:  # or else two of them need not be one tree
                 new.setdefault(outcome, state)
         if new:
             asked = [Checking(composer.delta(state), self._claim.told) for state in new.values()]
-            found = self._session.check_program(asked, payload, self._claim.program.seconds)
-            self._answers.update(zip(new, found, strict=True))
+            answers = self._session.check_program(asked, payload, self._claim.program.seconds)
+            self._answers.update(zip(new, answers, strict=True))
 
 
 def _candidates(plan: Plan, budget: int) -> Iterator[tuple[str, Iterator[CrashState]]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import select
 import socket
+import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,8 @@ from bob.agent.inside.late_server import (
     LateServer,
 )
 from bob.agent.inside.look import Look, describe
+from bob.agent.inside.mounts import libc
+from bob.agent.inside.statx import FS_IOC_GETFLAGS
 
 
 def found(looking: Look) -> dict[str, dict[str, Any]]:
@@ -121,6 +127,180 @@ def test_what_changed_since_the_last_look_is_seen(
     assert in_full(after, looking) == in_full(anew.tree(), anew)
 
 
+FAR = 5 * 2**30
+"""Behind what is read of each file from end to end."""
+
+
+def far_in(path: Path, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(FAR)
+        file.write(data)
+
+
+def deep_below(root: Path, levels: int = 40) -> int:
+    """The directory so many levels below ``root``, made where it is missing, as a descriptor."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for level in range(levels):
+        name = f"{level:0200}"
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=fd)
+        deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+        os.close(fd)
+        fd = deeper
+    return fd
+
+
+def deep_file(root: Path, data: bytes) -> None:
+    folder = deep_below(root)
+    fd = os.open("f", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder)
+    os.write(fd, data)
+    os.close(fd)
+    os.close(folder)
+
+
+def flagged(path: Path, flag: int) -> None:
+    """What chattr does."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        flags = bytearray(8)
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+        now = int.from_bytes(flags, "little") | flag
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, now.to_bytes(8, "little"))
+    finally:
+        os.close(fd)
+
+
+def reserved(path: Path, length: int) -> None:
+    keep_size = 1
+    if libc.fallocate(os.open(path, os.O_WRONLY), keep_size, ctypes.c_long(0), ctypes.c_long(length)):
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+FS_IOC_SETFLAGS = 0x40086602
+NOATIME, NODUMP = 0x80, 0x40
+YEAR_2100 = 4_102_444_800 * 10**9
+CHANGES_THAT_A_PROGRAM_SEES: dict[str, Callable[[Path], object]] = {
+    "data far in a file": lambda root: far_in(root / "far", b"new"),
+    "zeros for data far in a file": lambda root: far_in(root / "far", bytes(3)),
+    "data far down": lambda root: deep_file(root, b"new"),
+    "a name far down": lambda root: os.close(deep_below(root, 41)),
+    "a flag": lambda root: flagged(root / "d/a", NOATIME),
+    "another flag": lambda root: flagged(root / "d/a", NODUMP),
+    "a directory's flag": lambda root: flagged(root / "d", NODUMP),
+    "another time in the future": lambda root: os.utime(root / "d/a", ns=(LATER, YEAR_2100)),
+    "a nanosecond in the future": lambda root: os.utime(root / "d/b", ns=(LATER, YEAR_2100 + 1)),
+    "a time of access": lambda root: os.utime(root / "d/a", ns=(LATER + 1, 5_000_000_000)),
+    "1970 for now": lambda root: os.utime(root / "now", ns=(LATER, 0)),
+    "reserved room": lambda root: reserved(root / "d/a", 1_000_000),
+    "an attribute of a link": lambda root: os.setxattr(root / "s", "trusted.x", b"1", follow_symlinks=False),
+    "another device": lambda root: ((root / "dev").unlink(), os.mknod(root / "dev", 0o20600, os.makedev(1, 3))),
+    "an access list": lambda root: os.setxattr(root / "d/a", "system.posix_acl_access", ACCESS_LIST),
+}
+ACCESS_LIST = struct.pack(
+    "<I" + "HHI" * 5, 2, 1, 6, 2**32 - 1, 2, 4, 7, 4, 4, 2**32 - 1, 16, 4, 2**32 - 1, 32, 4, 2**32 - 1
+)
+
+
+@pytest.mark.parametrize("change", CHANGES_THAT_A_PROGRAM_SEES.values(), ids=CHANGES_THAT_A_PROGRAM_SEES)
+def test_what_a_program_sees_makes_another_tree(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("d/a", "d/b", "far", "now"):
+        (tmp_path / name).write_bytes(b"a" * 5000)
+    (tmp_path / "s").symlink_to("d")
+    with suppress(PermissionError):
+        os.mknod(tmp_path / "dev", 0o20600, os.makedev(1, 5))
+    far_in(tmp_path / "far", b"old")
+    deep_file(tmp_path, b"old")
+    for name, ns in (("d/a", 5_000_000_000), ("d/b", YEAR_2100), ("now", time.time_ns())):
+        os.utime(tmp_path / name, ns=(LATER, ns))
+    looking = Look(str(tmp_path), closely=True)
+    looking.tree()  # what it reads for the first time has another time of access from then on
+    since = time.time_ns()
+    before = looking.tree(since)
+    assert looking.tree(since) == before
+    try:
+        change(tmp_path)
+    except OSError as error:
+        pytest.skip(f"the folder for temporary files cannot do it: {error.strerror}")
+    os.utime(tmp_path, ns=(LATER, 0))
+    looking.tree()
+    after, anew = looking.tree(since), Look(str(tmp_path), closely=True)
+    assert [entry for entry in after if entry[0] != "/"] != [entry for entry in before if entry[0] != "/"]
+    assert told_in_full(after, looking) == told_in_full(anew.tree(since), anew)
+    assert not any("unseen" in entry for entry in describe(after).values())
+
+
+def told_in_full(tree: look.Tree, looking: Look) -> dict[str, Any]:
+    """``tree`` as it travels, with its chunks in place of their numbers."""
+    chunks = looking.new_chunks
+    return {
+        path: entry
+        | {"content": [chunks[number] for number in entry["content"]]}
+        | {"xattrs": {name: chunks[number] for name, number in entry.get("xattrs", {}).items()}}
+        for path, entry in describe(tree).items()
+    }
+
+
+def test_far_in_a_file_a_hole_is_as_good_as_zeros(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"begin")
+    far_in(tmp_path / "a", b"end")
+    looking = Look(str(tmp_path), closely=True)
+    before = found(looking)["/a"]
+    assert before["size"] == FAR + 3
+    assert dict(zip(before["places"], (looking.new_chunks[number] for number in before["content"]), strict=True)) == {
+        0: b"begin".ljust(4096, b"\0"),
+        FAR: b"end",
+    }
+    with (tmp_path / "a").open("r+b") as file:
+        file.seek(FAR // 2 + 100)
+        file.write(bytes(10_000))
+    after = found(looking)["/a"]
+    assert (after["places"], after["content"], after["size"]) == (before["places"], before["content"], before["size"])
+
+
+def test_a_time_that_recovery_or_the_look_has_set_makes_no_difference(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    os.utime(tmp_path / "a", ns=(LATER, 7))
+    trees = []
+    for _turn in range(2):
+        since = time.time_ns()
+        os.utime(tmp_path / "a", ns=(LATER, time.time_ns()))
+        time.sleep(0.01)
+        trees.append(describe(Look(str(tmp_path), closely=True).tree(since)))
+    one, other = (tree["/a"] for tree in trees)
+    assert one == other
+    assert one["mtime"] == 0
+    assert {"mtime", "ctime"} <= set(one["touched"])
+
+
+def test_what_bob_does_not_look_at_is_told_from_what_the_kernel_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad").write_bytes(b"1")
+    for number, is_unseen in ((5, False), (117, False), (12, True), (126, True)):
+        with monkeypatch.context() as patched:
+            Faulty(patched, "open", "bad", number=number)
+            assert found(Look(str(tmp_path)))["/bad"].get("unseen", False) == is_unseen
+
+
+def test_more_data_than_is_looked_at_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "LONGEST", 2 * look.PIECE)
+    (tmp_path / "a").write_bytes(b"a" * (2 * look.PIECE + 1))
+    (tmp_path / "b").write_bytes(b"b" * (2 * look.PIECE))
+    tree = found(Look(str(tmp_path), closely=True))
+    assert tree["/a"]["unseen"]
+    assert "more than" in tree["/a"]["fault"]
+    assert "fault" not in tree["/b"]
+
+
+def test_a_directory_without_end_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "MOST_TEXT", 10_000)
+    deep_file(tmp_path, b"")
+    tree = found(Look(str(tmp_path)))
+    [last] = [path for path, entry in tree.items() if entry.get("unseen")]
+    assert last == max(tree)
+
+
 def in_full(tree: look.Tree, looking: Look) -> list[tuple[str, object]]:
     """``tree`` with its chunks in place of their numbers."""
     chunks = looking.new_chunks
@@ -171,7 +351,9 @@ def test_a_damaged_size_does_not_keep_it_reading(tmp_path: Path, monkeypatch: py
 class Faulty:
     """Some calls of os fail."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str, name: str, *, after: int = 0) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, call: str, name: str, *, after: int = 0, number: int = 117
+    ) -> None:
         self.left = after
         real = getattr(os, call)
 
@@ -181,7 +363,7 @@ class Faulty:
             if self.left > 0:
                 self.left -= 1
                 return real(path, *arguments)
-            raise OSError(117, "Structure needs cleaning")
+            raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(look.os, call, fail)
 

@@ -350,6 +350,25 @@ def test_trees_that_differ_in_what_no_property_asks_about_are_two(tmp_path: Path
     assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
 
 
+def test_what_is_far_in_a_file_and_flags_and_times_to_come_make_trees_of_their_own(tmp_path: Path) -> None:
+    """Of the two times to come only the first is durable, and of two pages at 5 GiB any may be there alone."""
+    write = "printf '%8192s' | tr ' ' $1 | dd of=far bs=8192 seek=655360 conv=notrunc 2> /dev/null"
+    workload = (
+        f"write() {{ {write}; }}\nchattr +A f; sync .; echo flag; touch -d @4102444800 f; sync .; echo early\n"
+        "write n; sync; touch -d @4102531200 f; echo late"
+    )
+    check = LIBRARY + (
+        "[ -e f ] || exit 1\n"
+        'if told flag; then case "$(lsattr f)" in *A*) ;; *) echo no flag; exit 12 ;; esac; fi\n'
+        'if told late && [ "$(stat -c %Y f)" != 4102531200 ]; then lost "the time is another"; fi\n'
+        "there=$(dd if=far bs=4096 skip=1310720 count=2 2> /dev/null | tr -s on)\n"
+        '[ "$there" = o ] || [ "$there" = n ] || corrupt "$there is far in the file"'
+    )
+    found = ask(scripts(workload, check, f"touch f; write() {{ {write}; }}; write o; truncate -s 6G far"), tmp_path)
+    assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
+    assert not found.notes or not any("contradicts" in note for note in found.notes)
+
+
 def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:
     edits = "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved"
     program = scripts(edits, setup="ed --version && touch f")

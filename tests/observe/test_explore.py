@@ -315,6 +315,33 @@ def is_new(image: bytes | bytearray) -> bool:
     return image[DATA * SECTOR_BYTES :].startswith(b"[op")
 
 
+class Blind(FakeAgent):
+    """Its look at the file ends early where the commit block is there: all of these look alike to it."""
+
+    def observe(self, blob: bytes, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        known = len(self.outcomes)
+        header, contents = super().observe(blob, **arguments)
+        for place, number in enumerate(range(known, len(self.outcomes))):
+            if self.outcomes[number][COMMIT * SECTOR_BYTES] == ord("c"):
+                found = json.loads(header["new_outcomes"][place])
+                found["tree"]["/x"] |= {"fault": "more than is looked at", "unseen": True}
+                header["new_outcomes"][place] = json.dumps(found)
+        return header, contents
+
+
+@pytest.mark.parametrize("predicting", [False, True])
+def test_what_was_not_seen_whole_is_no_outcome_and_nothing_is_exhaustive(*, predicting: bool) -> None:
+    seen, _told, plan = explored(Blind(), predicting=predicting)
+    assert seen.lost is not None
+    assert "/x: more than is looked at" in seen.lost
+    assert seen.final
+    assert seen.coverage.exhaustive is None
+    with_commit = {one.state for one in seen.states if built(plan, one.state)[COMMIT * SECTOR_BYTES] == ord("c")}
+    assert {one.state for one in seen.states if one.outcome is None} == with_commit
+    assert 0 < len(with_commit) < len(seen.states)
+    assert seen.coverage.explored < seen.coverage.legal_sectors
+
+
 class Troubled(FakeAgent):
     """Its checker finds fault where the commit block is there, and where it is not if ``always``; its kernel warns of
     what has new data, in numbers of its own."""
@@ -607,6 +634,27 @@ def test_the_medium_of_a_state_has_what_was_durable_too() -> None:
 def test_writes_are_known_by_what_they_carry() -> None:
     assert writes_of_operations(samples.TRACE) == (frozenset({1}),)
     assert samples.plan().nothing_explored() == States(0, 5, 9, None)
+
+
+def test_of_a_long_file_what_is_in_it_is_read_where_it_is() -> None:
+    findings = Findings()
+    entry = {"kind": "file", "size": 6 * GIB, "content": [0, 1], "places": [0, 5 * GIB], "flags": 0x80010}
+    tree = {"/far": entry, "/part": {"kind": "file", "fault": "more than is looked at", "unseen": True}}
+    for one in (tree, {"/far": entry}):
+        findings.add([json.dumps({"error": None, "repaired": False, "tree": one})], [], b"")
+    findings.add([], [4, 4], b"aaaabbbb")
+    seen = findings.observation(0)
+    assert seen.tree is not None
+    node = seen.tree["/far"]
+    assert (node.content, node.size, node.flags) == (b"", 6 * GIB, 0x80010)
+    assert node.read(2, 6) == b"aa\0\0"
+    assert node.read(5 * GIB - 1, 5 * GIB + 5) == b"\0bbbb\0"
+    assert node.read(6 * GIB - 1, 6 * GIB + 5) == b"\0"
+    assert findings.unseen(0) == seen.unseen == "/part: more than is looked at"
+    assert findings.unseen(1) is findings.observation(1).unseen is None
+
+
+GIB = 2**30
 
 
 def test_findings_grow_and_are_put_together_again() -> None:

@@ -39,14 +39,14 @@ from bob.protocol.diagram import Kind as Kinds
 from bob.protocol.diagram import Step as Shown
 from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
-from bob.protocol.effects import Deed, Effects, File
+from bob.protocol.effects import Deed, Effects, File, Stored, Version
 from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.protocol.signs import Persisted
-from bob.run.program_protocol import protocol_of, without_logs
+from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
 
@@ -323,6 +323,28 @@ def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
     after["/a"] = Node("file", after["/a"].inode, 1, 5000, b"y" * 5000, mode=after["/a"].mode)
     effects = protocol(done.calls, str(tmp_path), done.trees[0], after)
     assert effects.changing == ()
+
+
+def test_a_write_far_in_a_long_file_is_partly_there_where_a_part_of_it_is() -> None:
+    far, old, new = 5 * 2**30, b"o" * 4096, b"n" * 4096
+
+    def tree(*pieces: bytes) -> dict[str, Node]:
+        there = {far + at * 4096: piece for at, piece in enumerate(pieces)}
+        return {"/": Node("directory"), "/f": Node("file", 7, 1, far + 8192, pieces=there)}
+
+    effects = Effects.of_tree(tree(old, old))
+    file = effects.leads("/f")
+    assert file is not None
+    effects.files[file].stored.append(Version(1, Stored(far, far + 8192, new + new)))
+    said = {pieces: presence(effects, tree(*pieces))[1] for pieces in ((old, old), (new, old), (new, new), (b"?" * 9,))}
+    assert list(said.values()) == [Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.PARTLY]
+    with pytest.raises(ValueError, match="/f is too long"):
+        replayed("p", Effects.of_tree(tree(old)), tree(old), {})
+
+
+def test_flags_that_no_state_of_a_model_has_are_named() -> None:
+    tree = {"/": Node("directory"), "/a": Node("file", flags=0x80010 | 0x80), "/b": Node("file", project=7)}
+    assert flags_of({**tree, "/c": Node("file", flags=0x80000)}) == ["iA (/a)", "project 7 (/b)"]
 
 
 def test_a_write_that_strace_cut_off_makes_its_file_one_that_is_not_followed(tmp_path: Path) -> None:

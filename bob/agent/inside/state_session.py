@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Optional, TypeVar
 
@@ -169,6 +170,7 @@ class Session:
 
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds; takes note of what the kernel says."""
+        began = time.time_ns()
         if self.check:
             run_anyhow(self.check, self.scratch.assembly.path)
         kernel = self.scratch.kernel
@@ -188,7 +190,7 @@ class Session:
             repaired = True
             if self.mount():
                 return error, True, None
-        tree = self.looker.tree()
+        tree = self.looker.tree(began)
         read_only = self.is_writable and not os.access(ROOT, os.W_OK)
         unmount()
         if not repaired:

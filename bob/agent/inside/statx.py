@@ -1,0 +1,121 @@
+"""What statx(2) and the flags of inodes tell: all that a program can learn of a name without reading what is in it.
+
+Python has no statx before 3.15.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+from typing import NamedTuple
+
+from bob.agent.inside.mounts import libc
+
+AT_FDCWD = -100
+AT_SYMLINK_NOFOLLOW = 0x100
+STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
+FIELDS = struct.Struct("<II Q IIIH2x QQQQ qI4x qI4x qI4x qI4x II")
+"""Of struct statx (include/uapi/linux/stat.h) what comes before the number of the device and of the mount."""
+SECOND = 1_000_000_000
+FS_IOC_GETFLAGS = 0x80086601
+FS_IOC_FSGETXATTR = 0x801C581F
+FAT_IOCTL_GET_ATTRIBUTES = 0x80047210
+NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}
+"""So a file system answers for what has no flags."""
+
+
+class Statx(NamedTuple):
+    """What statx says of a name: as :class:`os.stat_result` has it, with times in ns. ``attributes`` are those that the
+    file system knows of, ``birth_ns`` is None where it keeps none, ``blocks`` are of 512 bytes."""
+
+    st_mode: int
+    st_ino: int
+    st_nlink: int
+    st_uid: int
+    st_gid: int
+    st_size: int
+    st_blocks: int
+    st_rdev: int
+    st_atime_ns: int
+    st_mtime_ns: int
+    st_ctime_ns: int
+    birth_ns: int | None
+    attributes: int
+
+
+MODE_AND_SIZE = struct.Struct("<28x H 10x Q")
+_buffer = ctypes.create_string_buffer(256)
+
+
+def lstatx(path: str) -> bytes:
+    """What statx says of ``path`` as the kernel tells it, of a symbolic link itself where it is one. Raises OSError."""
+    if libc.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, _buffer):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+    return _buffer.raw[: FIELDS.size]
+
+
+def read_statx(told: bytes) -> Statx:
+    """What :func:`lstatx` has told, in words."""
+    (
+        mask, _blksize, attributes, links, uid, gid, mode, inode, size, blocks, known,
+        accessed, accessed_ns, born, born_ns, changed, changed_ns, modified, modified_ns, major, minor,
+    ) = FIELDS.unpack(told)  # fmt: skip
+    return Statx(
+        mode,
+        inode,
+        links,
+        uid,
+        gid,
+        size,
+        blocks,
+        os.makedev(major, minor),
+        accessed * SECOND + accessed_ns,
+        modified * SECOND + modified_ns,
+        changed * SECOND + changed_ns,
+        born * SECOND + born_ns if mask & STATX_BTIME else None,
+        attributes & known,
+    )
+
+
+class FlagReader:
+    """Reads the flags that chattr(1) sets on open files and directories of one file system, their projects, and the
+    sizes of extents that they ask for; or the attributes that DOS knows."""
+
+    def __init__(self) -> None:
+        self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
+
+    def told(self, fd: int) -> list[bytes]:
+        """What the kernel says of an open file or directory. Raises OSError."""
+        for request, answer in self._asked.items():
+            try:
+                fcntl.ioctl(fd, request, answer)
+            except OSError as error:
+                if error.errno == errno.ENOTTY:  # the file system does not know this request
+                    del self._asked[request]
+                    return self.told(fd)
+                if error.errno not in NO_FLAGS:
+                    raise
+                answer[:] = bytes(len(answer))
+        return [bytes(answer) for answer in self._asked.values()]
+
+    def read(self, told: list[bytes]) -> tuple[tuple[str, int], ...]:
+        """What was ``told`` by names; what is 0 is left out."""
+        said: list[tuple[str, int]] = []
+        for request, answer in zip(self._asked, told):
+            said += zip(NAMES[request], [int.from_bytes(answer[at : at + 4], "little") for at in range(0, 20, 4)])
+        return tuple([(name, number) for name, number in said if number and name])
+
+
+ANSWERS = {FS_IOC_GETFLAGS: 8, FS_IOC_FSGETXATTR: 28, FAT_IOCTL_GET_ATTRIBUTES: 4}
+"""What is asked for, and how many bytes the kernel answers."""
+NAMES = {
+    FS_IOC_GETFLAGS: ("flags",),
+    FS_IOC_FSGETXATTR: ("xflags", "extent", "", "project", "cow_extent"),
+    FAT_IOCTL_GET_ATTRIBUTES: ("dos",),
+}
+"""What the numbers in an answer are; that of extents is none of the tree's (struct fsxattr in include/uapi/linux/fs.h).
+"""
