@@ -162,16 +162,16 @@ class Presences:
         self, fits: _Flags, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Flags, own: Untold, torn: Sequence[int]
     ) -> Difference | None:
         """Of the rows that fit, the one of the least cost; of several the one of which the first calls are named, and
-        the fewest ``torn`` ones have another part."""
+        then the first ``torn`` ones have another part, if any do."""
         if not fits.any():
             return None
-        nearest: list[tuple[tuple[int, ...], int, tuple[int, ...], int]] = []
+        nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
         for row in map(int, np.flatnonzero(fits & (costs == costs[fits].min()))):
             other = self._untold[row].parts if self._untold else {}
             parts = tuple(call for call in torn if call not in own.parts or own.parts[call] != other.get(call))
             calls = tuple(self._calls[place] for place in np.flatnonzero(named[row]))
-            nearest.append((calls, len(parts), parts, row))
-        calls, _count, parts, row = min(nearest)
+            nearest.append((calls, parts, row))
+        calls, parts, row = min(nearest)
         return Difference(calls, own.words(self._untold[row]) if self._untold else (), parts)
 
 

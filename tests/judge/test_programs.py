@@ -39,9 +39,11 @@ from bob.judge.program_result import (
 )
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, Reliances, ReliedOn, Static, statics, together
+from bob.judge.unmade import SURELY, Unmade, last_sent
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
+from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Effects
 from bob.story.decisive import in_words
@@ -114,6 +116,30 @@ def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
     assert reason.explanation == unclear and reason.sentence.startswith("so; ")
     known = replace(found, relied_on=(RELIED_ON, *beside.relied_on))
     assert with_its_write(known, line) == known
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "last"),
+    [((0, 1, 2), {0: 0.5, 1: 4.5, 2: 3.0}), ((0, 1, 1), {0: 0.5, 1: 3.0}), ((1, 1, 0), {1: 0.5, 0: 3.0})],
+)
+def test_a_call_that_began_after_the_last_write_on_the_disk_is_not_there(
+    outcomes: tuple[int, ...], last: dict[int, float]
+) -> None:
+    """The writes of the sample were sent at 0.5, 3, 3.5 and 4.5 s; the clock of the calls is 10 s behind."""
+    window = looked({})
+    states = (samples.FIRST, samples.LAST, TORN)
+    seen = tuple(Seen(state, outcome) for state, outcome in zip(states, outcomes, strict=True))
+    window = replace(window, observed=replace(window.observed, states=seen))
+    assert last_sent(window) == last
+    calls = [SystemCall(1, tenths / 10 - 10, name, (), 0) for tenths in range(50) for name in ("rename", "store")]
+    for outcome, seconds in last.items():
+        found = Unmade([window], calls, 10.0).of(0, outcome)
+        assert {calls[number].name for number in found} == {"rename"}
+        assert {calls[number].seconds + 10 > seconds + SURELY for number in found} == {True}
+        later = {number for number, one in enumerate(calls) if one.seconds + 10 > seconds + SURELY + 0.01}
+        assert later - found == {number for number in later if calls[number].name == "store"}
+        assert Unmade([window], calls, None).of(0, outcome) == frozenset()
+    assert Unmade([window], calls, 10.0).of(0, 99) == frozenset()
 
 
 def test_the_same_state_before_and_after_an_output_counts_twice() -> None:
