@@ -10,6 +10,11 @@ from bob.observe.observation import Node
 from bob.observe.observed import Observed
 from bob.program.answer import CheckerAnswer
 
+NOTHING_TOLD = (
+    "the program told nothing on its standard output: no crash was tried after which something has to be durable"
+)
+"""What an answer says of such a program, as what is accepted then is no more than that the states are consistent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.claim.checking import evidence
 from bob.judge.explaining import Explaining
-from bob.judge.looked import Looked
+from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Safety
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
@@ -116,6 +116,7 @@ def judge_model(
     harm = any(one.consequence is not Consequence.HANG for one in found)
     if found and not harm:
         reasons.append(f"{Consequence.HANG.words} on some states")
+    silent = () if any(state.told for state in looked.states) or looked.tellings else (NOTHING_TOLD,)
     safety = Safety.UNKNOWN if reasons else Safety.SAFE
     if harm and not looked.disagreed:
         safety = Safety.VULNERABLE
@@ -131,7 +132,7 @@ def judge_model(
         checks=looked.checks,
         vulnerabilities=tuple(sorted(found, key=lambda one: (-one.trees, one.evidence))),
         reason=reasons[0] if safety is Safety.UNKNOWN else None,
-        notes=(*notes, *explaining.notes, *(reasons if safety is Safety.VULNERABLE else ())),
+        notes=(*notes, *explaining.notes, *silent, *(reasons if safety is Safety.VULNERABLE else ())),
         allowed=looked.allowed,
         is_counted=looked.is_counted,
     )

@@ -9,7 +9,7 @@ from bob.claim.checking import Checked, evidence
 from bob.claim.counting import judged
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
-from bob.judge.looked import Looked
+from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.program_result import Easiest, ProgramResult, Safety, Vulnerability
 from bob.judge.reliance import Reliances
 from bob.observe.observed import without_numbers
@@ -69,6 +69,8 @@ def judge(
     safety = Safety.UNKNOWN if reasons else Safety.SAFE
     if harm and not contradictions:
         safety = Safety.VULNERABLE
+    if not any(window.told for window in looked):
+        notes = (*notes, NOTHING_TOLD)
     notes = (*notes, *(f"a crash state {kind.said}: {words}" for kind, words in troubles.items()))
     if states.unmountable:
         notes = (*notes, "some crash states do not mount: nothing was checked there")

@@ -15,7 +15,7 @@ from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
 from bob.judge.explaining import Explaining
 from bob.judge.hanging import causes_of, with_its_write
-from bob.judge.looked import Looked
+from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.modelled import (
     BuiltState,
     ModelLooked,
@@ -77,11 +77,21 @@ def test_what_the_checker_accepts_everywhere_is_safe() -> None:
 
 def test_what_was_recorded_otherwise_than_it_was_asked_is_not_safe() -> None:
     """At a pace that could not be kept, no state came in between."""
-    fine, lost = ([looked({0: FINE, 1: FINE, 2: one})] for one in (FINE, LOST))
+    fine, lost = ([looked({0: FINE, 1: FINE, 2: one}, b"a")] for one in (FINE, LOST))
     found = judge("ext4-slow", "rw", fine, (), doubts=("not so slow",))
     assert (found.safety, found.reason, found.states.exhaustive) == (Safety.UNKNOWN, "not so slow", None)
     found = judge("ext4-slow", "rw", lost, (), doubts=("not so slow",))
     assert (found.safety, found.notes) == (Safety.VULNERABLE, ("not so slow",))
+
+
+def test_of_a_program_that_told_nothing_the_answer_says_so() -> None:
+    """What it says by its exit code, to its standard error or in a file elsewhere asks for nothing."""
+    fine = looked({0: FINE, 1: FINE, 2: FINE})
+    assert asked(fine).notes == asked(fine, fine).notes == (NOTHING_TOLD,)
+    assert asked(fine, replace(fine, told=b"saved")).notes == ()
+    assert by_model(built(FINE)).notes == ("a note", NOTHING_TOLD)
+    assert by_model(built(FINE, told=b"saved")).notes == ("a note",)
+    assert by_model(built(FINE, tellings={3: b"saved"})).notes == ("a note",), "only states before it were built"
 
 
 def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
@@ -271,7 +281,7 @@ def by_model(looked: ModelLooked) -> ModelResult:
 
 
 def test_a_model_is_safe_where_the_checker_accepts_all_that_was_built() -> None:
-    found = by_model(built(FINE, FINE))
+    found = by_model(built(FINE, FINE, told=b"a"))
     assert (found.safety, found.vulnerabilities, found.reason) == (Safety.SAFE, (), None)
     assert (found.tried, found.is_all, found.trees, found.notes) == (9, True, 2, ("a note",))
 
