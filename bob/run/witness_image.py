@@ -39,13 +39,15 @@ def by_image(
     for image, group in images:
         for path, witness in group:
             found_on, kernel = witness.kernel, image.kernel_release
-            if not any_kernel and not is_same_series(kernel, found_on):
+            if any_kernel or kernel == found_on:
+                continue
+            if not is_same_series(kernel, found_on):
                 hint = "name an image with that kernel by --image"
                 raise UsageError(
                     f"the witness {path.name} is of kernel {found_on}, the image has {kernel}",
                     hint=hint if any_kernel is None else f"{hint}, or try it on this one with --any-kernel",
                 )
-            if kernel != found_on and (kernel, found_on) not in told:
+            if (kernel, found_on) not in told:
                 told.add((kernel, found_on))
                 progress.step(f"{path.name} is of kernel {found_on}; what follows is on {kernel}")
     return images

@@ -186,6 +186,7 @@ def without_guests() -> None:
     image = SimpleNamespace(
         name="debian-bookworm",
         key="k",
+        named="debian-bookworm (k)",
         kernel_release="6.1",
         tools={"e2fsprogs": "1", "xfsprogs": "2"},
         modules=frozenset({*GUEST_MODULES, "ext4", "xfs"}),
