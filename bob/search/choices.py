@@ -20,6 +20,8 @@ from bob.workload.called import Stopped
 
 MOST_CHOICES = 1000
 """A run with more choices than these is taken to have no end."""
+MOST_SEQUENCES = 100_000
+"""So many sequences are tried one after the other: two minutes where each of them takes a millisecond."""
 _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 
@@ -49,6 +51,17 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
         return None
     last = places[left - 1]
     return (*places[: left - 1], replace(last, taken=last.taken + 1))
+
+
+def check_end(runs: int, places: Sequence[Place]) -> None:
+    """Raise UsageError where so many ``runs``, of which the last had the choices at ``places``, are the first of too
+    many: each option that no run took there yet is one more sequence at least."""
+    known = runs + sum(place.options - place.taken - 1 for place in places)
+    if known > MOST_SEQUENCES:
+        raise UsageError(
+            f"there are at least {known:,} sequences of choices, and bob tries {MOST_SEQUENCES:,} at most",
+            hint="choose of fewer, or draw some of them: --sample N",
+        )
 
 
 class Choose:
@@ -125,10 +138,12 @@ def _values(options: object) -> Sequence[Any]:
     match options:
         case bool():
             pass
-        case int() if options > 0:
+        case int() if 0 < options <= sys.maxsize:
             return range(options)
         case list() | tuple() | range() if options:
             return options
+        case int() if options > 0:
+            raise UsageError(f"choose(2**{options.bit_length() - 1} or more): there are too many options", hint=_HINT)
         case int() | list() | tuple() | range():
             raise UsageError(f"choose({options!r}): there is nothing to choose", hint=_HINT)
     raise UsageError(f"choose() takes a number or a list, and was given a {type(options).__name__}", hint=_HINT)

@@ -23,7 +23,7 @@ from bob.claim.property.rules import Property
 from bob.errors import UsageError
 from bob.search.alike import in_normal_names
 from bob.search.bounds import load, promised, together
-from bob.search.choices import Choose, Place, first, following, value_of, whereabouts
+from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
 from bob.search.space import is_asked
 from bob.search.within import MOST_MISSES
 from bob.workload.called import FileSystem, Refused, Stopped
@@ -144,6 +144,13 @@ class PythonFile:
         if choose.left is not None:
             raise self._told(choose.left)
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
+
+    def check_end(self, runs: int, places: Sequence[Place]) -> None:
+        """Raise UsageError where the sequences of the file have no end in sight."""
+        try:
+            check_end(runs, places)
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {error.message}", hint=error.hint) from None
 
     def _begun(self) -> Mapping[str, Any]:
         """What the file defines. It is executed anew for each run, so no run can leave anything to the next one."""
@@ -273,6 +280,7 @@ class Choosing:
         while again is not None:
             ran = self._file.run(again, seen=reached)
             how_many[ran.ended.name] += 1
+            self._file.check_end(sum(how_many[one.name] for one in Ended), ran.places)
             first_refused = first_refused or ran.refused
             keys = []
             for key, workload in self._made(ran):

@@ -23,6 +23,7 @@ from bob.crash.device import DeviceModel
 from bob.result import Environment
 from bob.search.spaces import Search
 from bob.subject import Configuration
+from bob.typed import array, typed
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
 
@@ -266,7 +267,7 @@ def from_json(document: Mapping[str, Any]) -> Kept:
         raise ValueError("it has a workload twice")
     return Kept(
         **{name: _text_of(document[name]) for name in ("id", "told", "bob", "words")},
-        on=On(**{**document["on"], "disks": tuple(document["on"]["disks"])}),
+        on=typed(On(**{**document["on"], "disks": array(document["on"]["disks"])})),
         whole=whole,
         said=tuple(_said(one, lambda place: _at(keys, place)) for one in document["properties"]),
     )

@@ -18,6 +18,7 @@ from bob.search import ace, bounds
 from bob.search.python_file import Choosing
 from bob.search.space import ALL, Part, Space
 from bob.search.within import Asking, Promising
+from bob.typed import array, typed
 from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
@@ -103,7 +104,7 @@ class Search:
         rest = dict(document)
         older = rest.pop("prop", None)  # they had one property, or none
         props = [older] if older else rest.get("props", ())
-        return cls(**{**rest, "props": tuple(props), "part": Part(**document["part"])})
+        return typed(cls(**{**rest, "props": array(props), "part": typed(Part(**document["part"]))}))
 
 
 def search(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bob.claim.property.rules import questions
 from bob.errors import UsageError
-from bob.search.choices import MOST_CHOICES, Choose, Place, following, value_of
+from bob.search.choices import MOST_CHOICES, MOST_SEQUENCES, Choose, Place, following, value_of
 from bob.search.python_file import Choosing, PythonFile
 from bob.search.space import Part, probes
 from bob.search.spaces import Search, search_of_file
@@ -580,3 +580,36 @@ def test_the_example_makes_what_the_page_says() -> None:
     assert any("rename /log /old; create /log; fsync /log" in name for name in made)
     for question in QUESTIONS:
         assert f"fs.{question}(" in page
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    choose(10**9)",
+        "    for _ in range(9):\n        choose(10**5)",
+        "    if choose(2):\n        choose([0] * 10**6)",
+        "    choose(10**30)",
+    ],
+)
+def test_choices_without_an_end_in_sight_are_refused_at_once(body: str) -> None:
+    file = Choosing("far.py", f"def workload(fs, choose):\n{body}\n")
+    with pytest.raises(UsageError, match=r"far\.py.*(sequences of choices|too many options)"):
+        list(file.every(1))
+
+
+def test_so_many_sequences_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of them is known from the beginning: here each place has two options."""
+    text = "def workload(fs, choose):\n    for _ in range(4):\n        fs.append('/f', 10 + choose(2))\n    fs.sync()\n"
+    text += "def setup(fs):\n    fs.create('/f')\n"
+    monkeypatch.setattr("bob.search.choices.MOST_SEQUENCES", 16)
+    every = list(Choosing("few.py", text).every(1))
+    assert len(every) == 16
+    monkeypatch.setattr("bob.search.choices.MOST_SEQUENCES", 15)
+    with pytest.raises(UsageError, match="at least 16 sequences"):
+        list(Choosing("few.py", text).every(1))
+
+
+def test_some_of_very_many_sequences_are_drawn() -> None:
+    text = "def workload(fs, choose):\n    fs.write('/n', choose(10**9), 10)\n    fs.sync()\n"
+    assert next(Choosing("far.py", text).drawn(1, seed=1)).operations
+    assert MOST_SEQUENCES < 10**9
