@@ -25,7 +25,10 @@ FORMAT = 1
 ALWAYS = ("python3",)
 """What is in every world: scripts may be Python, as where there is no world."""
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-_UNKNOWN = re.compile(r"Unable to locate package (\S+)")
+_UNKNOWN = re.compile(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate")
+_UNMET = re.compile(r"^The following packages have unmet dependencies:\n((?: .+\n)+)", re.MULTILINE)
+_MOST_UNMET = 4
+"""So many lines of what apt says of them are told."""
 _PACK = """
 cd "$1"
 rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
@@ -92,8 +95,22 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
             progress=progress,
         )
     except ImageError:
-        if found := _UNKNOWN.search(log.read_text(errors="replace")):
-            raise UsageError(
-                f"Debian {recipe.suite} has no package {found[1]!r}", hint="packages in app.toml names Debian packages"
-            ) from None
+        if (mistake := mistake_in(log.read_text(errors="replace"), recipe.suite)) is not None:
+            raise mistake from None
         raise
+
+
+def mistake_in(said: str, suite: str) -> UsageError | None:
+    """What is wrong with the packages by what apt ``said`` when they were to be installed from Debian's ``suite``; None
+    where something else is."""
+    if found := _UNKNOWN.search(said):
+        hint = "packages in app.toml names Debian packages"
+        return UsageError(f"Debian {suite} has no package {found[1] or found[2]!r}", hint=hint)
+    if unmet := _UNMET.search(said):
+        lines = [" ".join(line.split()).replace(" : ", ": ", 1) for line in unmet[1].splitlines()]
+        more = f"; and {len(lines) - _MOST_UNMET} more" if len(lines) > _MOST_UNMET else ""
+        return UsageError(
+            f"Debian {suite} cannot install these packages together: {'; '.join(lines[:_MOST_UNMET])}{more}",
+            hint="leave one of them out of packages in app.toml",
+        )
+    return None
