@@ -14,6 +14,7 @@ from bob.claim.property.rules import Property, Rule
 from bob.crash.state import CrashState, departure
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Observed
+from bob.printable import printable
 from bob.result import Verdict, WorkloadResult
 from bob.workload.operations import Workload
 from bob.workload.pattern import describe
@@ -71,7 +72,7 @@ def judged(
 def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:
     """What ``observation`` shows that was made after a crash during recovery; None where all is as it must be."""
     wrong = difference(undisturbed, observation)
-    return wrong and f"after a crash during recovery, {wrong}"
+    return wrong and f"after a crash during recovery, {printable(wrong)}"
 
 
 def difference(before: Observation, after: Observation) -> str | None:

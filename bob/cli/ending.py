@@ -19,6 +19,7 @@ import click
 from bob import __version__
 from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError, missing_package
+from bob.printable import printable
 from bob.run.interrupts import Interrupts
 
 _BESIDE = 36
@@ -156,11 +157,11 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
-        click.echo(f"bob: {' '.join(message.split())}", err=True)
+        click.echo(f"bob: {printable(' '.join(message.split()))}", err=True)
         for line in excerpt if any(excerpt[:1]) else ():
             click.echo(line, err=True)
         if hint:
-            click.echo(f"hint: {' '.join(hint.split())}", err=True)
+            click.echo(f"hint: {printable(' '.join(hint.split()))}", err=True)
 
 
 def _reader_left() -> Exit:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bob.printable import printable
+
 
 class Consequence(StrEnum):
     """What a crash did to the program, by the checker's exit code (docs/apps.md)."""
@@ -75,4 +77,4 @@ class CheckerAnswer:
         if self.code is None:
             return "it was ended when its time was over"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
-        return lines[-1][:300] if lines else f"it prints nothing and ends with {self.code}"
+        return printable(lines[-1])[:300] if lines else f"it prints nothing and ends with {self.code}"

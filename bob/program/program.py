@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bob.program.pace import Pace
+from bob.typed import array, typed
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
 """The names of the scripts. A program may do without a setup."""
@@ -98,18 +99,19 @@ class Program:
     def from_json(cls, document: Mapping[str, Any]) -> Program:
         """The program in a plain document. Raises KeyError, TypeError or ValueError where there is none."""
         files = tuple(
-            ProgramFile(path, base64.b64decode(data, validate=True), bool(executable))
+            typed(ProgramFile(path, base64.b64decode(data, validate=True), executable))
             for path, executable, data in document["files"]
         )
-        return cls(
+        found = cls(
             document["name"],
             document["about"],
             files,
             document["device"],
-            tuple(document["must_fail"]),
+            array(document["must_fail"]),
             document["seconds"],
-            tuple(document["packages"]),
+            array(document["packages"]),
             Pace(document.get("pace", Pace.UNDISTURBED)),
-            tuple(document.get("logs", ())),
-            tuple(document.get("frames", ())),
+            array(document.get("logs", ())),
+            array(document.get("frames", ())),
         )
+        return typed(found)

@@ -30,6 +30,11 @@ HARMLESS = (
 ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 
 
+def is_exchange(call: SystemCall) -> bool:
+    """Whether a rename gives each of its two names what the other one had."""
+    return any("RENAME_EXCHANGE" in argument for argument in call.arguments)
+
+
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:
     """Whether something may have been stored in a file below ``root`` through a shared mapping."""
     names = Paths(root, calls)

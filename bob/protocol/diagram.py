@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from bob.printable import printable
 from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
+from bob.typed import array, typed
 from bob.workload import operations as ops
 
 LONGEST_ROUND = 12
@@ -148,7 +150,8 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
             step = replace(_step(number, deed, effects), covers=pending.take(number, by_call[number]))
         else:
             step = Step(number, Kind.CHANGE, words.partition(" (")[0], "")
-        found.append(replace(step, program=program, process=process, function=caller(call.stack)))
+        step = replace(step, path=printable(step.path), more=printable(step.more))
+        found.append(replace(step, program=printable(program), process=process, function=caller(call.stack)))
     return tuple(found)
 
 
@@ -224,9 +227,9 @@ def from_json(document: Mapping[str, Any]) -> Protocol:
     """The protocol in a plain document. Raises KeyError, TypeError or ValueError where it is damaged."""
     steps = []
     for step in document["steps"]:
-        lists = {"kind": Kind(step["kind"]), "covers": tuple(step.get("covers", ()))}
-        steps.append(Step(**{"path": "", **step, **lists}))
-    return Protocol(document["configuration"], tuple(steps))
+        lists = {"kind": Kind(step["kind"]), "covers": array(step.get("covers", ()))}
+        steps.append(typed(Step(**{"path": "", **step, **lists})))
+    return typed(Protocol(document["configuration"], tuple(steps)))
 
 
 class _Pending:
@@ -277,6 +280,8 @@ def _step(number: int, deed: Deed, effects: Effects) -> Step:
             return Step(number, Kind.SYNC, "syncfs" if this_only else "sync", ROOT)
         case ops.Truncate(path, size):
             return Step(number, Kind.CHANGE, "truncate", path, f"to {size:,} bytes")
+        case ops.Rename(old, new, ops.Replacing.EXCHANGE):
+            return Step(number, Kind.CHANGE, "exchange", old, f"and {new}")
         case ops.Rename(old, new):
             return Step(number, Kind.CHANGE, "rename", old, f"to {new}")
         case ops.Link(old, new):

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from bob.errors import RecordingError
 from bob.observe.observation import Node
+from bob.printable import printable
 from bob.program.processes import Inherited
 from bob.program.stack import caller
 from bob.program.strace import EXECUTES, FORKS, WRITES, SystemCall, name_of
-from bob.program.untraced import HARMLESS, RENAMES
+from bob.program.untraced import HARMLESS, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
@@ -306,7 +307,7 @@ class _Follower:
         if moved is not None and moved == replaced:
             return  # two names of one file: rename(2) does nothing
         replacing = Replacing.REPLACE
-        if any("RENAME_EXCHANGE" in argument for argument in call.arguments):
+        if is_exchange(call):
             self.effects.lead(self._number, old, replaced)
             replacing = Replacing.EXCHANGE
         else:
@@ -315,7 +316,7 @@ class _Follower:
                 self._meant.removed[new] = replaced
         self.effects.lead(self._number, new, moved)
         self._paths.moved({old: new, new: old} if replacing is Replacing.EXCHANGE else {old: new})
-        self._say(call, f"rename {old} to {new}")
+        self._say(call, f"exchange {old} and {new}" if is_exchange(call) else f"rename {old} to {new}")
         if moved is None:
             self.effects.untold.append(f"{call.name} of {old}")
         else:
@@ -387,7 +388,7 @@ class _Follower:
     def _say(self, call: SystemCall, words: str) -> None:
         program, function = self._programs.of(call.pid), caller(call.stack)
         where = f"{words} ({function})" if function else words
-        self.effects.words[self._number] = f"{program}: {where}" if program else where
+        self.effects.words[self._number] = printable(f"{program}: {where}" if program else where)
 
     def _unfollowed(self, file: int | None, words: str) -> None:
         """A call, in ``words``, changes ``file`` in a way that it does not tell."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bob.program.paths import Paths
 from bob.program.strace import SystemCall
-from bob.program.untraced import CHANGES, RENAMES
+from bob.program.untraced import CHANGES, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Descriptors, OpenFile
 from bob.workload.operations import How
@@ -30,7 +30,9 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
             descriptors.opened(call, OpenFile(0, how=args.how_opened(call)) if is_below else None)
         elif call.name in RENAMES:
             old, new = (names.at(call, place) for place in RENAMES[call.name])
-            dirty = {new if name == old else name: None for name in dirty if name != new or old not in dirty}
+            moved = {old: new, new: old} if is_exchange(call) else {old: new}
+            kept = (name for name in dirty if name != new or name in moved or old not in dirty)
+            dirty = {moved.get(name, name): None for name in kept}
         elif call.name in CHANGES and call.path(0) == f"pipe:[{pipe}]":
             told = tuple(dirty) if call.result else told
         elif call.name in CHANGES:

@@ -11,6 +11,7 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.flags import letters
 from bob.observe.observation import Node, Observation
+from bob.printable import printable
 from bob.program.program import Program
 from bob.program.told import tellings
 from bob.program.untraced import ASYNCHRONOUS
@@ -116,4 +117,4 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
 def named(words: Sequence[str]) -> str:
     """The first of some words, and how many more there are."""
     more = len(words) - MOST_NAMED
-    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(printable, words[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")

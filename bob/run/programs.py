@@ -32,6 +32,7 @@ from bob.judge.modelled import crossed
 from bob.judge.program_result import Easiest, ModelResult, ProgramResult, Programs, Safety, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
+from bob.printable import printable
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.program.strace import SystemCall
@@ -358,7 +359,7 @@ def _notes(taken: TakenProgram) -> tuple[str, ...]:
         found.append(f"not traced: {', '.join(unfollowed)}")
     if taken.calls and not any(call.stack for call in taken.calls):
         found.append("the frames of the calls are not known: no function is named")
-    return tuple(note for note in found if note)
+    return tuple(printable(note) for note in found if note)
 
 
 def _doubts(taken: TakenProgram) -> tuple[str, ...]:

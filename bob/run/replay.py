@@ -14,6 +14,7 @@ from bob.image import Image, ensure_world
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
 from bob.observe.session import Checking, Session
+from bob.printable import printable
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.progress import Progress
@@ -129,4 +130,4 @@ def lines(observation: Observation) -> tuple[str, ...]:
             found.append(f"{name}: file, {node.size:,} B: {describe(node.content)}")
         else:
             found.append(f"{name}: {node.kind}" + (f" -> {node.target}" if node.target else ""))
-    return tuple(found)
+    return tuple(map(printable, found))

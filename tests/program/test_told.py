@@ -112,11 +112,11 @@ def tell() -> SystemCall:
     return SystemCall(1, 0.0, "write", (fd(1, f"pipe:[{PIPE}]"), f'"{hexed("ok")}"', "2"), 2)
 
 
-def renamed(old: str, new: str, how: str = "rename") -> SystemCall:
+def renamed(old: str, new: str, how: str = "rename", flags: str = "0") -> SystemCall:
     here = f"AT_FDCWD<{hexed(ROOT)}>"
     if how == "rename":
         return SystemCall(1, 0.0, how, (f'"{hexed(ROOT + old)}"', f'"{hexed(ROOT + new)}"'), 0)
-    return SystemCall(1, 0.0, how, (here, f'"{hexed(old[1:])}"', here, f'"{hexed(new[1:])}"', "0"), 0)
+    return SystemCall(1, 0.0, how, (here, f'"{hexed(old[1:])}"', here, f'"{hexed(new[1:])}"', flags), 0)
 
 
 SYNC = SystemCall(1, 0.0, "sync", (), 0)
@@ -135,6 +135,9 @@ SYNC = SystemCall(1, 0.0, "sync", (), 0)
         ([write("/t"), renamed("/t", "/f", "renameat2"), tell()], ("/f",)),
         ([write("/f"), write("/t"), on("fsync", "/t"), renamed("/t", "/f"), tell()], ("/f",)),
         ([write("/t"), on("fsync", "/t"), renamed("/t", "/f"), tell()], ()),
+        ([write("/f"), renamed("/t", "/f", "renameat2", "RENAME_EXCHANGE"), tell()], ("/t",)),
+        ([write("/t"), renamed("/t", "/f", "renameat2", "RENAME_EXCHANGE"), tell()], ("/f",)),
+        ([write("/f"), write("/t"), renamed("/t", "/f", "renameat2", "RENAME_EXCHANGE"), tell()], ("/t", "/f")),
         ([write("/f")], ()),
         ([write("/f"), tell(), on("fsync", "/f")], ("/f",)),
         ([tell(), write("/f")], ()),

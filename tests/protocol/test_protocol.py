@@ -794,6 +794,26 @@ def test_an_exchange_moves_both_files_whichever_name_comes_first(tmp_path: Path,
     done.call("renameat2", ("AT_FDCWD", old, "AT_FDCWD", new, "RENAME_EXCHANGE"))
     effects = made(done)
     assert kind_of(Explanation(Reliance.ORDER, (1,), (2,)), effects) == "ordering: safe rename"
+    assert effects.words[2].endswith(f"exchange {names[0]} and {names[1]}")
+    step = steps_of(done.calls, effects, {})[-1]
+    assert (step.verb, step.path, step.more) == ("exchange", names[0], f"and {names[1]}")
+
+
+def test_a_name_is_told_in_one_line_and_with_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    """Names may have any byte: the words for people show it, and the operations have it as it is."""
+    name = "/a\nb\x1b[31m"
+    done = perform(tmp_path, [])
+    opened(done, name, "O_RDWR|O_CREAT", 3)
+    done.call("ftruncate", (described(3, done.at("/other")), "5"))
+    done.call("rename", (escaped(os.fsencode(done.at("/b"))), escaped(os.fsencode(done.at(name)))))
+    effects = follow(done.calls, str(tmp_path), done.trees[0])
+    words = [
+        *effects.words.values(),
+        *(word for step in steps_of(done.calls, effects, {}) for word in (step.words, step.path)),
+    ]
+    assert any("/a\\nb\\x1b[31m" in word for word in words)
+    assert all(word.isprintable() for word in words)
+    assert ops.Create(name) in [deed.operation for deed in effects.deeds]
 
 
 @pytest.mark.parametrize(

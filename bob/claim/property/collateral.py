@@ -28,6 +28,7 @@ from bob.claim.property.attributes import Attributes
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import ROOT, Place, Places, Sightings
 from bob.observe.observation import Node
+from bob.printable import printable
 from bob.trace.recording import Statuses
 from bob.workload.history import History, Kind
 from bob.workload.pattern import describe, operations_in
@@ -83,7 +84,7 @@ class Collateral:
             beside = self._beside(seen.folder_of(path))
             if not things:
                 if seen.is_stray(path):
-                    yield Damage(beside, f"the name {path}: {_what(node)}, which no operation made")
+                    yield Damage(beside, f"the name {printable(path)}: {_what(node)}, which no operation made")
                 continue
             if node.fault:
                 if not things & self._told:
