@@ -16,6 +16,7 @@ from bob.cli.asking import (
     preflight_options,
     request,
     scheduler_option,
+    telling_what_is_kept,
     trying_options,
 )
 from bob.cli.ci import tell
@@ -173,7 +174,7 @@ def run(
 
     models = named_models(model_names)
     check_out(out, RUNS)
-    with watching(quiet=quiet) as progress:
+    with telling_what_is_kept("app", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
         mine, only = [requests[number] for number in numbers], None if shard == (1, 1) else numbers
         answers, folder = try_program(found, mine, out, progress, models, explores=explores, numbers=only)
     if json_file is not None:

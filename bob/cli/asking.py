@@ -35,6 +35,7 @@ from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
 from bob.run.asking import ALL, checked, device_model, property_names
 from bob.run.interrupts import Begun
 from bob.store.new_folder import check_new_folder
+from bob.store.run_directory import instead_of_resuming
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
 from bob.trace.completion import Completion
 
@@ -351,8 +352,9 @@ def check_out(out: Path | None, runs: Path) -> None:
 
 
 @contextmanager
-def telling_what_is_kept(verb: str, folder: Path | None, runs: Path) -> Iterator[None]:
-    """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``)."""
+def telling_what_is_kept(verb: str, folder: Path | None, runs: Path, *, resumes: bool = True) -> Iterator[None]:
+    """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``); or,
+    where the verb never ``resumes`` one, what to do with it."""
     begun = Begun(folder, runs)
     try:
         yield
@@ -361,4 +363,6 @@ def telling_what_is_kept(verb: str, folder: Path | None, runs: Path) -> Iterator
             raise
         if (run := begun.run) is None:
             raise Interrupted from None
+        if not resumes:
+            raise Interrupted(f"bob {verb} cannot be resumed: {instead_of_resuming(run)}") from None
         raise Interrupted(f"what is finished is kept; `bob {verb} --resume {shlex.quote(str(run))}` goes on") from None

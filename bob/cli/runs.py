@@ -48,8 +48,9 @@ _WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mar
 def runs(context: click.Context, /, folder: Path | None, json_file: Path | None) -> Exit | None:
     """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
 
-    A stopped one goes on with --resume. A column of a matrix, and a lot of a search, belong to that; of a run on
-    several kernels, each is listed. Other folders are listed as `no run`, since they take room, too.
+    A stopped one goes on with --resume; but a program or a quick question is asked anew. A column of a matrix, and a
+    lot of a search, belong to that; of a run on several kernels, each is listed. Other folders are listed as `no run`,
+    since they take room, too.
 
     \b
     Examples:

@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from bob.cli.asking import check_out, configuration_options, jobs_option, request, trying_options
+from bob.cli.asking import (
+    check_out,
+    configuration_options,
+    jobs_option,
+    request,
+    telling_what_is_kept,
+    trying_options,
+)
 from bob.cli.ci import tell
 from bob.cli.commands import Command
 from bob.cli.display import watching
@@ -154,7 +161,7 @@ def try_(
 
     check_out(out, RUNS)
     [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, [made.fs], quiet=quiet)
-    with watching(quiet=quiet) as progress:
+    with telling_what_is_kept("try", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
         tried, run = try_out(replace(trial, request=request(made, asked)), out, progress)
     if json_file is not None:
         write_json(json_file, to_json(tried))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import lzma
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bob import documents, fields
 from bob.claim.property.vocabulary import row_of_today
-from bob.errors import MalformedError, StoreError
+from bob.errors import BobError, MalformedError, StoreError
 from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
 from bob.judge.program_result import Programs
 from bob.judge.program_result import from_json as programs_from_json
@@ -21,12 +21,15 @@ from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
 from bob.report.counts import plural
 from bob.result import Result, Verdict, from_json
+from bob.store.run_directory import RunDirectory, cannot_be_resumed, instead_of_resuming
 
 if TYPE_CHECKING:
     import pandas as pd  # takes a while to load
 
 
 T = TypeVar("T")
+STOPPED = "the run was stopped before its end: file systems and paces that come later are not here"
+"""What is noted of each answer of such a run of bob app."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,7 +95,11 @@ def tried(path: Path) -> Tried | None:
 
 def programs(path: Path) -> Programs | None:
     """The answers for a program in ``path``, as :func:`tried` has those to a quick question."""
-    return _of_schema(path, PROGRAM_SCHEMA, programs_from_json)
+    found = _of_schema(path, PROGRAM_SCHEMA, programs_from_json)
+    about = _about(path)
+    if found is None or "program" not in about or "finished" in about:
+        return found
+    return replace(found, results=tuple(replace(one, notes=(*one.notes, STOPPED)) for one in found.results))
 
 
 def several_programs(path: Path) -> list[Programs] | None:
@@ -134,9 +141,21 @@ def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]]
         raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 
 
+def _about(path: Path) -> Mapping[str, Any]:
+    """What the run directory ``path`` says of itself; nothing where that cannot be read."""
+    if not (path / "run.json").is_file():
+        return {}
+    try:
+        return RunDirectory(path).about()
+    except BobError:
+        return {}
+
+
 def _instead(path: Path) -> str:
     """What to do with a directory that has no result."""
     if (path / "run.json").is_file():
+        if cannot_be_resumed(_about(path)):
+            return instead_of_resuming(path)
         return f"was it stopped? bob judge {path} judges what is finished"
     if (path.parent / "result.json").is_file():
         return f"it is a part of a run, which is told as a whole: bob show {path.parent}"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -350,12 +351,25 @@ def base_from_json(document: Mapping[str, Any]) -> Base:
     )
 
 
+def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
+    """Whether a run that says this of itself is one of `bob app` or `bob try`, which begin anew."""
+    return "program" in about or "expectations" in about
+
+
+def instead_of_resuming(path: Path) -> str:
+    """What to do with the run directory ``path`` of a verb that cannot go on with one."""
+    quoted = shlex.quote(str(path))
+    if (path / "result.json").exists():
+        return f"bob show {quoted} shows what is finished, and the same command asks anew"
+    return f"nothing of it is finished; the same command asks anew, and bob runs remove {quoted} removes it"
+
+
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
     """What to say of the run directory ``path`` where it is not that of a probe of this version."""
     if "expectations" in about:
-        return StoreError(f"{path} is the run of a quick question, not of a probe", hint="bob try asks it again")
+        return StoreError(f"{path} is the run of a quick question, not of a probe", hint=instead_of_resuming(path))
     if "program" in about:
-        return StoreError(f"{path} is the run of a program, not of a probe", hint="bob app runs it again")
+        return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
 
 

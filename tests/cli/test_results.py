@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import samples_of_runs as samples
 from bob.catalogue.probe_files import load
 from bob.request import Host, ProbeRequest
 from bob.result import from_json, to_json
+from bob.store.run_directory import no_probe
 from bob.subject import load_set
 from bob.trace.replay_log import steps
 from report.witnesses import documents
@@ -195,6 +197,46 @@ def test_a_folder_without_a_result_says_what_to_do(bob: Bob, beside: str, hint: 
     ended = bob("show", "runs/one")
     assert (ended.code, ended.out) == (9, "")
     assert f"\nhint: {hint}" in ended.err
+
+
+@pytest.mark.parametrize("kind", ["program", "expectations"])
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(
+    bob: Bob, kind: str, is_begun: bool
+) -> None:
+    """From one command to the next: none names one that refuses this run."""
+    run = Path("runs/one")
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({kind: {}, "id": "one", "request": {}, "bob": "0", "workloads": []}))
+    if is_begun:
+        (run / "result.json").write_text("{}")
+    hints = [no_probe(run, {kind: {}}).hint or ""]
+    if not is_begun:
+        ended = bob("show", run)
+        assert ended.code == 9
+        hints.append(ended.err.partition("hint: ")[2])
+    for hint in hints:
+        assert "the same command asks anew" in hint
+        assert not re.search(r"bob judge|--resume", hint)
+        assert ("bob show runs/one" in hint) == is_begun
+
+
+def test_an_interrupted_run_of_a_program_says_that_it_cannot_be_resumed(
+    bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_program: object, _requests: object, out: Path, *_: object, **_more: object) -> None:
+        out.mkdir()
+        (out / "run.json").write_text("{}")
+        (out / "result.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bob.run.programs.try_program", stopped)
+    ended = bob("app", "replace-rename", "--fs", "ext4", "--out", "my run", "--quiet")
+    assert ended.code == 130
+    assert ended.err == (
+        "bob: interrupted\n"
+        "hint: bob app cannot be resumed: bob show 'my run' shows what is finished, and the same command asks anew\n"
+    )
 
 
 # bob matrix: what it asks for, what it hands over, and how it ends
