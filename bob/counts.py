@@ -19,6 +19,7 @@ MOST_DIGITS = 40
 LARGEST_EXPONENT = 2**24
 """No disk that bob probes has so many sectors; a document that says more is damaged."""
 
+_DIGITS = re.compile(r"-?\d+", re.ASCII)
 _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 
 
@@ -36,6 +37,8 @@ def written(count: int) -> int | str:
 def read(text: int | str) -> int:
     """The count in a document. Raises ValueError or TypeError where it is none."""
     if not isinstance(text, str) or "^" not in text:
+        if type(text) is not int and not (isinstance(text, str) and _DIGITS.fullmatch(text)):
+            raise ValueError(f"{str(text)[:40]!r} is no count")
         return int(text)
     if not _POWERS.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no count")

@@ -18,6 +18,7 @@ from bob.store.run_directory import RunDirectory, no_probe
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration, declared_by, file_systems
 from bob.subject.stack import Stack
 from bob.trace.completion import Completion
+from bob.typed import array, typed
 from bob.workload.plain import workload_from_json, workload_to_json
 
 DEFAULT_IMAGE = "debian-bookworm"
@@ -107,9 +108,9 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
 
     Raises KeyError for one that is not whole, UsageError for one of a later bob.
     """
-    return ProbeRequest(
+    found = ProbeRequest(
         configuration=configuration_from_json(document),
-        properties=tuple(map(row_of_today, document["properties"])),
+        properties=tuple(map(row_of_today, array(document["properties"]))),
         image=document["image"],
         host=host,
         budget=document["budget"],
@@ -122,6 +123,7 @@ def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> Pro
         by_cause=document.get("by_cause", False),
         pace=Pace(document.get("pace", Pace.UNDISTURBED)),
     )
+    return typed(found)
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:

@@ -16,6 +16,7 @@ from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
+from bob.typed import array, typed
 
 T = TypeVar("T")
 
@@ -320,7 +321,7 @@ def from_json(document: Mapping[str, Any]) -> Result:
 
 
 def _configuration(document: Mapping[str, Any]) -> ConfigurationResult:
-    found = {**document, "notes": tuple(document.get("notes", ()))}
+    found = {**document, "notes": array(document.get("notes", ()))}
     shared = document.get("states", ())
     found["properties"] = tuple(_property(cell, shared) for cell in document["properties"])
     found["unmountable"] = unmountable_from_json(document["unmountable"])
@@ -338,8 +339,8 @@ def _trouble(document: Mapping[str, Any]) -> Trouble:
 
 def _finding(document: Mapping[str, Any]) -> Finding:
     cause = document["cause"]
-    found = {**document, "cause": _made(Cause, {**cause, "kinds": tuple(cause["kinds"])})}
-    return _made(Finding, {**found, "rows": tuple(document["rows"]), "missing": tuple(document["missing"])})
+    found = {**document, "cause": _made(Cause, {**cause, "kinds": array(cause["kinds"])})}
+    return _made(Finding, {**found, "rows": array(document["rows"]), "missing": array(document["missing"])})
 
 
 def _property(document: Mapping[str, Any], shared: Sequence[Any]) -> PropertyResult:
@@ -368,7 +369,7 @@ def _workload(document: Mapping[str, Any], shared: Sequence[Any]) -> WorkloadRes
 
 def _made(kind: Callable[..., T], document: Mapping[str, Any]) -> T:
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in document.items() if name in known})
+    return typed(kind(**{name: value for name, value in document.items() if name in known}))
 
 
 def run_from_json(document: Mapping[str, Any]) -> Run:

@@ -27,6 +27,7 @@ from bob.report.counts import duration, plural
 from bob.request import ProbeRequest
 from bob.result import PropertyResult
 from bob.settings import cache_home
+from bob.typed import typed
 
 SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
@@ -311,7 +312,7 @@ def _file() -> Path:
 
 
 def _from_json(document: dict[str, Any]) -> Timing:
-    made = Timing(Work(**document["work"]), float(document["seconds"]), float(document["recording"]))
+    made = typed(Timing(typed(Work(**document["work"])), document["seconds"], document["recording"]))
     counts = (made.work.guests, made.work.budget, made.work.workloads)
     if not (all(type(one) is int and one > 0 for one in counts) and made.seconds > 0 and 0 <= made.recording <= 1):
         raise ValueError("it is no timing")

@@ -14,6 +14,7 @@ from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
 from bob.store.files import write_document
+from bob.typed import array, typed
 
 SCHEMA = "bob.apm/1"
 
@@ -120,10 +121,10 @@ def from_json(document: Mapping[str, Any]) -> Model:
             f"this is no model: its schema is {document.get('schema')!r}", hint=f"it should be {SCHEMA}"
         )
     try:
-        findings = tuple(map(_finding_from_json, document["clauses"]))
+        findings = tuple(map(_finding_from_json, array(document["clauses"])))
         if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
             raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
-        return Model(str(document["name"]), str(document["about"]), findings, dict(document["source"]))
+        return typed(Model(document["name"], document["about"], findings, document["source"]))
     except fields.MISSHAPEN as error:
         raise MalformedError(f"this model is damaged: {fields.said(error)}", hint="derive it again") from None
 
@@ -185,16 +186,15 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def _finding_from_json(document: Mapping[str, Any]) -> Finding:
-    refuted, reason = document.get("refuted_by"), document.get("reason")
-    if not isinstance(reason, str | None):
-        raise TypeError(f"{reason!r} is no reason")
-    return Finding(
+    refuted = document.get("refuted_by")
+    found = Finding(
         clause_of(document["clause"]),
         Status(document["status"]),
-        bool(document["promised"]),
-        int(document["workloads"]),
-        int(document["exhaustive"]),
+        document["promised"],
+        document["workloads"],
+        document["exhaustive"],
         counts.read(document["states"]),
-        None if refuted is None else Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])}),
-        reason,
+        None if refuted is None else typed(Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])})),
+        document.get("reason"),
     )
+    return typed(found)

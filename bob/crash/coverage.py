@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob import counts
+from bob.typed import typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ def states_from_json(document: Mapping[str, Any]) -> States:
     more = {name: counts.read(document.get(name, 0)) for name in ("unmountable", "unmountable_writes")}
     mounted = counts.read(document.get("mounted", known["explored"]))
     whole = document.get("explored_writes")
-    return States(
+    found = States(
         **known,
         **more,
         exhaustive=document["exhaustive"],
         mounted=mounted,
         explored_writes=None if whole is None else counts.read(whole),
     )
+    return typed(found)

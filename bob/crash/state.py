@@ -45,8 +45,8 @@ class CrashState:
     def from_json(cls, document: object) -> CrashState:
         """The state that ``to_json`` wrote; :class:`MalformedError` if it is none (see also ``check_state``)."""
         match document:
-            case {"point": int(point), "kept": [*kept], "torn": [*torn]}:
-                return cls(point, tuple(_whole(index) for index in kept), tuple(_torn(entry) for entry in torn))
+            case {"point": point, "kept": [*kept], "torn": [*torn]}:
+                return cls(_whole(point), tuple(_whole(index) for index in kept), tuple(_torn(entry) for entry in torn))
         raise MalformedError("a crash state has the fields point, kept and torn")
 
 

@@ -19,6 +19,7 @@ from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import Protocol
 from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
+from bob.typed import array, typed
 
 SCHEMA = "bob.app/1"
 
@@ -289,13 +290,14 @@ def from_json(document: Mapping[str, Any]) -> Programs:
         kernel = document.get("environment", {}).get("kernel", "")
         models = tuple(_model_from_json(one) for one in document.get("models", ()))
         protocols = tuple(protocol_from_json(one) for one in document.get("protocols", ()))
-        return Programs(document["program"]["name"], document["program"]["about"], results, kernel, models, protocols)
+        program = document["program"]
+        return typed(Programs(program["name"], program["about"], results, kernel, models, protocols))
     except MISSHAPEN as error:
         raise MalformedError(f"this is no result of bob app: {said(error)}", hint="was it truncated?") from error
 
 
 def _result_from_json(document: Mapping[str, Any]) -> ProgramResult:
-    return ProgramResult(
+    found = ProgramResult(
         configuration=document["name"],
         mount=document["mounted"],
         safety=Safety(document["safety"]),
@@ -305,12 +307,13 @@ def _result_from_json(document: Mapping[str, Any]) -> ProgramResult:
         checks=document["checks"],
         vulnerabilities=tuple(_vulnerability_from_json(one) for one in document["vulnerabilities"]),
         reason=document["reason"],
-        notes=tuple(document["notes"]),
+        notes=array(document["notes"]),
     )
+    return typed(found)
 
 
 def _vulnerability_from_json(document: Mapping[str, Any]) -> Vulnerability:
-    return Vulnerability(
+    found = Vulnerability(
         consequence=Consequence(document["consequence"]),
         evidence=document["evidence"],
         states=read(document["states"]),
@@ -319,52 +322,53 @@ def _vulnerability_from_json(document: Mapping[str, Any]) -> Vulnerability:
         relied_on=tuple(_relied_on_from_json(one) for one in document.get("relied_on", ())),
         witness=document["witness"],
     )
+    return typed(found)
 
 
 def _relied_on_from_json(document: Mapping[str, Any]) -> ReliedOn:
-    return ReliedOn(
-        Explanation(
-            Reliance(document["reliance"]),
-            tuple(document["missing"]),
-            tuple(document["there"]),
-            tuple(document.get("beside", ())),
-        ),
-        document["sentence"],
-        tuple(CallWords(one["number"], one["words"], tuple(one["stack"])) for one in document["calls"]),
-        document["trees"],
-        document.get("kind", ""),
+    explanation = Explanation(
+        Reliance(document["reliance"]),
+        array(document["missing"]),
+        array(document["there"]),
+        array(document.get("beside", ())),
     )
+    calls = tuple(typed(CallWords(one["number"], one["words"], array(one["stack"]))) for one in document["calls"])
+    found = ReliedOn(typed(explanation), document["sentence"], calls, document["trees"], document.get("kind", ""))
+    return typed(found)
 
 
 def _model_from_json(document: Mapping[str, Any]) -> ModelResult:
-    return ModelResult(
+    found = ModelResult(
         model=document["model"],
         about=document["about"],
         safety=Safety(document["safety"]),
         operations=document["operations"],
         micro_operations=document["micro_operations"],
         tried=document["tried"],
-        is_all=bool(document["all"]),
+        is_all=document["all"],
         trees=document["trees"],
         checks=document["checks"],
         vulnerabilities=tuple(
-            Predicted(
-                consequence=Consequence(one["consequence"]),
-                evidence=one["evidence"],
-                trees=one["trees"],
-                told=one["told"].encode("latin-1"),
-                step=one["step"],
-                relied_on=tuple(_relied_on_from_json(relied) for relied in one["relied_on"]),
-                crossed={name: Cross(cross) for name, cross in one["crossed"].items()},
+            typed(
+                Predicted(
+                    consequence=Consequence(one["consequence"]),
+                    evidence=one["evidence"],
+                    trees=one["trees"],
+                    told=one["told"].encode("latin-1"),
+                    step=one["step"],
+                    relied_on=tuple(_relied_on_from_json(relied) for relied in one["relied_on"]),
+                    crossed={name: Cross(cross) for name, cross in one["crossed"].items()},
+                )
             )
             for one in document["vulnerabilities"]
         ),
         reason=document["reason"],
-        notes=tuple(document["notes"]),
+        notes=array(document["notes"]),
         missed=tuple(
-            Missed(one["configuration"], one["evidence"], bool(one["is_wrong"]), tuple(one.get("clauses", ())))
+            typed(Missed(one["configuration"], one["evidence"], one["is_wrong"], array(one.get("clauses", ()))))
             for one in document.get("missed", ())
         ),
         allowed=read(document["allowed"]) if "allowed" in document else None,
-        is_counted=bool(document.get("counted")),
+        is_counted=document.get("counted", False),
     )
+    return typed(found)

@@ -161,7 +161,7 @@ def _reason(path: Path, table: Mapping[str, Any]) -> Reason:
     shows, like = _shows(path, table), table.get("like")
     if like is not None and not isinstance(like, str):
         raise MalformedError(f"{path}: reason {table['title']!r}: like must be the name of a configuration")
-    background = bool(table.get("background", False))
+    background = _truth(path, table, "background")
     if direction is not Direction.NOT_FOUND and not background and not shows:
         hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
         raise MalformedError(f"{path}: reason {table['title']!r} does not say what a witness shows", hint=hint)
@@ -189,6 +189,13 @@ def _shows(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Trait, frozenset
             hint = meant(unknown[0], known, "there is")
             raise MalformedError(f"{path}: reason {table['title']!r}: {where} shows no {unknown[0]!r}", hint=hint)
     return tuple((trait, frozenset(asked[trait])) for trait in Trait if trait in asked)
+
+
+def _truth(path: Path, table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise MalformedError(f"{path}: reason {table['title']!r}: {key} must be true or false")
+    return value
 
 
 def _texts(path: Path, table: Mapping[str, Any], key: str, title: str = "") -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.trace.model import Moment, Trace, Write
+from bob.typed import array, typed
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
@@ -344,9 +345,8 @@ def _is_told(key: str, value: object) -> bool:
 def from_json(document: Any) -> Timeline:
     """What :func:`to_json` wrote; raises MalformedError for anything else."""
     try:
-        return Timeline(
-            tuple(_event(dict(event)) for event in document["events"]), document["crash"], document["left_out"]
-        )
+        events = tuple(_event(dict(event)) for event in document["events"])
+        return typed(Timeline(events, document["crash"], document["left_out"]))
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedError(f"its time line is damaged: {error}", hint="was it truncated?") from None
 
@@ -354,12 +354,12 @@ def from_json(document: Any) -> Timeline:
 def _event(fields: dict[str, Any]) -> Event:
     kind = fields.pop("event")
     if kind == "asked":
-        return Asked(**fields)
+        return typed(Asked(**fields))
     fields.setdefault("end", None)
     if kind != "called":
         fields.setdefault("task", "")
     if kind == "written":
         fields["fate"] = Fate(fields["fate"])
-        fields["operations"] = tuple(fields.get("operations", ()))
-    event: Event = _EVENTS[kind](**fields)
+        fields["operations"] = array(fields.get("operations", ()))
+    event: Event = typed(_EVENTS[kind](**fields))
     return event

@@ -35,6 +35,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Statuses, statuses_from_json
+from bob.typed import typed
 from bob.witness import bundle
 from bob.witness.recipes import from_recipe, to_recipe
 from bob.workload.language import write_one
@@ -276,7 +277,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         state=CrashState.from_json(document["crash"]["state"]),
         timeline=timeline.from_json(document["crash"]["timeline"]),
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
-        shrunk_from=Size(**document["shrunk_from"]) if "shrunk_from" in document else None,
+        shrunk_from=typed(Size(**document["shrunk_from"])) if "shrunk_from" in document else None,
         all_lost=document["crash"].get("all_lost"),
     )
 

@@ -1,0 +1,173 @@
+"""Documents whose fields are of the wrong type are refused, whichever the field: any text would be taken for true."""
+
+from __future__ import annotations
+
+import copy
+import json
+import lzma
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bob import counts
+from bob.apm import model
+from bob.errors import MalformedError
+from bob.judge import program_result
+from bob.result import from_json as result_from_json
+from bob.typed import array, typed
+
+ROOT = Path(__file__).parents[1]
+WRONG: dict[type, tuple[Any, ...]] = {
+    bool: ("no", "", 0, 1, []),
+    int: ("3x", True, 1.5, []),
+    str: (5, True, ["a"], {}),
+    list: ("no", 3, {"0": 1}),
+    dict: ("no", 3, []),
+}
+OF_A_MODEL = {
+    "meaning",  # it is made anew
+    "source",  # for people
+}
+OF_PROGRAMS = {  # these are not read from there
+    *("id", "started", "finished", "digest", "refuses"),
+    *("image", "accelerator", "clock", "qemu", "libvirt", "mkfs_version"),
+    *("write_cache", "atomic_write_bytes", "completion"),
+}
+
+
+def of(path: str) -> Any:
+    packed = (ROOT / path).read_bytes()
+    return json.loads(lzma.decompress(packed) if path.endswith(".xz") else packed)
+
+
+def small_model() -> Any:
+    document = of("reports/models/osdi14-linux-6.1/ext4-ordered.json")
+    clauses = document["clauses"]
+    promised = next(one for one in clauses if one["promised"] and not one.get("reason"))
+    refuted = next(one for one in clauses if one.get("refuted_by"))
+    doubted = next(one for one in clauses if one.get("reason"))
+    return {**document, "clauses": [promised, refuted, doubted]}
+
+
+def small_result() -> Any:
+    document = of("reports/reference/osdi14-linux-6.1/result.json.xz")
+    column = next(one for one in document["configurations"] if one["troubles"] or one["unmountable"]["states"])
+    cells = [{**cell, "workloads": cell["workloads"][:1]} for cell in column["properties"][:2]]
+    for cell in cells:
+        for row in cell["workloads"]:
+            row["states"] = column["states"][row["states"]]
+    alone = {name: value for name, value in column.items() if name != "states"}
+    return {**document, "configurations": [{**alone, "properties": cells}]}
+
+
+def small_programs() -> Any:
+    every = of("reports/reference/models-of-apps-linux-6.1/results.json.xz")["programs"]
+    return next(one for one in every if one["models"] and one["configurations"] and one["configurations"][0]["notes"])
+
+
+def places(value: Any, free: Set[str], path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Each field of a document that is not ``free``."""
+    if path:
+        yield path
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in free:
+                yield from places(inner, free, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from places(inner, free, (*path, number))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    document = copy.deepcopy(document)
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "free", "read"),
+    [
+        (small_model(), OF_A_MODEL, model.from_json),
+        (small_result(), set(), result_from_json),
+        (small_programs(), OF_PROGRAMS, program_result.from_json),
+    ],
+    ids=["a model", "a result", "programs"],
+)
+def test_a_field_of_another_type_is_refused(document: Any, free: Set[str], read: Callable[[Any], Any]) -> None:
+    read(document)
+    taken = []
+    for path in places(document, free):
+        value: Any = document
+        for key in path:
+            value = value[key]
+        for wrong in WRONG.get(type(value), ()):
+            if wrong == 5 and (str(value).isdecimal() or "^" in str(value)):
+                continue  # a count may be a number, too
+            try:
+                read(changed(document, path, wrong))
+            except MalformedError:
+                continue
+            taken.append((path, value, wrong))
+    assert "\n".join(map(str, taken)) == ""
+
+
+def test_no_is_no_promise() -> None:
+    document = small_model()
+    document["clauses"][0]["promised"] = "no"
+    with pytest.raises(MalformedError, match="promised is 'no', not of the type bool"):
+        model.from_json(document)
+
+
+@pytest.mark.parametrize("text", [True, 3.7, "3.7", "1_000", " 3", "", "3 "])
+def test_what_is_no_count(text: Any) -> None:
+    with pytest.raises(ValueError, match="is no count"):
+        counts.read(text)
+
+
+@dataclass(frozen=True)
+class Every:
+    truth: bool
+    share: float
+    several: tuple[str, ...]
+    pair: tuple[int, str]
+    by_name: Mapping[str, int]
+    either: int | str | None
+    anything: Any
+
+
+FINE = Every(True, 1, ("a",), (1, "a"), {"a": 1}, None, object())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"truth": 1},
+        {"share": True},
+        {"share": "1"},
+        {"several": "a"},
+        {"several": ["a"]},
+        {"several": ("a", 1)},
+        {"pair": (1, "a", 2)},
+        {"pair": ("a", 1)},
+        {"by_name": {"a": True}},
+        {"by_name": {1: 1}},
+        {"either": True},
+        {"either": 1.0},
+    ],
+)
+def test_each_kind_of_type(wrong: dict[str, Any]) -> None:
+    assert typed(FINE) is FINE
+    with pytest.raises(TypeError, match=next(iter(wrong))):
+        typed(replace(FINE, **wrong))
+
+
+@pytest.mark.parametrize("wrong", ["no", {"n": 1}, 3, None])
+def test_text_is_no_array(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        array(wrong)
