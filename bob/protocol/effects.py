@@ -102,7 +102,8 @@ class Effects:
 
     ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
     them; ``left_out`` those that change times or extended attributes only: phrases for people. ``begun`` has of a call
-    that began before another one had taken effect the number of the first such call. ``memory`` is for what is computed
+    that began before another one had taken effect the number of the first such call. ``strange`` are the names that
+    something changes in a way that no call tells. ``memory`` is for what is computed
     of all this when it is complete, and has to be computed once.
     """
 
@@ -113,6 +114,7 @@ class Effects:
     untold: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     begun: dict[int, int] = field(default_factory=dict)
+    strange: set[DirectoryEntry] = field(default_factory=set)
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod

@@ -20,7 +20,7 @@ def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
     while waiting:
         folder = waiting.pop()
         for entry in inside.get(folder, []):
-            path = f"{found[folder].rstrip('/')}/{entry.name}"
+            path = path_in(found[folder], entry.name)
             if path not in tree:
                 continue
             file = only(effects, candidates(effects, effects.entries[entry], tree[path]), tree[path])
@@ -28,6 +28,11 @@ def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
                 found[file] = path
                 waiting.append(file)
     return found
+
+
+def path_in(folder: str, name: str) -> str:
+    """The path of a name in a directory with this path."""
+    return f"{folder.rstrip('/')}/{name}"
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:

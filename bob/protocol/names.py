@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bob.observe.observation import Node
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
-from bob.protocol.located import candidates, only
+from bob.protocol.located import candidates, only, path_in
 from bob.protocol.signs import Persisted, made_by_then, persisted
 
 
@@ -37,11 +37,12 @@ def names_shown(
         for number in located
         if (call := effects.made_by(number)) is not None and call not in unmade
     ]
-    changed = {entry: history for entry, history in effects.entries.items() if len(history) > 1}
+    several = ((entry, history) for entry, history in effects.entries.items() if len(history) > 1)
+    changed = {entry: history for entry, history in several if entry not in effects.strange}
     for entry, history in changed.items():
         if entry.folder in located:
             calls = tuple(change.call for change in history)
-            node = tree.get(f"{located[entry.folder].rstrip('/')}/{entry.name}")
+            node = tree.get(path_in(located[entry.folder], entry.name))
             possible: set[int | None] = {None}
             if node is not None:
                 likely = candidates(effects, history, node)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bob.observe.observation import Node
 from bob.protocol.contents import file_signs
-from bob.protocol.effects import Effects
-from bob.protocol.located import locate
+from bob.protocol.effects import DirectoryEntry, Effects
+from bob.protocol.located import candidates, locate, path_in
 from bob.protocol.names import names_shown
 from bob.protocol.signs import Persisted, Signs
 
@@ -53,6 +53,18 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Persisted]
         call: Persisted.MISSING if not there & of else Persisted.THERE if there & of == of else Persisted.PARTLY
         for call, of in parts.items()
     }
+
+
+def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
+    """The names that are not in ``after`` as the last call left them."""
+    located = locate(effects, after)
+    found: set[DirectoryEntry] = set()
+    for entry, history in effects.entries.items():
+        if entry.folder in located:
+            node, left = after.get(path_in(located[entry.folder], entry.name)), history[-1:]
+            is_as_left = left[0].value is None if node is None else bool(candidates(effects, left, node))
+            found |= set() if is_as_left else {entry}
+    return found
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:

@@ -9,18 +9,20 @@ from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.effects import ROOT_FILE, Effects
 from bob.protocol.follow import follow
-from bob.protocol.presence import unexplained
+from bob.protocol.presence import strange_names, unexplained
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
     """What the ``calls`` have made of the tree ``before``, as far as that explains the tree ``after`` all of them.
 
-    A file whose end the calls do not explain is not followed: something changed it that no call tells.
+    A file whose end the calls do not explain is not followed, and a name is *strange*: something changed it that no
+    call tells.
     """
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for number in unexplained(effects, after):
         effects.files[number].followed = False
+    effects.strange.update(strange_names(effects, after))
     return effects
 
 

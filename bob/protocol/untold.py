@@ -12,6 +12,7 @@ import numpy as np
 from bob.observe.observation import Node
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
+from bob.protocol.located import path_in
 from bob.workload import operations as ops
 from bob.workload.operations import Operation
 
@@ -24,6 +25,7 @@ class Aspect(StrEnum):
     ATTRIBUTES = "the extended attributes of {}"
     OWNER = "the owner of {}"
     MODE = "the mode of {}"
+    FLAGS = "the flags of {}"
     TARGET = "where {} leads"
     FAULT = "that {} cannot be read"
 
@@ -87,7 +89,14 @@ def untold(
         if node.kind == "symlink" and node.target != file.target:
             values[Place(Aspect.TARGET, path)] = node.target
         if node.kind == "file" and not (file.followed and is_elsewhere_as_at_first(effects, number, file, node)):
-            values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content)
+            long = tuple((node.pieces or {}).items())
+            values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content), hash(long)
+        if node.flags or node.project:
+            values[Place(Aspect.FLAGS, path)] = node.flags, node.project
+    for entry, history in effects.entries.items():
+        path = path_in(located[entry.folder], entry.name) if entry.folder in located else ""
+        if path and (path not in tree if len(history) == 1 else entry in effects.strange and path in tree):
+            values[Place(Aspect.NAME, path)] = ""
     contents = {path: node.content for path, node in tree.items()}
     return Untold(values, tree.keys(), contents, parts)
 

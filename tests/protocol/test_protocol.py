@@ -247,6 +247,14 @@ def test_after_each_call_nothing_before_it_is_missing_and_nothing_after_it_is_th
             for call, effect in presence(effects, tree).items():
                 wrong = Persisted.MISSING if call < made_so_far else Persisted.THERE
                 assert effect not in (wrong, Persisted.PARTLY), (made_so_far, done.calls[call], effect)
+            later = range(made_so_far, len(done.calls))
+            for call, effect in presence(effects, tree, later).items():
+                wrong = (
+                    {Persisted.MISSING, Persisted.PARTLY}
+                    if call < made_so_far
+                    else set(Persisted) - {Persisted.MISSING}
+                )
+                assert effect not in wrong, (made_so_far, done.calls[call], effect)
 
 
 @pytest.mark.parametrize(("begin", "followed"), [(1000, False), (4000, False), (0, True)])
