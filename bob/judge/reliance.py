@@ -297,7 +297,8 @@ class Reliances:
         numbers = sorted({*explanation.missing, *explanation.there})
         calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
         sentence = explanation.sentence(effects.words)
-        return ReliedOn(explanation, sentence, calls, trees, kind_of(explanation, effects, told_by))
+        kind = "" if explanation.beside else kind_of(explanation, effects, told_by)  # it may not be these calls
+        return ReliedOn(explanation, sentence, calls, trees, kind)
 
 
 def calls_with_effects(

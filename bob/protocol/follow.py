@@ -87,11 +87,12 @@ class _Follower:
         path = self._paths.below(call.path(0)) if call.arguments else ""
         if not (path or name in ("sync", "syncfs") or self._is_root(call)):
             return
-        self._say(call, f"{name} {path or '/'}" if name != "sync" else "sync")
+        open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
+        of = self._meant.words(open_file.file, path) if path and open_file else path or "/"
+        self._say(call, f"{name} {of}" if name != "sync" else "sync")
         if name == "sync" or (name == "syncfs" and (path or self._is_root(call))):
             self._do(ops.Sync(this_only=name == "syncfs"), ROOT_FILE)
         elif name in ("fsync", "fdatasync", "sync_file_range"):
-            open_file = self._descriptors.at(call, 0) if path else OpenFile(ROOT_FILE)
             file = open_file.file if open_file else self._meant.file_at(path)
             if file is not None:
                 named = self._meant.name(file, path or "/")
@@ -201,7 +202,8 @@ class _Follower:
         file.stored.append(Version(self._number, Stored(start, end, data)))
         if is_append:
             file.sizes.append(Version(self._number, end))
-        self._say(call, f"{'append' if is_append else verb} {len(data)} bytes at {start} of {path}")
+        words = self._meant.words(open_file.file, path)
+        self._say(call, f"{'append' if is_append else verb} {len(data)} bytes at {start} of {words}")
         how = args.how_of(call) or open_file.how
         self._do(ops.Write(self._meant.name(open_file.file, path), start, len(data), how), open_file.file, data)
 
@@ -277,7 +279,7 @@ class _Follower:
             self._unfollowed(self._meant.file_at(path), f"{call.name} of {path}")
         elif path and file is not None and size != self.effects.files[file].size:
             self.effects.cut(self._number, file, size)
-            self._say(call, f"truncate {path} to {size} bytes")
+            self._say(call, f"truncate {self._meant.words(file, path)} to {size} bytes")
             self._do(ops.Truncate(self._meant.name(file, path), size), file)
 
     def _fallocate(self, call: SystemCall) -> None:
@@ -293,7 +295,7 @@ class _Follower:
             file.stored.append(Version(self._number, Stored(start, end, None)))
         if "KEEP_SIZE" not in mode and end > file.size:
             file.sizes.append(Version(self._number, end))
-        self._say(call, f"fallocate {length} bytes at {start} of {path}")
+        self._say(call, f"fallocate {length} bytes at {start} of {self._meant.words(open_file.file, path)}")
         self._do(
             ops.Fallocate(self._meant.name(open_file.file, path), start, length, args.allocation(mode)), open_file.file
         )

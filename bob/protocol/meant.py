@@ -61,6 +61,13 @@ class Meant:
         """The file with this path, or the one that had it last."""
         return self._effects.leads(path) or self.removed.get(path)
 
+    def words(self, file: int, path: str) -> str:
+        """By which people know a file of which strace tells this ``path``: of one without a name it tells one all the
+        same."""
+        if self.file_at(path) == file:
+            return path
+        return self._effects.path_of(file) or "a file without a name"
+
     def name(self, file: int, path: str) -> str:
         """By which an operation names a file: its ``path``, or a handle where it has lost that."""
         return path if self._effects.leads(path) == file else handle(file)

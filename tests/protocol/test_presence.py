@@ -299,6 +299,7 @@ def reason(effects: Effects, refused: dict[str, Node], *accepted: dict[str, Node
     reliances = Reliances([window], made_of("create x; create x; create x"), effects)
     [told] = reliances.relied_on([(0, 0)])
     assert ("/f" in told.sentence) == bool(told.explanation.beside)
+    assert not (told.kind and told.explanation.beside), "ALICE counts no reason that may be none"
     return told.explanation
 
 
