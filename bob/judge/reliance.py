@@ -28,6 +28,7 @@ from bob.protocol.contrast import (
 )
 from bob.protocol.diagram import Step, steps_of
 from bob.protocol.effects import Effects
+from bob.protocol.kept import names_kept
 from bob.protocol.kinds import kind_of, place_of, type_of
 from bob.protocol.located import locate
 from bob.protocol.presence import cleared, presence, signs_of
@@ -203,6 +204,7 @@ class Reliances:
         self._known, self._tellings, self._unmade = known, tellings, unmade
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
         self._accepted: dict[int, _Accepted] = {}
+        self._kept_names: dict[int, frozenset[int]] = {}
 
     @classmethod
     def of_looked(
@@ -262,10 +264,7 @@ class Reliances:
         if effects is None:
             return []
         return self.explaining.made(
-            lambda: calls_with_effects(
-                self._calls, effects, self._tree(place, outcome), offset, self._unmade(place, outcome)
-            ),
-            [],
+            lambda: asked_for(self._calls, effects, self._presence(effects, place, outcome)[0], offset), []
         )
 
     def _those_accepted(self, effects: Effects, place: int) -> _Accepted:
@@ -280,8 +279,13 @@ class Reliances:
     def _presence(self, effects: Effects, place: int, outcome: int) -> tuple[Presence, Untold]:
         tree = self._tree(place, outcome)
         located = locate(effects, tree)
-        signs = signs_of(effects, tree, located, self._unmade(place, outcome))
+        signs = signs_of(effects, tree, located, self._unmade(place, outcome), self._kept(effects, place))
         return signs.told(), untold(effects, tree, located, signs.parts())
+
+    def _kept(self, effects: Effects, place: int) -> frozenset[int]:
+        if place not in self._kept_names:
+            self._kept_names[place] = names_kept(effects, self._told_by(place))
+        return self._kept_names[place]
 
     def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
         return self._windows[place].tree(outcome)
@@ -306,11 +310,14 @@ def calls_with_effects(
     effects: Effects,
     tree: Mapping[str, Node],
     offset: float,
-    unmade: Collection[int] = (),
 ) -> list[Asked]:
     """The ``calls`` of a program that have ``effects``, with how much of each a ``tree`` has. ``offset`` (seconds) is
-    added to their clock. The ``unmade`` calls had not begun by the crash."""
-    there = presence(effects, tree, unmade)
+    added to their clock."""
+    return asked_for(calls, effects, presence(effects, tree), offset)
+
+
+def asked_for(calls: Sequence[SystemCall], effects: Effects, there: Presence, offset: float) -> list[Asked]:
+    """The same where it is known how much of each is ``there``."""
     return [
         Asked(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

@@ -1,8 +1,8 @@
 """At which places in its history each name of a tree may be.
 
 A name that is not there may not have been made yet, or be gone already. Often another name tells: a call that changes
-two names changes both of them, or none. A file that is there by any name was made. And a directory that was never made
-has no names.
+two names changes both of them, or none. What a sync of its directory has made durable was made. A file that is there by
+any name was made. And a directory that was never made has no names.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ class NameUnit:
 
 
 def names_shown(
-    effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], unmade: Collection[int]
+    effects: Effects,
+    tree: Mapping[str, Node],
+    located: Mapping[int, str],
+    unmade: Collection[int],
+    kept: Collection[int] = (),
 ) -> list[NameUnit]:
     """The names that calls change, of which the ``tree`` tells, in which files are ``located``. The ``unmade`` calls
-    had not begun by the crash."""
+    had not begun by the crash; what those did that are ``kept`` was durable."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -49,6 +53,8 @@ def names_shown(
                 sure = only(effects, likely, node)
                 possible = set(likely) if sure is None else {sure}
             shown = {place for place, change in enumerate(history) if change.value in possible}
+            least = max(place for place, call in enumerate(calls) if call in kept or place == 0)
+            shown = {place for place in shown if place >= least} or shown
             units[entry] = NameUnit(calls, made_by_then(calls, shown, unmade))
     _agree([*made, *units.values()])
     elsewhere = {entry.folder for entry in changed} - located.keys()

@@ -12,18 +12,24 @@ from bob.protocol.names import names_shown
 from bob.protocol.signs import Persisted, Signs
 
 
-def presence(effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = ()) -> dict[int, Persisted]:
+def presence(
+    effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
+) -> dict[int, Persisted]:
     """Of each call that changes something, how much of it is in ``tree``. The ``unmade`` calls had not begun by the
-    crash."""
-    return signs_of(effects, tree, locate(effects, tree), unmade).told()
+    crash; the names of those that are ``kept`` were durable."""
+    return signs_of(effects, tree, locate(effects, tree), unmade, kept).told()
 
 
 def signs_of(
-    effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], unmade: Collection[int] = ()
+    effects: Effects,
+    tree: Mapping[str, Node],
+    located: Mapping[int, str],
+    unmade: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> Signs:
-    """What all units show in ``tree``, in which files are ``located``."""
+    """What all units show in ``tree``, in which files are ``located``; the rest as of :func:`presence`."""
     signs = Signs(effects.changing, unmade)
-    for unit in names_shown(effects, tree, located, unmade):
+    for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
     for number, file in enumerate(effects.files):
         if file.followed:

@@ -18,6 +18,7 @@ from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
+from bob.protocol.kept import names_kept
 from bob.protocol.presence import presence
 from bob.protocol.protocol import protocol
 from bob.protocol.signs import Persisted
@@ -39,12 +40,17 @@ def made_of(words: str) -> list[SystemCall]:
     calls: list[SystemCall] = []
     for one in words.split("; "):
         verb, *of = one.split()
-        path, other = (f"{ROOT}/{name}" for name in (of * 2)[:2])
+        path, other = (f"{ROOT}/{name}" for name in (of * 2 or ["", ""])[:2])
         descriptor = f"3<{quoted(path)[1:-1]}>"
         if verb in ("create", "write"):
             calls.append(call("openat", "AT_FDCWD", quoted(path), "O_RDWR|O_CREAT", "0644", result=3, opened=path))
         if verb == "write":
             calls.append(call("pwrite64", descriptor, quoted(of[1]), str(len(of[1])), "0", result=len(of[1])))
+        if verb == "sync":
+            where = f"{ROOT}/{of[0]}".rstrip("/") if of else ""
+            sync = call("fsync", f"4<{quoted(where)[1:-1]}>") if of else call("sync")
+            opens = call("openat", "AT_FDCWD", quoted(where), "O_RDONLY", result=4, opened=where)
+            calls += [opens, sync, call("close", f"4<{quoted(where)[1:-1]}>")] if of else [sync]
         if verb == "mkdir":
             calls.append(call("mkdir", quoted(path), "0755"))
         if verb in ("rename", "link"):
@@ -183,6 +189,27 @@ def test_a_call_is_not_there_where_its_other_half_is_not_or_it_had_not_begun(
     calls = effects.changing
     told = presence(effects, tree(files), frozenset(calls[len(calls) - unmade :]))
     assert [effect.name for _call, effect in sorted(told.items())] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("create a; sync /; rename a b", "THERE PARTLY"),
+        ("create a; rename a b; sync /", "MISSING MISSING"),
+        ("create a; sync a; rename a b", "MISSING MISSING"),
+        ("mkdir d; sync /; create d/a; sync /d; rename d/a b", "MISSING MISSING MISSING"),
+        ("create a; sync; create b; rename a c", "THERE MISSING PARTLY"),
+    ],
+)
+def test_a_name_that_was_durable_was_there_before_a_rename_took_it(words: str, expected: str) -> None:
+    """Nothing is there: a rename that may be torn has lost the name that a sync had kept. A sync of the file alone
+    may leave its name out, and what a sync says that a tree contradicts is not believed."""
+    effects = followed(words.replace("sync /d", "sync d"), {}, {})
+    effects.strange.clear()
+    last = max(call for call, said in effects.words.items() if "sync" not in said)
+    told = presence(effects, tree({}), kept=names_kept(effects, last))
+    assert [effect.name for _call, effect in sorted(told.items())] == expected.split()
+    assert names_kept(effects, None) == frozenset() == names_kept(effects, 0)
 
 
 def drawn(rng: Random) -> tuple[Effects, frozenset[int]] | None:
