@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
+from bob.observe.observation import Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Checked:
     def kept(self, view: View, context: Context) -> bool:
         return self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        del operations
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del context, found
         return f"{decisive(line)}, and the checker of {self.program.name} refuses what is left."
 
     def role(self, number: int) -> str:

@@ -21,7 +21,7 @@ from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.story.timeline import Timeline
 from bob.trace.recording import Statuses
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 NEWER = "a later bob may have written it: show it with that one"
 """A hint for what this bob does not know."""
@@ -142,8 +142,9 @@ class Claim(Protocol):
     def kept(self, view: View, context: Context) -> bool:
         """Whether ``view`` is known to keep it: where the view cannot tell, it is neither kept nor broken."""
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        """What happened up to a crash that breaks it, in one sentence."""
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        """What happened up to a crash that breaks it, in one sentence; ``found`` is what was there then, where that is
+        known."""
 
     def role(self, number: int) -> str:
         """What it says of operation ``number``; nothing where it is not about that one."""
@@ -155,11 +156,14 @@ class Claim(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The crash state ``state`` breaks ``claim``; ``evidence`` says by what, in one line."""
+    """The crash state ``state`` breaks ``claim``; ``evidence`` says by what, in one line. ``found`` is what was there,
+    where that is what the evidence is about; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
 
     state: CrashState
     claim: Claim
     evidence: str
+    found: Observation | None = None
+    is_clear: bool = True
 
 
 @runtime_checkable

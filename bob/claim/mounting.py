@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, Shown, View
 from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState, departure
+from bob.observe.observation import Observation
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class Mountable:
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(None, state)
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        del operations
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del context, found
         return f"{decisive(line)}, and the file system could not be mounted."
 
     def role(self, number: int) -> str:

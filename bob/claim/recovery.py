@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
 from bob.claim.idempotence import IDEMPOTENT, during_recovery
 from bob.claim.property.declaration import declaration
+from bob.observe.observation import Observation
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Idempotent:
     def kept(self, view: View, context: Context) -> bool:
         return view.observation.mounted and self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        del operations
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del context, found
         return f"{decisive(line)} as recovery was under way, and the next recovery did not come to the same."
 
     def role(self, number: int) -> str:

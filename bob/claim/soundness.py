@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
+from bob.observe.observation import Observation
 from bob.result import TroubleKind
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class Sound:
     def kept(self, view: View, context: Context) -> bool:
         return view.observation.mounted and self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        del operations
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del context, found
         return f"{decisive(line)}, and the crash state {self.trouble.said}."
 
     def role(self, number: int) -> str:

@@ -25,22 +25,32 @@ def judge(run: Path, json_file: Path | None, junit_file: Path | None, quiet: boo
     Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that
     was interrupted: what is not observed counts as unknown. For a run of an earlier bob: the verdicts of this one.
 
+    Where only the result and the witnesses are left, as in reports/reference, each × says its evidence anew, from what
+    its witness keeps of the tree that was found.
+
     \b
     Examples:
       bob judge bob-runs/20261121T230021-1f2e3d
+      bob judge reports/reference/osdi14-linux-6.1
       bob judge --json judged.json bob-runs/20261121T230021-1f2e3d
 
     \b
     Exit codes:
       0   every cell has a verdict
       3   some cell is unknown
+      8   what the witness of a × keeps does not break its row, by this bob; nothing is changed
       9   RUN is no run directory, or lacks something that the run should have kept
     """
     from bob.judge.again import judge_again
+    from bob.judge.restated import is_reference, restate
     from bob.judge.searched import keep
+    from bob.report.saved import read_result
 
     with watching(quiet=quiet) as progress:
-        result = judge_again(run, progress.step)
-    result = keep(run, result)
+        if is_reference(run):
+            restate(run, progress.step)
+            result = read_result(run)
+        else:
+            result = keep(run, judge_again(run, progress.step))
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
 )
+@click.option("--update", is_flag=True, help="Have WITNESS keep what is there, and say its evidence anew.")
 @connect_option
 @json_option
 @quiet_option
@@ -54,6 +56,7 @@ def replay(
     kernel_tree: Path | None,
     guest: str | None,
     keep: Path | None,
+    update: bool,
     connect: str | None,
     json_file: Path | None,
     quiet: bool,
@@ -67,6 +70,9 @@ def replay(
     The guest's kernel may be another of Debian's packages of the same series, such as 6.1.0-57-amd64 for
     6.1.0-56-amd64; the answer names both.
 
+    With --update, a witness that shows every time keeps what the first mount showed, and its evidence is that of this
+    bob. The result in a run directory says the same.
+
     With --kernel-tree or --guest, it is replayed on that kernel, be it the one that it was found on or another: was it
     mended?
 
@@ -76,6 +82,7 @@ def replay(
       bob replay --times 10 append-any.json
       bob replay --quiet bob-runs/20261121T230021-1f2e3d
       bob replay --kernel-tree ~/linux append-any.json
+      bob replay --update --times 1 reports/reference/osdi14-linux-6.1
       bob replay --keep for-the-maintainer append-any.json
 
     \b
@@ -94,18 +101,38 @@ def replay(
         [image] = asked_images({"images": (image or DEFAULT_IMAGE,), **where}, quiet=quiet)
         any_kernel = True
     done: list[Replayed] = []
-    with watching(quiet=quiet) as progress:
-        for replayed in run_replay(
-            witnesses, image=image, any_kernel=any_kernel, connect=connect, times=times, progress=progress
-        ):
-            done.append(replayed)
-            progress.step(f"{replayed.witness}: {_count(replayed)}")
+    try:
+        with watching(quiet=quiet) as progress:
+            for replayed in run_replay(
+                witnesses, image=image, any_kernel=any_kernel, connect=connect, times=times, progress=progress
+            ):
+                done.append(replayed)
+                progress.step(f"{replayed.witness}: {_count(replayed)}")
+    finally:
+        if update:
+            keep_found(witnesses, done)
     if json_file is not None:
-        documents = [{"schema": "bob.run.replay/1", **asdict(replayed)} for replayed in done]
+        documents = [{"schema": "bob.run.replay/1", **_told(replayed)} for replayed in done]
         write_json(json_file, documents[0] if len(documents) == 1 else documents)
     if not is_stdout(json_file):
         _print(console(), done)
     return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
+
+
+def _told(replayed: Replayed) -> dict[str, Any]:
+    return {one.name: getattr(replayed, one.name) for one in fields(replayed) if one.name != "found"}
+
+
+def keep_found(witnesses: Sequence[Path], done: Sequence[Replayed]) -> None:
+    """Have each witness that showed every time keep what was found, and the results beside them say what they say."""
+    from bob.witness import bundle
+    from bob.witness.document import updated
+    from bob.witness.results import tell_results
+
+    shown = [one for one in done if one.confirmed == one.times]
+    bundle.save({Path(one.witness): updated(Path(one.witness), one.found, one.kernel, one.evidence) for one in shown})
+    for folder in filter(Path.is_dir, witnesses):
+        tell_results(folder)
 
 
 def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:

@@ -127,9 +127,9 @@ def shrink(
       1   the violation of a witness did not show when it was recorded again; that stays as it is
       2+  something is missing or went wrong, see `bob --help`
     """
-    from bob.run.shrink import shrink as run_shrink
-    from bob.run.shrink import tell_results  # libvirt and paramiko take a while to load
+    from bob.run.shrink import shrink as run_shrink  # libvirt and paramiko take a while to load
     from bob.witness.document import files_in, read
+    from bob.witness.results import tell_results
 
     if in_place == (output is not None):
         raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")

@@ -139,9 +139,11 @@ class Column:
             if said.evidence is None:
                 continue
             state, found = said.evidence.state, said.evidence.violation
+            there = bench.observation(said.evidence.outcome)
             rank = (not found.is_clear, len(workload.operations), *departure(state))
             if prop.name not in self._best or rank < self._best[prop.name][0]:
-                showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence)
+                claim = OfProperty(prop.name, found.question, prop)
+                showing = Showing(case, state, claim, found.evidence, found=there)
                 self._best[prop.name] = rank, _explained(showing, bench)
             if self._findings is not None:
                 self._find(self._findings, case, bench, prop, said)

@@ -102,11 +102,12 @@ class Findings:
         rank = len(operations), len(text), text, departure(seen.state)
         found = self._found.get(cause)
         if found is None or rank < found.rank:
-            shown = bench.evidence(prop, seen).violation
+            evidence = bench.evidence(prop, seen)
+            shown, there = evidence.violation, bench.observation(evidence.outcome)
             claim = OfProperty(prop.name, shown.question, prop)
             decide = causes(case.plan.points, seen.state, partial(claim.kept_in, bench))
             all_lost = _all_lost(case, bench, prop, judged)
-            showing = Showing(case, seen.state, claim, shown.evidence, decide, all_lost)
+            showing = Showing(case, seen.state, claim, shown.evidence, decide, all_lost, there)
             document = self._write(showing, self._named(case))
             told = workload.name, workload.finish.name, len(operations), shown.evidence
             made = _Found(rank, told, document)

@@ -40,6 +40,8 @@ class Replayed:
     times: int
     observation_lines: tuple[str, ...]
     evidence: str
+    found: Observation
+    """What the first mount showed."""
 
 
 def replay(
@@ -97,7 +99,8 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
     shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
-    return Replayed(str(path), kernel, witness.kernel, confirmed, times, lines(views[0].observation), evidence)
+    found = views[0].observation
+    return Replayed(str(path), kernel, witness.kernel, confirmed, times, lines(found), evidence, found)
 
 
 class _View:

@@ -23,7 +23,7 @@ from bob.run.agents import jobs_for
 from bob.run.cluster import workers
 from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
-from bob.run.shrink import shrink, tell_results
+from bob.run.shrink import shrink
 from bob.search.space import probes, still_asking
 from bob.search.spaces import Search
 from bob.store.files import read_document, write_document
@@ -32,6 +32,7 @@ from bob.store.search_directory import SearchDirectory
 from bob.store.searched_file import check as check_searched
 from bob.timings import Work, estimate, in_words, read, usual
 from bob.witness import document as witness
+from bob.witness.results import tell_results
 from bob.workload.operations import Workload
 
 LOT = 400

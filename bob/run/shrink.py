@@ -1,4 +1,4 @@
-"""Witnesses in files are shrunk, and the results that tell of them are told anew."""
+"""Witnesses in files are shrunk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from bob.run.program_shrinker import ProgramShrinker
 from bob.run.second_chances import each_in_a_guest
 from bob.run.shrinker import Shrinker, in_words
 from bob.run.witness_image import Found, by_image
-from bob.store.files import read_document, write_document
 from bob.story.timeline import Asked
 from bob.witness import document as witness
 from bob.witness.document import Size
-from bob.workload.language import write_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +94,3 @@ def _shrink(agent: Agent, each: Found, *, image: Image, world: Path | None, budg
         calls=calls,
     )
     return Shrunk(path, document, before, smaller.size)
-
-
-def tell_results(run: Path) -> None:
-    """Have the results in ``run``, a run directory, say of each ×, and of each finding, what its witness says."""
-    for file in sorted([*run.glob("result.json"), *run.glob("*/result.json")]):
-        result = read_document(file)
-        # The result of a quick question has none; that of a program has vulnerabilities, and no properties.
-        for column in result.get("configurations", ()):
-            for cell in column.get("properties", column.get("vulnerabilities", ())):
-                if cell.get("witness"):
-                    cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
-            for finding in column.get("findings", ()):
-                found = witness.read(file.parent / finding["witness"])
-                operations = found.workload.operations
-                text = "; ".join(map(write_one, operations))
-                finding.update(evidence=found.evidence, workload=text, operations=len(operations))
-        write_document(file, result)

@@ -62,8 +62,12 @@ class Shrinker:
         """The smallest that is found of what ``workload`` shows; None where it does not show it any more."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
-            if best := self.showing(attempt):
-                progress.step(f"{in_words(best.size)}: it shows")
+            if (found := self.showing(attempt)) is None:
+                continue
+            progress.step(f"{in_words(found.size)}: it shows")
+            best = best or found
+            if found.is_clear:
+                best = found
                 break
         if best is None:
             return None
@@ -74,7 +78,9 @@ class Shrinker:
         return self.explained(self.nearer(best))
 
     def showing(self, workload: Workload) -> Showing | None:
-        """``workload`` recorded and looked at, if it shows the violation; None if not, or if it cannot be done."""
+        """``workload`` recorded and looked at, if it shows the violation; None if not, or if it cannot be done.
+
+        It is looked at until the violation shows clearly, with the later operation whole where it speaks of one."""
         try:
             simulate(workload)
             base = self._base(workload)
@@ -85,13 +91,12 @@ class Shrinker:
             return None
         asked = case.asked
         candidates = (asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
-        looking = self._looking(case)
+        looking, found = self._looking(case), None
         looking.at(list(map(asked.in_whole, asked.controls)))
-        while states := list(islice(candidates, BATCH)):
+        while (found is None or not found.is_clear) and (states := list(islice(candidates, BATCH))):
             looking.at(states)
-            if found := self._judged(looking):
-                return found
-        return None
+            found = self._judged(looking)
+        return found
 
     def fewer_operations(self, best: Showing, progress: Progress) -> Showing:
         """Without each operation that the violation does not need, the last one first."""
@@ -122,7 +127,8 @@ class Shrinker:
             states = list(dict.fromkeys(nearest(best.case.plan.points, best.state.point, away)))[:MOST_STATES]
             looking = self._looking(best.case)
             looking.at(states)
-            if found := self._judged(looking):
+            found = self._judged(looking)
+            if found is not None and found.is_clear >= best.is_clear:
                 return found
         return best
 
@@ -142,11 +148,14 @@ class Shrinker:
     def _judged(self, looking: _Looking) -> Showing | None:
         """What was seen that shows the violation best."""
         shown = self._claim.easiest(Bench.of(looking.case, looking.observed))
-        return None if shown is None else Showing(looking.case, shown.state, shown.claim, shown.evidence)
+        if shown is None:
+            return None
+        found, is_clear = shown.found, shown.is_clear
+        return Showing(looking.case, shown.state, shown.claim, shown.evidence, found=found, is_clear=is_clear)
 
     def _better(self, best: Showing, tried: Workload, progress: Progress) -> Showing:
         found = self.showing(tried)
-        if found is None:
+        if found is None or found.is_clear < best.is_clear:
             return best
         progress.step(f"{in_words(found.size)}: it still shows")
         return found

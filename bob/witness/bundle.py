@@ -19,6 +19,7 @@ from typing import Any
 
 from bob import documents, fields
 from bob.errors import MalformedError, StoreError
+from bob.store.files import write_document, write_whole
 
 SCHEMA = "bob.witnesses/1"
 FOLDER = "witnesses"
@@ -71,22 +72,40 @@ def pack(folder: Path) -> Path:
         raise StoreError(
             f"{folder} cannot be made a bundle", hint=f"it must have folders {FOLDER}, or be one, with witnesses only"
         )
+    bundle = folder.with_name(FILE) if is_one else folder / FILE
+    named = {path: path.stem if is_one else f"{path.parent.parent.name}/{path.stem}" for path in chain(*files.values())}
+    _write(bundle, {name: documents.opened(path.read_bytes()) for path, name in named.items()})
+    for one in packed:
+        shutil.rmtree(one)
+    return bundle
+
+
+def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Write witnesses anew, each where :func:`load` found it: in its file, or in its bundle with those that stay."""
+    bundled: dict[Path, dict[str, Mapping[str, Any]]] = {}
+    for path, document in changed.items():
+        if path.is_file():
+            write_document(path, document)
+        elif (found := _bundled(path)) is not None:
+            bundled.setdefault(found[0], {})[found[1]] = document
+    for bundle, new in bundled.items():
+        _write(bundle, {name: new.get(name) or _whole(bundle, name) for name in _read(bundle)["witnesses"]})
+
+
+def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
+    """A bundle of these documents, by their names."""
     shared: dict[str, list[Any]] = {part: [] for part in SHARED}
-    witnesses: dict[str, Any] = {}
-    for path in chain(*files.values()):
-        document = documents.opened(path.read_bytes())
+    short: dict[str, Any] = {}
+    for name, whole in witnesses.items():
+        document = dict(whole)
         for part in filter(document.__contains__, SHARED):
             known = shared[part]
             if document[part] not in known:
                 known.append(document[part])
             document[part] = known.index(document[part])
-        witnesses[path.stem if is_one else f"{path.parent.parent.name}/{path.stem}"] = document
-    bundle = folder.with_name(FILE) if is_one else folder / FILE
-    text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": witnesses})
-    bundle.write_bytes(lzma.compress(documents.sealed(text), preset=9))
-    for one in packed:
-        shutil.rmtree(one)
-    return bundle
+        short[name] = document
+    text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": short})
+    write_whole(bundle, lzma.compress(documents.sealed(text), preset=9))
 
 
 def _bundled(path: Path) -> tuple[Path, str] | None:

@@ -26,6 +26,7 @@ from bob.crash.departures import distance
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
+from bob.observe.observation import Observation
 from bob.request import configuration_from_json, configuration_to_json
 from bob.store.run_directory import base_from_json
 from bob.story import timeline
@@ -37,6 +38,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Statuses, statuses_from_json
 from bob.typed import typed
 from bob.witness import bundle
+from bob.witness.found import found_from_json, found_to_json
 from bob.witness.recipes import from_recipe, to_recipe
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
@@ -59,7 +61,9 @@ class Size:
 class Showing:
     """A crash state of ``case`` that breaks ``claim``: ``evidence`` says by what, ``causes`` are the writes without any
     one of which it would not (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether it is broken, too, where
-    the crash comes at the earliest, and all is lost that was pending then; None where that is not known."""
+    the crash comes at the earliest, and all is lost that was pending then; None where that is not known. ``found`` is
+    what was there after the mount, where it is what the evidence is about; ``is_clear`` is as in
+    :class:`bob.claim.property.rules.Violation`."""
 
     case: Case
     state: CrashState
@@ -67,6 +71,8 @@ class Showing:
     evidence: str
     causes: tuple[int, ...] = ()
     all_lost: bool | None = None
+    found: Observation | None = None
+    is_clear: bool = True
 
     @property
     def size(self) -> Size:
@@ -83,7 +89,8 @@ class Witness:
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
     found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
-    it was before it was shrunk, where it was. ``all_lost`` is as in :class:`Showing`.
+    it was before it was shrunk, where it was. ``all_lost`` and ``found`` are as in :class:`Showing`; older witnesses
+    do not have what was found.
     """
 
     claim: Claim
@@ -102,6 +109,7 @@ class Witness:
     size: Size
     shrunk_from: Size | None
     all_lost: bool | None = None
+    found: Observation | None = None
 
     @property
     def title(self) -> str:
@@ -116,7 +124,7 @@ class Witness:
     @property
     def sentence(self) -> str:
         """What happened up to the crash, in one sentence."""
-        return self.claim.sentence(self.timeline, self.workload.operations)
+        return self.claim.sentence(self.timeline, self.context, self.found)
 
 
 def write(
@@ -155,6 +163,7 @@ def write(
             **({} if showing.all_lost is None else {"all_lost": showing.all_lost}),
         },
         **({} if shrunk_from is None else {"shrunk_from": asdict(shrunk_from)}),
+        **({} if showing.found is None else {"found": found_to_json(showing.found, environment["kernel"])}),
         "base": {
             "name": base.name,
             "length": base.length,
@@ -221,6 +230,16 @@ def read(path: Path) -> Witness:
         raise MalformedError(f"{path} is damaged: {fields.said(error)}", hint="was it truncated?") from None
 
 
+def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
+    """The document of the witness in ``path`` with what was ``found`` when it was mounted again on ``kernel``, and with
+    ``evidence`` in the place of its own; as it is where its evidence is not about a tree. Raises as :func:`read` does.
+    """
+    document: dict[str, Any] = bundle.load(path)
+    if not read(path).claim.is_shown_by_the_tree:
+        return document
+    return {**document, "evidence": evidence, "found": found_to_json(found, kernel)}
+
+
 def _instead(schema: Any, path: Path) -> str:
     """What to do with a document of another schema."""
     kind, _, version = str(schema).partition("/")
@@ -279,6 +298,7 @@ def _read(document: Mapping[str, Any]) -> Witness:
         size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
         shrunk_from=typed(Size(**document["shrunk_from"])) if "shrunk_from" in document else None,
         all_lost=document["crash"].get("all_lost"),
+        found=found_from_json(document["found"]) if "found" in document else None,
     )
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.claim import Context
 from bob.claim.property.account import Presence
 from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
@@ -69,7 +70,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
     document = json.loads(json.dumps(claim.to_json()))
     if question.required or question.beside:
         assert read(document, workload, {}.get) == claim
-        assert claim.sentence(Timeline((), 1.0), workload.operations)
+        assert claim.sentence(Timeline((), 1.0), Context(workload, ({}, {}), ({}, {})), None)
         assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
     document["question"]["whatever"] = True
     with pytest.raises(MalformedError, match="whatever"):

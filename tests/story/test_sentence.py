@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples_of_runs as samples
-from bob.claim.claim import Claim
+from bob.claim.claim import Claim, Context
 from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
@@ -23,6 +23,7 @@ from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
 from bob.errors import MalformedError
+from bob.observe.observation import Observation
 from bob.result import TroubleKind
 from bob.story.timeline import (
     MOST_EVENTS,
@@ -40,10 +41,14 @@ from bob.story.timeline import (
 )
 from bob.trace.model import Mark, Write
 from bob.workload.language import parse
+from bob.workload.operations import Workload
 from bob.workload.pattern import contents
+from claim.worlds import World
 from crash.traces import Case, cases
 
+SETUP = parse("mkdir /d; write /a 0 512")
 OPERATIONS = parse("write /a 0 512; create /d/n")
+CONTEXT = Context(Workload("w", SETUP, OPERATIONS), ({}, {}), ({}, {}))
 ORDERED = Question((1,), 2)
 FIRST = "«write /a 0 512», issued before it,"
 COMMIT = "journal commit block of transaction 5"
@@ -53,10 +58,16 @@ def written(seconds: float, fate: Fate, what: str, kind: str, *operations: int, 
     return Written(seconds, seconds + 0.001, 0, 1, 8, 1, "kworker/0:1", False, fate, kind, what, operations, kept)
 
 
-def told(*events: Event, question: Question = ORDERED, claim: Claim | None = None) -> str:
+def told(
+    *events: Event,
+    question: Question = ORDERED,
+    claim: Claim | None = None,
+    context: Context = CONTEXT,
+    found: Observation | None = None,
+) -> str:
     calls = (Called(0.001, 0.002, 1), Called(0.003, 0.004, 2))
     asked = claim or OfProperty("mine", question)
-    return asked.sentence(Timeline((*calls, *events), 40.0), OPERATIONS)
+    return asked.sentence(Timeline((*calls, *events), 40.0), context, found)
 
 
 def data(seconds: float, fate: Fate, kept: str = "") -> Written:
@@ -134,7 +145,7 @@ def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
     """Once: "The superblock of 30.8 s was lost"."""
     superblock = written(30.8, Fate.LOST, "superblock", "superblock")
     line = Timeline((superblock, decisive(data(30.9, Fate.LOST))), 40.0)
-    assert Expected("exists  /a").sentence(line, OPERATIONS) == (
+    assert Expected("exists  /a").sentence(line, CONTEXT, None) == (
         "The data of operation 1 in /a of 30.9 s was lost, and «exists /a» does not hold."
     )
 
@@ -345,3 +356,21 @@ def test_of_many_writes_of_one_kind_those_that_decide_stand_alone() -> None:
 def test_damage(damaged: object) -> None:
     with pytest.raises(MalformedError):
         from_json(damaged)
+
+
+def test_a_sentence_says_no_more_than_what_was_found() -> None:
+    """Of the later operation only its size is there, and of two that were to be there before it the second is lost."""
+    operations = parse("append /d/a 512; rename /d/a /d/b; append /c 512")
+    workload = Workload("w", parse("mkdir /d; create /d/a; create /c"), operations)
+    world = World.of(workload)
+    tree = dict(world.crash((1,)).tree or {})
+    tree["/c"] = replace(tree["/c"], content=bytes(512), size=512)
+    question, context = Question((1, 2), 3), Context(workload, ({}, {}), ({}, {}))
+    journal = written(5.0, Fate.DURABLE, COMMIT, "journal")
+    known = told(journal, question=question, context=context, found=Observation(True, None, tree))
+    assert known == (
+        "something of «append /c 512» was committed at 5.0 s while «rename /d/a /d/b», issued before it, "
+        "was still only in memory."
+    )
+    unknown = told(journal, question=question, context=context)
+    assert unknown.startswith("«append /c 512» was committed at 5.0 s while «append /d/a 512», issued before it, ")

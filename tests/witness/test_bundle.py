@@ -292,7 +292,7 @@ def test_another_kernel_may_do(refused: Refused, tmp_path: Path, verb: str) -> N
     stored(tmp_path, one_document())
     code, lines = refused([*VERBS[verb], "--any-kernel"])
     assert code == 70
-    assert "a guest was about to be started" in lines[0]
+    assert any("a guest was about to be started" in line for line in lines)
 
 
 def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
+from bob.observe.observation import Observation
 from bob.observe.observed import Troubled
 from bob.result import TroubleKind, Verdict
 from bob.run.replay import lines
@@ -32,7 +33,7 @@ from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Showing
-from bob.workload.operations import At, Operation
+from bob.workload.operations import At
 from claims import broken, question_of
 
 LOST = CrashState(1, (3,))
@@ -129,8 +130,9 @@ class Kept:
     def kept(self, view: View, context: Context) -> bool:
         return self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        return f"{len(line.events)} events, {len(operations)} operations."
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del found
+        return f"{len(line.events)} events, {len(context.workload.operations)} operations."
 
     def role(self, number: int) -> str:
         return str(number)
@@ -427,7 +429,7 @@ def test_damaged_witnesses_are_refused(tmp_path: Path, path: str, value: Any) ->
     assert caught.value.hint
 
 
-MAY_BE_MISSING = ("claim", "device_model", "crash", "probe", "status_before", "status_after")
+MAY_BE_MISSING = ("claim", "device_model", "crash", "probe", "status_before", "status_after", "found")
 
 
 @pytest.mark.parametrize("field", [name for name in document() if name not in MAY_BE_MISSING])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
+from bob.observe.observation import Observation
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
-from bob.workload.operations import Operation, Workload
+from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
 
@@ -49,8 +50,8 @@ class Expected:
         history = simulate(context.workload)[0]
         return holds(parse(self.text).test, view.observation, history) is True
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        del operations
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        del context, found
         return f"{decisive(line)}, and «{' '.join(self.text.split())}» does not hold."
 
     def role(self, number: int) -> str:

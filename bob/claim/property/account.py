@@ -40,8 +40,8 @@ class Finding:
 
     ``plainly`` says in a sentence what was found, where there is a shorter one than what was found instead of what.
     ``suspects`` are those of which only a torn one explains it; it is known of none of them. ``is_unseen``: what it
-    speaks of, or some of it, was out of sight. ``is_there``: something of the operation is there, also where the fact
-    is that it was torn. ``is_change``: in program order the operation changed it.
+    speaks of, or some of it, was out of sight. ``is_there``: something of the operation is there, though the fact is
+    that it was torn; or may be, though others explain it. ``is_change``: in program order the operation changed it.
     """
 
     fact: Fact
@@ -109,18 +109,20 @@ class Account:
     @property
     def extent(self) -> Extent:
         """How much of it is there."""
-        is_some = any(finding.fact is Fact.AFTER or finding.is_there for finding in self.findings)
-        is_torn = any(finding.fact is Fact.NEITHER for finding in self.findings)
+        torn = [finding for finding in self.findings if finding.fact is Fact.NEITHER]
+        is_some = bool(self.there) or any(finding.is_there for finding in torn)
         suspected = any(finding.suspects - {self.number} for finding in self.findings)
+        may_be_there = any(finding.is_there and finding.fact is Fact.BEFORE for finding in self.findings)
         untold = [finding for finding in self.findings if finding.fact is Fact.EITHER and finding.is_change]
         if is_some and self.lacking:
             return Extent.PART
-        if is_torn:
+        if torn:
             return Extent.BROKEN
         if is_some:
             is_whole = not suspected and not any(finding.is_unseen and finding.is_change for finding in self.findings)
             return Extent.WHOLE if is_whole else Extent.UNCLEAR
-        return Extent.NOTHING if self.lacking and not suspected and not untold else Extent.UNCLEAR
+        is_told = self.lacking and not suspected and not untold and not may_be_there
+        return Extent.NOTHING if is_told else Extent.UNCLEAR
 
     @property
     def details(self) -> str:

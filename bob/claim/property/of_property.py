@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -15,8 +15,10 @@ from bob.claim.property.sentence import of_question
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
+from bob.observe.observation import Observation
 from bob.story.timeline import Timeline
-from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.history import History
+from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
 
 
@@ -63,8 +65,7 @@ class OfProperty:
         seen = view.observation
         if not seen.mounted:
             return None
-        history = simulate(context.workload)[0]
-        oracle = Oracle(history, inodes_of_things(history, *context.inodes), context.statuses)
+        history, oracle = _oracle(context)
         found = violation(self.resolved, self.question, history, oracle, oracle.read(seen), seen)
         return None if found is None else found.evidence
 
@@ -84,15 +85,19 @@ class OfProperty:
         if judged is None or judged.evidence is None:
             return None
         violation = judged.evidence.violation
-        return Shown(
-            judged.evidence.state, OfProperty(self.name, violation.question, self.resolved), violation.evidence
-        )
+        claim = OfProperty(self.name, violation.question, self.resolved)
+        found = bench.observation(judged.evidence.outcome)
+        return Shown(judged.evidence.state, claim, violation.evidence, found, violation.is_clear)
 
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(self.resolved, state)
 
-    def sentence(self, line: Timeline, operations: Sequence[Operation]) -> str:
-        return of_question(line, operations, self.question)
+    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+        extents = {}
+        if found is not None and found.mounted:
+            _history, oracle = _oracle(context)
+            extents = {number: oracle.account(number, found).extent for number in self.question.operations}
+        return of_question(line, context.workload.operations, self.question, extents)
 
     def role(self, number: int) -> str:
         question = self.question
@@ -109,6 +114,11 @@ class OfProperty:
     def to_json(self) -> dict[str, Any]:
         asked = _question_to_json(self.question)
         return {"property": self.name, "probe": declaration(self.resolved), "question": asked}
+
+
+def _oracle(context: Context) -> tuple[History, Oracle]:
+    history = simulate(context.workload)[0]
+    return history, Oracle(history, inodes_of_things(history, *context.inodes), context.statuses)
 
 
 def _question_to_json(question: Question) -> dict[str, Any]:

@@ -222,7 +222,7 @@ class Oracle:
             f"{len(now.content):,} B",
             f"{node.size:,} B",
             suspects,
-            is_there=fact is Fact.NEITHER and story.is_partly(number, node.size, length_before),
+            is_there=story.is_partly(number, node.size, length_before),
             is_change=was is None or length_before != len(now.content),
         )
         if number not in self._history.data:
@@ -244,22 +244,21 @@ class Oracle:
         yield replace(data, is_change=not is_as_before and start < len(node.content))
 
     def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> Finding:
-        """What is there of the data of an operation. Only where it is to be explained, all is looked at."""
+        """What is there of the data of an operation."""
         _thing, start, length = self._history.data[number]
         facts: set[Fact] = set()
         suspects: frozenset[int] = frozenset()
-        own = most = 0
         for stretch in self._stories[thing.identity].data(number, node.content):
             facts.add(stretch.fact)
             suspects |= stretch.suspects
-            own = own + stretch.stop - stretch.start if stretch.fact is Fact.AFTER else 0
-            most = max(most, own)
-            if presence_of(facts) is Presence.PARTIAL and not explain:
+            if presence_of(facts) is Presence.PARTIAL:
                 break
-        found = describe(node.content[start : start + length], start) if explain or suspects else ""
+        content = node.content[start : start + length]
+        found = describe(content, start) if explain or suspects else ""
         is_cut = start < len(node.content) < start + length
-        # Among bytes that nothing explains, some may be as it wrote them by chance: not as many as a cell has.
-        enough = min(length, CELL_BYTES) if Fact.NEITHER in facts else 1
+        is_there = Fact.AFTER in facts
+        if Fact.NEITHER in facts:  # of bytes that nothing explains, some may be as it wrote them by chance
+            is_there = explain and self._has_cell_of(number, thing, content)
         return Finding(
             _FACTS[presence_of(facts)],
             Part.DATA,
@@ -268,8 +267,17 @@ class Oracle:
             f"{found}, then the end of the file" if found and is_cut else found,
             suspects,
             is_unseen=is_cut,
-            is_there=bool(facts) and most >= enough,
+            is_there=is_there,
         )
+
+    def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
+        """Whether in ``content``, found where operation ``number`` wrote, a cell is as it wrote it, and as it was not
+        before."""
+        _thing, start, length = self._history.data[number]
+        before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
+        was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
+        cells = (slice(at, at + CELL_BYTES) for at in range(0, len(content) - CELL_BYTES + 1, CELL_BYTES))
+        return any(content[cell] == own[cell] != was[cell] for cell in cells)
 
     def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[Finding]:
         """The attributes of a directory, where it is to be seen; where it is not, others tell."""

@@ -8,8 +8,9 @@ where what is not there was when the power failed. It claims no more than the ti
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from bob.claim.property.account import Extent
 from bob.claim.property.rules import Question
 from bob.story.decisive import at, decisive, in_words
 from bob.story.timeline import Called, Fate, Timeline, Written
@@ -19,24 +20,32 @@ from bob.workload.operations import Operation
 JOURNAL, METADATA = "journal", "metadata"
 
 
-def of_question(line: Timeline, operations: Sequence[Operation], question: Question) -> str:
-    """What happened, in one sentence; ``question`` is the one that is answered wrongly."""
+def of_question(
+    line: Timeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, Extent]
+) -> str:
+    """What happened, in one sentence; ``question`` is the one that is answered wrongly. ``extents`` say how much of its
+    operations is there, where that is known."""
     if question.beside:
         return f"{decisive(line)}, and what no operation was to change is not as it was."
     if question.returned is not None:
         number = question.required[0]
         if number == question.returned:
-            return f"{_name(operations, number)} had returned, but it {_still(line, number)}."
-        returned, missing = _name(operations, question.returned), f"{_name(operations, number)}, issued before it,"
+            it = "it" if extents.get(number, Extent.NOTHING) is Extent.NOTHING else "a part of it"
+            return f"{_name(operations, number)} had returned, but {it} {_still(line, number)}."
+        returned, missing = _name(operations, question.returned), _missing(operations, number, extents)
         return f"{returned} had returned while {missing} {_still(line, number)}."
     if question.later is None and len(question.required) > 1:
         several = ", ".join(_name(operations, number) for number in question.required)
         return f"{decisive(line)}, and of {several} not all is there as it should be."
     if question.later is None:
         (number,) = question.required
-        return f"When the power failed, {_where(line, number)}: {_name(operations, number)} is there only in part."
-    lost = question.required[0]
-    there, missing = _name(operations, question.later), f"{_name(operations, lost)}, issued before it,"
+        broken = extents.get(number, Extent.PART) is Extent.BROKEN
+        how_much = "is neither there nor left out" if broken else "is there only in part"
+        return f"When the power failed, {_where(line, number)}: {_name(operations, number)} {how_much}."
+    lost = _lost(question.required, extents)
+    there, missing = _name(operations, question.later), _missing(operations, lost, extents)
+    if extents.get(question.later, Extent.WHOLE) is not Extent.WHOLE:
+        there = f"something of {there}"
     how, since = _how(line, question.later)
     sent = _sent(line, lost)
     if sent is not None and sent.fate is Fate.LOST and since is not None and sent.seconds > since:
@@ -46,6 +55,19 @@ def of_question(line: Timeline, operations: Sequence[Operation], question: Quest
 
 def _name(operations: Sequence[Operation], number: int) -> str:
     return f"«{write_one(operations[number - 1])}»"
+
+
+def _lost(required: Sequence[int], extents: Mapping[int, Extent]) -> int:
+    """The first of ``required`` that is known to be lost, all or some of it; or that may be."""
+    for here in ((Extent.NOTHING, Extent.PART, Extent.BROKEN), (Extent.UNCLEAR,)):
+        if found := [number for number in required if extents.get(number) in here]:
+            return found[0]
+    return required[0]
+
+
+def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int, Extent]) -> str:
+    is_nothing_there = extents.get(number, Extent.NOTHING) is Extent.NOTHING
+    return f"{'' if is_nothing_there else 'a part of '}{_name(operations, number)}, issued before it,"
 
 
 def _how(line: Timeline, number: int) -> tuple[str, float | None]:
