@@ -9,7 +9,10 @@ was told on the pipe, one JSON array per line, is undone:
     ["forget", PGID]        that process group ended by itself
     ["domain", URI, UUID]   a domain on another libvirt connection: destroy it
     ["gone", UUID]          that domain is gone
-    ["bye"]                 bob ends in order: nothing is just being started
+
+bob waits for that where it ends in order. Its libvirt may still write into a root then, and a child of it may be about
+to start a QEMU. So a child of this process, for which nobody waits, looks again when bob, the process whose number is
+the argument, is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _DEADLINE = 10.0  # seconds for killed processes to end
-_LATECOMERS = 1.0  # seconds in which libvirt's child either has become a QEMU or has noticed that bob is gone
+_LATECOMERS = 5.0  # seconds in which libvirt's child either has become a QEMU or has noticed that bob is gone
 
 
 def arguments(pid: int) -> list[bytes]:
@@ -44,6 +47,18 @@ def start_time(pid: int) -> int | None:
     except OSError:
         return None
     return int(stat.rpartition(b")")[2].split()[19])
+
+
+def handle_of_parent(pid: int) -> int | None:
+    """A pidfd of this process's parent, whose number is ``pid``; None where it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return None
+    if os.getppid() == pid:
+        return handle
+    os.close(handle)
+    return None
 
 
 def qemus(mark: str) -> list[int]:
@@ -108,12 +123,11 @@ def destroy_domain(uri: str, uuid: str) -> None:
             libvirt.open(uri).lookupByUUIDString(uuid).destroy()
 
 
-def undo(lines: Iterable[str]) -> None:
-    """Read what bob tells until it is gone, then clean up after it."""
+def undo(lines: Iterable[str], owner: int | None) -> None:
+    """Read what bob tells until it is gone, then clean up after it. ``owner`` is a pidfd of it (None: it is gone)."""
     roots: set[str] = set()
     groups: dict[int, int | None] = {}
     domains: dict[str, str] = {}
-    orderly = False
     for line in lines:
         match json.loads(line):
             case ["root", root]:
@@ -126,18 +140,27 @@ def undo(lines: Iterable[str]) -> None:
                 domains[uuid] = uri
             case ["gone", uuid]:
                 domains.pop(uuid, None)
-            case ["bye"]:
-                orderly = True
     for pgid, started in groups.items():
         kill_group(pgid, started)
     for uuid, uri in domains.items():
         destroy_domain(uri, uuid)
     for root in roots:
         remove_root(Path(root))
-    if roots and not orderly:
-        time.sleep(_LATECOMERS)
+    if roots and os.fork() == 0:
+        _remove_again([Path(root) for root in roots], owner)
+
+
+def _remove_again(roots: list[Path], owner: int | None) -> None:
+    """Remove what is made of ``roots`` until ``owner`` (a pidfd; None: it is gone) has ended, and a little later."""
+    if owner is not None:
+        poll = select.poll()
+        poll.register(owner, select.POLLIN)
+        poll.poll()
+    deadline = time.monotonic() + _LATECOMERS
+    while time.monotonic() < deadline:
         for root in roots:
-            remove_root(Path(root))
+            remove_root(root)
+        time.sleep(0.2)
 
 
 def _is_qemu(pid: int, mark: str) -> bool:
@@ -149,4 +172,4 @@ def _is_qemu(pid: int, mark: str) -> bool:
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends when bob does, and not before
-    undo(sys.stdin)
+    undo(sys.stdin, handle_of_parent(int(sys.argv[1])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -28,7 +29,7 @@ class Reaper:
         # A session of its own: Ctrl-C goes to the terminal's process group, and the reaper must see the end of bob.
         # Isolated from PYTHON* variables; with site-packages, because destroying a domain needs libvirt.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", reap.__file__],
+            [sys.executable, "-I", reap.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -72,7 +73,6 @@ class Reaper:
 
     def close(self) -> None:
         """Have everything undone now, and wait for it (20 seconds at most)."""
-        self._tell("bye")
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()

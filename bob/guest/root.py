@@ -12,10 +12,12 @@ import grp
 import os
 import pwd
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 from bob.guest import reap
@@ -24,6 +26,8 @@ from bob.guest.reaper import Reaper
 
 _PREFIX = "bob-qemu-"
 _LOCK = "owner.lock"
+_MAKING_SECONDS = 600.0
+"""No owner takes so long from making its folder to its lock."""
 
 # A socket's path may have 108 bytes, and libvirt adds "/lib/qemu/domain-NNNN-bob-XXXXXXXX/monitor.sock" to ours.
 _LONGEST_TMP = 40
@@ -57,9 +61,7 @@ class Root:
     def shared() -> Root:
         """This process's root, made the first time; dead bobs' roots are removed first."""
         sweep()
-        root = _make()
-        Reaper.shared().remove_root(root.path)
-        return root
+        return _make()
 
     @staticmethod
     def end_guests() -> None:
@@ -70,10 +72,15 @@ class Root:
 
 def sweep() -> None:
     """Remove the roots of dead bobs, and end what still runs in them."""
-    for lock in _parent().glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError), lock.open("r+") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            reap.remove_root(lock.parent)
+    for folder in _parent().glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if not (folder / _LOCK).exists():  # one that is being made, or what a libvirt wrote that ended last
+                if time.time() - folder.stat().st_mtime > _MAKING_SECONDS:
+                    reap.remove_root(folder)
+                continue
+            with (folder / _LOCK).open("r+") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                reap.remove_root(folder)
 
 
 def _parent() -> Path:
@@ -83,7 +90,11 @@ def _parent() -> Path:
 
 def _make() -> Root:
     while True:
-        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_parent()))
+        path = _parent() / f"{_PREFIX}{token_hex(4)}"
+        if path.exists():
+            continue
+        Reaper.shared().remove_root(path)  # before it is there: a signal may come between the two
+        path.mkdir(0o700)
         lock = (path / _LOCK).open("w")
         with suppress(BlockingIOError):  # a sweep was quicker and removes it: make another
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -318,6 +318,49 @@ def test_whatever_ends_bob_its_children_end(
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("end", ["sys.exit()", "os._exit(3)"])
+def test_what_libvirt_makes_anew_while_bob_ends_goes_too(end: str, tmp_path: Path) -> None:
+    """Its threads see that a QEMU is gone, and write into the folder once more, for as long as the process lives."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    code = f"""
+        import os, sys, threading, time
+        from pathlib import Path
+        from bob.guest.reaper import Reaper
+        Reaper.shared().remove_root(Path({str(folder)!r}))
+        def libvirt():
+            while True:
+                try:
+                    os.makedirs({str(folder / "run" / "qemu")!r}, exist_ok=True)
+                except OSError:
+                    pass
+        threading.Thread(target=libvirt, daemon=True).start()
+        time.sleep(0.2)
+        {end}
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], stderr=subprocess.DEVNULL, timeout=60, check=False)
+    deadline = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
+def test_the_reaper_knows_of_a_root_before_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal may come between the two."""
+    told: list[bool] = []
+
+    class Noted:
+        def remove_root(self, path: Path) -> None:
+            told.append(path.parent == tmp_path and not path.exists())
+
+    monkeypatch.setattr(root, "_parent", lambda: tmp_path)
+    monkeypatch.setattr(root, "cache_folder", lambda _name: tmp_path)
+    monkeypatch.setattr(Reaper, "shared", Noted)
+    made = root._make()
+    assert told == [True] and made.path.exists() and made.path.stat().st_mode & 0o777 == 0o700
+    made.lock.close()
+
+
 def test_a_group_ends_with_its_block() -> None:
     reaper = Reaper()
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
@@ -329,13 +372,16 @@ def test_a_group_ends_with_its_block() -> None:
 
 def test_sweep_removes_dead_roots_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(root, "_parent", lambda: tmp_path)
-    dead, living, new = (tmp_path / f"bob-qemu-{name}" for name in ("dead", "living", "new"))
-    for folder in (dead, living, new):
+    dead, living, new, rest = (tmp_path / f"bob-qemu-{name}" for name in ("dead", "living", "new", "rest"))
+    for folder in (dead, living, new, rest):
         folder.mkdir()
+    (rest / "run" / "qemu").mkdir(parents=True)  # what a libvirt left that ended last
+    os.utime(rest, (time.time() - 7200, time.time() - 7200))
     (dead / "owner.lock").touch()
     with (living / "owner.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         root.sweep()
     assert not dead.exists()
     assert living.exists()
+    assert not rest.exists()
     assert new.exists()  # its owner has not got round to its lock yet
