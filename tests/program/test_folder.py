@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bob.agent.inside import programs
+from bob.agent.inside.bounds import Bounds
 from bob.agent.inside.programs import Ended, Script
 from bob.cli.app import TEMPLATE, configured
 from bob.errors import UsageError
@@ -176,7 +177,7 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
         def wait(self) -> int | None:
             return code
 
-    def ends_within(_pid: int, seconds: float) -> bool:
+    def ends_within(_pid: int, seconds: float, _is_enough: object = None) -> bool:
         if seconds < 1.0:
             return False
         waited.append(seconds)
@@ -189,7 +190,13 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
     left = list(states)
     script = Script.__new__(Script)
     script.__dict__.update(
-        _process=Process(), _others=set(), _output=Nothing(), _said=Nothing(), _kill_all=lambda: None
+        _process=Process(),
+        _others=set(),
+        _output=Nothing(),
+        _said=Nothing(),
+        _kill_all=lambda: None,
+        _takes_too_much=str,
+        _bounds=Bounds(set()),
     )
     monkeypatch.setattr(programs, "descendants", lambda _pid: [1])
     monkeypatch.setattr(programs, "ends_within", ends_within)

@@ -6,7 +6,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 
 from bob.agent.inside.devices import read_text
@@ -16,23 +16,31 @@ WAKING = 50
 
 
 class Drain(threading.Thread):
-    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all)."""
+    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all). Where more than
+    ``limit`` bytes come (0: any number may), it ``is_full``: it reads no more, and the writer waits for ever."""
 
-    def __init__(self, fd: int, most: int = 0) -> None:
+    def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
         super().__init__(daemon=True)
-        self._fd, self._most, self._read = fd, most, bytearray()
+        self._fd, self._most, self._limit, self._read = fd, most, limit, bytearray()
+        self.is_full = False
         self.start()
 
     def run(self) -> None:
-        while piece := os.read(self._fd, 65536):
+        total = 0
+        while not self.is_full and (piece := os.read(self._fd, 65536)):
+            total += len(piece)
+            self.is_full = total > self._limit > 0
             self._read += piece
             if self._most:
                 del self._read[: -self._most]
-        os.close(self._fd)
+        if not self.is_full:
+            os.close(self._fd)
 
     def all(self) -> bytes:
         """What was read, when all who could write are gone."""
         self.join()
+        if self.is_full:
+            os.close(self._fd)
         return bytes(self._read)
 
 
@@ -50,8 +58,9 @@ def state_of(pid: int) -> str:
     return ""
 
 
-def ends_within(pid: int, seconds: float) -> bool:
-    """Wait for the end of a child, for so many seconds at most; whether it has ended. It is not reaped.
+def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
+    """Wait for the end of a child, for so many seconds at most; whether it has ended. It is not reaped. Where it
+    ``is_enough``, nobody waits any longer.
 
     We wake up now and then: where all of a guest sleeps, its virtual time jumps to the next thing that is due, however
     long its disk takes.
@@ -61,7 +70,8 @@ def ends_within(pid: int, seconds: float) -> bool:
         waiting = select.poll()
         waiting.register(fd, select.POLLIN)
         while not (ended := bool(waiting.poll(WAKING))) and time.monotonic() < deadline:
-            pass
+            if is_enough():
+                break
         return ended
     finally:
         os.close(fd)
@@ -87,7 +97,8 @@ def descendants(pid: int) -> list[int]:
     of = parents()
     found, new = [], [pid]
     while new:
-        new = [child for child, parent in of.items() if parent in new]
+        above = set(new)
+        new = [child for child, parent in of.items() if parent in above]
         found += new
     return found
 

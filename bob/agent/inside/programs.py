@@ -15,9 +15,10 @@ import signal
 import subprocess
 import tarfile
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from typing import NamedTuple
 
+from bob.agent.inside.bounds import MOST_WRITTEN, Bounds, first_of_all
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
@@ -41,7 +42,7 @@ that were seen."""
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
-"""So much of the last that a script prints is kept (bytes); of a workload's standard output, all."""
+"""So much of the last that a script prints is kept (bytes); of a workload's standard output, all (bounds.py)."""
 LONGEST = 16 * 1024 * 1024
 """How much of what one call writes strace may write down (bytes)."""
 GONE_SECONDS = 30.0
@@ -228,6 +229,7 @@ class Script:
         self._others = set(descendants(os.getpid())) if has_children(self._alone) else self._alone
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
+        self._name, self._bounds = os.path.basename(words[0]), Bounds(self._others)
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
         self._process: subprocess.Popen[bytes] | Forked
         try:
@@ -245,26 +247,41 @@ class Script:
                 )
         except OSError as error:
             os.close(read_end)
-            raise Refused(f"{os.path.basename(words[0])} cannot be started: {error.strerror}") from None
+            raise Refused(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
-        self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT)
+        limit = MOST_WRITTEN if is_told else 0  # what others print is not kept
+        self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
         if self._process.stderr is not None:
-            self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT)
+            self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> Ended:
         """Wait for its end, and kill what it leaves behind. Where one of its processes waits for a disk when the time
-        is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes."""
+        is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes.
+
+        Refuses where it takes too much of the guest: nothing that it does then says anything of it.
+        """
         code: int | None = None
         for _more in range(MOST_PATIENCE):
-            if ends_within(self._process.pid, seconds):
+            if ends_within(self._process.pid, seconds, self._takes_too_much):
                 code = self._process.wait()
                 break
-            if not self._is_at_the_disk():
+            if self._takes_too_much() or not self._is_at_the_disk():
                 break
-        self._kill_all()
-        return Ended(code, self._output.all(), self._said.all())
+        too_much = self._takes_too_much()
+        with first_of_all() if too_much else nullcontext():
+            self._kill_all()
+        ended = Ended(code, self._output.all(), self._said.all())
+        if too_much:
+            raise Refused(f"{self._name} {too_much}")
+        if ended.code != 0 and (memory := self._bounds.memory()):
+            raise Refused(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
+        return ended
+
+    def _takes_too_much(self) -> str:
+        """What it takes, in words; empty where that is not too much."""
+        return self._bounds.broken((self._output, self._said))
 
     def _is_at_the_disk(self) -> bool:
         """Whether one of its processes waits for a disk at any of some moments: between two reads it does not. Also
