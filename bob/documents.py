@@ -38,9 +38,10 @@ def text(document: Any) -> str:
 
 
 def sealed(written: str) -> bytes:
-    """The document ``written`` (a JSON object that is not empty) with its checksum, as the bytes of a file."""
+    """The document ``written``, a JSON object, with its checksum, as the bytes of a file."""
     head = written.rstrip().removesuffix("}").rstrip().encode()
-    return head + f',\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
+    comma = "" if head == b"{" else ","
+    return head + f'{comma}\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
 
 
 def checksum(data: bytes) -> str:

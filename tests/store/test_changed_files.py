@@ -227,3 +227,24 @@ def test_a_run_of_an_older_version_is_read_as_it_was(whole: Path, tmp_path: Path
     assert not RunDirectory(tmp_path / "damaged").is_sealed
     RunDirectory(tmp_path / "damaged").note(finished="now")
     assert not RunDirectory(tmp_path / "damaged").is_sealed
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=3),
+        st.one_of(st.integers(), st.text(), st.lists(st.floats(allow_nan=False, allow_infinity=False))),
+    )
+)
+def test_a_document_reads_back_the_same(document: dict[str, Any]) -> None:
+    document.pop(documents.CHECKSUM, None)
+    written = documents.sealed(documents.text(document))
+    assert documents.opened(written, required=True) == document
+    assert documents.checksum_in(written) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "[Infinity]", '{"a": -Infinity}', '{"a": 1e999}', '{"a": 1, "a": 1}', "[" * 9999]
+)
+def test_what_is_no_document(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no number|is there twice|too many tables"):
+        documents.parse(text)
