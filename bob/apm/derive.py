@@ -122,7 +122,10 @@ def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> b
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
-    derived = configuration_from_json(of)
+    try:
+        derived = configuration_from_json(of)
+    except (LookupError, TypeError, BobError):  # of a file system that this bob does not know
+        return False
     return (derived.fs, derived.mkfs_options, derived.options) == (
         configuration.fs,
         configuration.mkfs_options,

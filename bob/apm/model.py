@@ -94,6 +94,14 @@ class Model:
 _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What bob itself reads of where a model is from: whether it was derived of a file system hangs on it."""
+
+    kernels: tuple[str, ...]
+    configuration: Mapping[str, Any]
+
+
 def told_apart(models: Sequence[Model]) -> list[Model]:
     """``models``, with their origins in the names of those that are called the same."""
     often = Counter(model.name for model in models)
@@ -124,7 +132,9 @@ def from_json(document: Mapping[str, Any]) -> Model:
         findings = tuple(map(_finding_from_json, array(document["clauses"])))
         if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
             raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
-        return typed(Model(document["name"], document["about"], findings, document["source"]))
+        source = document["source"]
+        typed(_Source(array(source.get("kernels", ())), source.get("configuration", {})))
+        return typed(Model(document["name"], document["about"], findings, source))
     except fields.MISSHAPEN as error:
         raise MalformedError(f"this model is damaged: {fields.said(error)}", hint="derive it again") from None
 

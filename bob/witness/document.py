@@ -264,6 +264,8 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 def _read(document: Mapping[str, Any]) -> Witness:
     if not isinstance(document["base"]["name"], str):
         raise TypeError("the name of its base is no text")
+    if not all(isinstance(value, str) for value in document["environment"].values()):
+        raise TypeError("its environment is not of texts")
     image = from_recipe(document["data"])
     runs, position = [], 0
     for sector, count in document["runs"]:

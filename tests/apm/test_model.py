@@ -302,3 +302,18 @@ def test_a_change_that_is_none_is_a_line_and_a_hint(said: str, message: str, hin
     with pytest.raises(UsageError, match=message) as refused:
         what_if(builtin("ext4-o"), [said], "x")
     assert hint in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("wrong", ['{"kernels": 5}', '{"kernels": "6.1"}', '{"kernels": [5]}', '{"configuration": 5}'])
+def test_what_a_model_is_from_is_of_its_types(wrong: str) -> None:
+    document = to_json(named_model("ext4-ordered"))
+    with pytest.raises(MalformedError):
+        from_json({**document, "source": {**document["source"], **json.loads(wrong)}})
+
+
+def test_a_model_of_a_file_system_that_this_bob_does_not_know_is_of_none_here() -> None:
+    model = named_model("ext4-ordered")
+    [kernel] = model.source["kernels"]
+    for of in ({}, {**model.source["configuration"], "fs": "newfs"}):
+        other = replace(model, source={**model.source, "configuration": of})
+        assert not was_derived_of(other, configuration("ext4"), kernel)

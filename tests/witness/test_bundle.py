@@ -255,6 +255,15 @@ def test_one_that_is_cut_off(refused: Refused, tmp_path: Path, verb: str) -> Non
 
 
 @pytest.mark.parametrize("verb", VERBS)
+def test_one_whose_kernel_is_no_text(refused: Refused, tmp_path: Path, verb: str) -> None:
+    document = one_document()
+    stored(tmp_path, document | {"environment": {**document["environment"], "kernel": 6.1}})
+    code, lines = refused(VERBS[verb])
+    assert (code, len(lines)) == (8, 2)
+    assert lines[0].startswith("bob: witness.json is damaged: ")
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> None:
     stored(tmp_path, one_document() | {"schema": "bob.witness/2"})
     assert refused(VERBS[verb]) == (
