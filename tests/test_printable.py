@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.padding import Padding
+from rich.text import Text
 
+from bob.cli.output import paper
 from bob.observe.observation import Node, Observation
 from bob.printable import printable
 from bob.program.answer import CheckerAnswer
+from bob.report.lines import Trimmed
 from bob.run.replay import lines
 
 
@@ -33,6 +40,16 @@ def test_a_replay_has_a_line_for_each_name() -> None:
     found = lines(Observation(True, None, tree))
     assert len(found) == 3
     assert all(line.isprintable() for line in found)
+
+
+@given(st.text())
+def test_a_terminal_obeys_nothing_that_is_printed(text: str) -> None:
+    """Also of a result that somebody else has written: only bob's own colours and line ends are there."""
+    file = io.StringIO()
+    screen = paper(file, 80)
+    screen.print(Trimmed(Padding(Text(text), (0, 0, 0, 4))))
+    screen.print(Text(text), soft_wrap=True)
+    assert not any(unicodedata.category(letter) == "Cc" and letter != "\n" for letter in file.getvalue())
 
 
 def test_what_a_checker_prints_is_one_line() -> None:

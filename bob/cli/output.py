@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.theme import Theme
 
 from bob import documents
@@ -43,9 +44,23 @@ THEME = Theme(
 _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-", "╸": "-", "╺": "-"})
 
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
+"""What a terminal would obey, and how it is shown in place of that."""
+
+
 class Screen(Console):
     """A console whose reader may leave (``| head``): no more is printed, and the work goes on to its end, as the exit
-    code says what came of it. rich's own ends the program, with exit code 1."""
+    code says what came of it. rich's own ends the program, with exit code 1.
+
+    What is printed may come from a result of somebody else: a terminal obeys none of it.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """As rich's own, without control characters in texts."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            is_plain = segment.control or text.isprintable()
+            yield segment if is_plain else segment._replace(text=text.translate(_CONTROLS))
 
     def on_broken_pipe(self) -> None:
         """Called where the error is caught."""
