@@ -181,9 +181,15 @@ def test_a_reason_for_another_witness_is_not_told() -> None:
     assert "trunc-append-any" in told
 
 
-def test_where_there_is_no_witness_no_reason_of_a_violation_is_told() -> None:
+@pytest.mark.parametrize("written", [None, "{}", "no JSON", '{"schema": "bob.witness/1"}'])
+def test_where_no_witness_can_be_read_no_reason_of_a_violation_is_told(tmp_path: Path, written: str | None) -> None:
     [folder] = [path for path in REFERENCES if path.name.startswith("osdi14")]
-    elsewhere = replace(named_side(str(folder)), folder=Path("nowhere"))
+    elsewhere = replace(named_side(str(folder)), folder=tmp_path)
+    for cell in against_the_published(folder).of(Kind.NEWLY_FAILS) if written is not None else ():
+        assert cell.b is not None and cell.b.cell is not None
+        path = tmp_path / str(cell.b.cell.witness)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(written)
     held = compare(published_side(osdi14()), elsewhere, osdi14_reasons())
     assert {cell.reason for cell in held.of(Kind.NEWLY_FAILS) if cell.reason and not cell.reason.background} == set()
     assert {cell.reason.title for cell in held.of(Kind.NO_LONGER_FAILS) if cell.reason} == {
