@@ -221,17 +221,17 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Choose the whole sectors of the torn writes; the places of sectors that are torn inside are returned."""
+        """Choose the sectors of the torn writes; the places of those that are torn inside are returned: they are mixed
+        afterwards, and it does not matter whether they were chosen."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])
             for units in ranges:
                 begin, end = self.model.byte_range(self._trace.writes[index], *units)
-                whole = slice(first - start + -(-begin // SECTOR_BYTES), first - start + end // SECTOR_BYTES)
-                chosen[whole] = True
-                inside.update(
-                    int(self._place[first + edge // SECTOR_BYTES]) for edge in (begin, end) if edge % SECTOR_BYTES
-                )
+                edges = [divmod(edge, SECTOR_BYTES) for edge in (begin, end)]
+                (low, _skipped), (high, _left) = edges
+                chosen[first - start + low : first - start + high] = True
+                inside.update(int(self._place[first + sector]) for sector, rest in edges if rest)
         return inside
 
     def _mix(self, state: CrashState, vector: NDArray[np.int32], places: set[int]) -> None:

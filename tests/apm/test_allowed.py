@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis.strategies import integers
+from hypothesis import assume, example, given, settings
+from hypothesis.strategies import integers, lists, randoms, sampled_from
 
 from bob.apm.allowed import Implications, refuted
 from bob.apm.clauses import (
@@ -27,10 +29,12 @@ from bob.apm.clauses import (
     every_clause,
 )
 from bob.apm.dependencies import Graph
+from bob.apm.micro import DataCell
 from bob.apm.readings import Constraint, Reader, Reading
-from bob.apm.trees import Tree, allowed_trees, observed_tree, trees
+from bob.apm.trees import Tree, allowed_trees, closed_sets, nodes, observed_tree, trees
 from bob.apm.tried import Tried, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
+from bob.errors import UsageError
 from bob.observe.observation import Node, Observation
 from bob.workload.history import Kind
 from bob.workload.kinds import ChangeKind, Relation
@@ -94,6 +98,52 @@ def test_what_a_model_allows_is_read_back_as_allowed_and_refutes_none_of_its_cla
         assert not refuted(graph, promised, constraints, after_all(graph))
         for conflict in refuted(graph, EVERYTHING - {OWN_FIRST}, constraints, after_all(graph)):
             assert not any(clause in promised for clause in conflict.clauses), (tree, conflict)
+
+
+STEPS = (
+    *("write /a 0 512", "write /a 0 512", "write /a 100 600", "setxattr /a user.x 4", "setxattr /a user.x 5"),
+    *("chmod /a 600", "chmod /a 640", "truncate /a 300", "truncate /a 1200", "append /a 200", "rename /b /c"),
+    *("unlink /b", "create /n", "rename /n /a", "link /a /l", "truncate /a 0"),
+)
+
+
+@given(lists(sampled_from(STEPS), min_size=1, max_size=4), randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_what_is_read_of_a_tree_is_so_of_no_set_that_leaves_another_one(steps: list[str], rng: Random) -> None:
+    """Of each cell some reading is true, and tells of no hole: then all that shows is there, and nothing that hides
+    it."""
+    done: list[str] = []
+    for step in steps:
+        try:
+            graph = graph_of("; ".join([*done, step]), "write /a 0 1000; write /b 0 100")
+        except UsageError:
+            continue
+        done.append(step)
+    assume(done)
+    sets = list(islice(closed_sets(graph, frozenset()), 200))
+    tree = rng.choice(list(trees(graph.workings, frozenset(), rng.choice(sets))))
+    constraints = Reader(graph.workings, {}).read(Observation(True, None, {"/": Node("directory", 2), **nodes(tree)}))
+    for there in sets:
+        readings = [[reading for reading in one.readings if is_so(reading, there)] for one in constraints]
+        if all(any(not reading.breaks for reading in those) for those in readings):
+            assert tree in set(trees(graph.workings, frozenset(), there)), (sorted(there), done)
+        if all(readings):  # in a hole there may be anything, but what was written there would show
+            for written, found in shown(graph, there, tree):
+                assert written[: len(found)] == found, (sorted(there), done)
+
+
+def is_so(reading: Reading, there: frozenset[int]) -> bool:
+    return reading.there <= there and there.isdisjoint(reading.missing | reading.lost)
+
+
+def shown(graph: Graph, there: frozenset[int], tree: Tree) -> Iterator[tuple[bytes, bytes]]:
+    """What micro-operations that are ``there`` have written last, and what ``tree`` has in its place."""
+    contents = {entry.thing: entry.content for _path, entry in tree}
+    for cell, writers in graph.workings.writers.items():
+        if isinstance(cell, DataCell) and (last := max(there.intersection(writers), default=None)) is not None:
+            value = graph.workings.operations[last].value
+            if not graph.workings.is_cut(last) and isinstance(value, bytes):
+                yield value, contents.get(cell.thing, b"")[cell.start : cell.stop]
 
 
 @pytest.mark.parametrize(

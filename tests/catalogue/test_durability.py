@@ -9,13 +9,17 @@ from itertools import product
 from random import Random
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from bob.catalogue import durability, pairs
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.account import Extent
+from bob.claim.property.calls import makers
 from bob.claim.property.presence import Reading
 from bob.claim.property.rules import Property, Question, Rule, is_broken, questions, violation
 from bob.claim.property.vocabulary import Call, What
+from bob.errors import UsageError
 from bob.search.bounds import together
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
@@ -207,6 +211,44 @@ def test_a_loss_is_told_by_one_of_the_promises(call: str, operations: str, there
     lost, whole = (world.oracle().read(world.crash(some)) for some in (there, world.all))
     assert any(is_broken(prop, one, world.history, lost) for prop, one in asked)
     assert not any(is_broken(prop, one, world.history, whole) for prop, one in asked)
+
+
+STEPS = (
+    *("mkdir /d/s", "create /d/x", "create /d/s/x", "append /d/x 10", "append /d/s/x 10", "write /d/s/x 0 20"),
+    *("setxattr /d/x user.x 4", "setxattr /d/s user.x 4", "link /d/x /d/y", "rename /d/x /d/z", "append /d/z 10"),
+    *("write /d/a 0 512", "write /d/a 8000 1000", "rename /d/s /e/t", "create /e/t/n"),
+)
+CALLS = ("fsync /d/x", "fsync /d/s/x", "fdatasync /d/x", "fsync /d/y", "fsync /d/z", "fsync /e/t/n", "sync", "syncfs")
+
+
+@settings(max_examples=120)
+@given(
+    st.lists(st.sampled_from(STEPS), max_size=5, unique=True),
+    st.sampled_from(CALLS),
+    st.sets(st.sampled_from(PROMISES)),
+)
+def test_where_what_was_promised_is_there_and_nothing_else_no_promise_is_broken(
+    steps: list[str], call: str, promised: set[str]
+) -> None:
+    """What hangs on something that nobody promised may be lost with that."""
+    done: list[str] = []
+    for step in (*steps, call):
+        try:
+            world = world_of("; ".join([*done, step]))
+        except UsageError:
+            continue
+        done.append(step)
+    assume(done and done[-1] == call)
+    name = call.split()[0] + ("-file" if " " in call else "")
+    promises = [PROPERTIES[f"{name}.{what}"] for what in PROMISES if what in promised]
+    promises += together(promises)
+    asked = [(prop, one) for prop in promises for one in questions(prop, world.history)]
+    there: set[int] = set()
+    for number in sorted({one.required[0] for _prop, one in asked}):
+        if makers(world.history, number) <= there and world.is_possible(there | {number}):
+            there.add(number)
+    reading = world.oracle().read(world.crash(there))
+    assert not [one for prop, one in asked if is_broken(prop, one, world.history, reading)]
 
 
 def test_what_an_operation_itself_had_done() -> None:

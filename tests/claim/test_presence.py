@@ -218,15 +218,26 @@ def history_of(operations: list[str]) -> History:
 
 
 def random_history(rng: Random, length: int) -> History:
-    """Operations on a few names, each of which can be performed after the ones before it."""
+    """Operations on a few names, each of which can be performed after the ones before it. The fewer names, the more
+    of what one operation does hangs on others."""
+    files, folders = (
+        rng.sample(FILES, rng.choice([2, 3, len(FILES)])),
+        rng.sample(FOLDERS, rng.choice([2, len(FOLDERS)])),
+    )
     operations: list[str] = []
     history = None
     while len(operations) < length:
-        one, other = rng.sample(FILES, 2)
-        folder, place = rng.sample(FOLDERS, 2)
+        one, other = rng.sample(files, 2)
+        folder, place = rng.sample(folders, 2)
         choices = [f"create {one}", f"unlink {one}", f"rename {one} {other}", f"rename {one} {other}"]
         choices += [f"rename {one} {folder}", f"rename {folder} {one}", f"create {folder}"]
-        choices += [f"link {one} {other}", f"mkdir {folder}", f"rmdir {folder}", f"rename {folder} {place}"]
+        choices += [
+            f"link {one} {other}",
+            f"link {one} {other}",
+            f"mkdir {folder}",
+            f"rmdir {folder}",
+            f"rename {folder} {place}",
+        ]
         choices += [
             f"rename {one} {other} exchange",
             f"rename {folder} {place} exchange",

@@ -348,7 +348,7 @@ class Oracle:
                 last_there = stretch.stop
             elif stretch.fact is Fact.BEFORE:
                 first_missing = min(first_missing, stretch.start)
-            if stretch.fact is Fact.NEITHER or last_there > first_missing:
+            if stretch.fact is Fact.NEITHER:
                 return False
         stops = {offset, end, *range(-(-last_there // BLOCK_BYTES) * BLOCK_BYTES, first_missing + 1, BLOCK_BYTES)}
         return any(
