@@ -92,14 +92,15 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 
 def windows(trace: Trace, told: Sequence[Output]) -> tuple[Window, ...]:
-    """The windows in which nothing, the first output, the first two ... were told. A state that is legal in several of
-    them is several cases."""
+    """The windows in which nothing, the first output, the first two ... were told; what was told before the window of
+    ``trace`` is told in all. A state that is legal in several of them is several cases."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in told:
         if output.at.time > start.time:
             made.append(Window(before, replace(trace, start=start, end=_just_before(output.at))))
-        start, before = output.at, before + output.data
+            start = output.at
+        before += output.data
     made.append(Window(before, replace(trace, start=start)))
     return tuple(made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bob.program.paths import Paths
 from bob.program.strace import SystemCall
@@ -31,8 +31,8 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
         elif call.name in RENAMES:
             old, new = (names.at(call, place) for place in RENAMES[call.name])
             moved = {old: new, new: old} if is_exchange(call) else {old: new}
-            kept = (name for name in dirty if name != new or name in moved or old not in dirty)
-            dirty = {moved.get(name, name): None for name in kept}
+            dirty = _renamed(dirty, moved)
+            names.moved(moved)
         elif call.name in CHANGES and call.path(0) == f"pipe:[{pipe}]":
             told = tuple(dirty) if call.result else told
         elif call.name in CHANGES:
@@ -54,3 +54,21 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
         elif call.name in args.REMOVES:
             dirty.pop(names.at(call, args.REMOVES[call.name]), None)
     return told
+
+
+def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
+    """The names of changed files after each old path of ``moved`` has a new one: of files, or of directories that they
+    are in. What had such a new name is gone, unless that has another one, too."""
+    found: dict[str, None] = {}
+    for name in dirty:
+        old = next((old for old in moved if _is_in(name, old)), None)
+        if old is not None:
+            found[moved[old] + name.removeprefix(old)] = None
+        elif not any(_is_in(name, new) for new in moved.values()):
+            found[name] = None
+    return found
+
+
+def _is_in(name: str, path: str) -> bool:
+    """Whether a name is this path, or below it."""
+    return bool(path) and f"{name}/".startswith(f"{path}/")

@@ -99,7 +99,8 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
         if units > MOST_UNITS:
             break
         writes.append(write)
-    start = draw(st.sampled_from([0, 0, 2, 4, 6, 8, 12]))
+    over = [each.completed.time for each in (*writes, *flushes)]  # what happens at the very edge of the window counts
+    start = draw(st.sampled_from([0, 0, 2, 4, 6, 8, 12, *over]))
     end = start + draw(st.sampled_from([0, 4, 12, 20, 28, 28]))
     base = content(draw(st.text("ab", min_size=18, max_size=18)))
     return Case(trace_of(writes, flushes, start, end, device_sectors), model, base)

@@ -3,6 +3,8 @@ And files that were told of and never synced, and changes that bob does not foll
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from bob.crash.legal import growth_points
 from bob.errors import RecordingError
 from bob.program.strace import SystemCall
-from bob.program.told import Output, outputs, windows
+from bob.program.told import Output, clock_offset, outputs, windows
 from bob.program.untraced import not_followed, unpaced
 from bob.protocol.unsynced import unsynced
 from bob.trace.model import Moment
@@ -23,10 +25,10 @@ PIPE = 5
 
 @st.composite
 def telling(draw: st.DrawFn) -> tuple[Case, list[Output]]:
-    """A case, and outputs at some moments of its window."""
+    """A case, and outputs at some moments of its window, or before it."""
     case = draw(cases())
     start, end = case.trace.start.time, case.trace.end.time
-    times = sorted(draw(st.sets(st.integers(start + 1, end), max_size=3))) if start < end else []
+    times = sorted(draw(st.sets(st.integers(max(0, start - 4), end), max_size=3)))
     return case, [Output(at(time), bytes([97 + number])) for number, time in enumerate(times)]
 
 
@@ -89,6 +91,22 @@ def test_where_kernel_strace_and_pipe_do_not_agree_nothing_is_believed(
         outputs(calls, Timeline(tuple(events)), PIPE, told)
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2]), st.sampled_from(["write", "fsync"]), st.integers(0, 9)), max_size=6),
+    st.integers(-50, 50),
+)
+def test_of_the_clocks_the_shortest_call_tells_most(drawn: list[tuple[int, str, int]], apart: int) -> None:
+    """strace says when a call began, and the kernel when it returned."""
+    made, events = [], []
+    for time, (pid, name, took) in enumerate(drawn):
+        made.append(replace(call(pid, b"a", name), seconds=float(10 * time)))
+        if name == "write":
+            events.append(CallReturned(Moment(time, float(10 * time + took + apart)), pid, 1, 1))
+    shortest = min((took for _pid, name, took in drawn if name == "write"), default=None)
+    offset = clock_offset(made, Timeline(tuple(events)))
+    assert offset == (None if shortest is None else shortest + apart)
+
+
 PIPE, ROOT = 5, "/tmp/bob/mnt"
 
 
@@ -133,7 +151,7 @@ SYNC = SystemCall(1, 0.0, "sync", (), 0)
         ([write("/f"), on("fsync", "/f"), write("/f"), tell()], ("/f",)),
         ([write("/t"), renamed("/t", "/f"), tell()], ("/f",)),
         ([write("/t"), renamed("/t", "/f", "renameat2"), tell()], ("/f",)),
-        ([write("/f"), write("/t"), on("fsync", "/t"), renamed("/t", "/f"), tell()], ("/f",)),
+        ([write("/f"), write("/t"), on("fsync", "/t"), renamed("/t", "/f"), tell()], ()),
         ([write("/t"), on("fsync", "/t"), renamed("/t", "/f"), tell()], ()),
         ([write("/f"), renamed("/t", "/f", "renameat2", "RENAME_EXCHANGE"), tell()], ("/t",)),
         ([write("/t"), renamed("/t", "/f", "renameat2", "RENAME_EXCHANGE"), tell()], ("/f",)),
@@ -147,6 +165,62 @@ SYNC = SystemCall(1, 0.0, "sync", (), 0)
 )
 def test_files_that_were_told_of_and_never_synced(calls: list[SystemCall], told: tuple[str, ...]) -> None:
     assert unsynced(calls, PIPE, ROOT) == told
+
+
+FOLDERS = ("", "/d", "/e")
+BELOW = [f"{folder}/{name}" for folder in FOLDERS for name in "fg"]
+doings = st.one_of(
+    st.tuples(st.sampled_from(["write", "write", "fsync", "unlink"]), st.sampled_from(BELOW)),
+    st.tuples(st.sampled_from(["rename", "exchange"]), st.sampled_from(BELOW), st.sampled_from(BELOW)),
+    st.tuples(
+        st.sampled_from(["rename", "exchange"]), st.sampled_from(FOLDERS[1:]), st.sampled_from(["/d", "/e", "/h"])
+    ),
+)
+
+
+@given(st.lists(doings, max_size=12))
+def test_what_was_not_synced_goes_with_its_file_whatever_name_that_has(script: list[tuple[str, ...]]) -> None:
+    """Against directories of files, each with the number of the write since which it is not synced."""
+    folders: dict[str, dict[str, list[int]]] = {"": {}, "/d": {}, "/e": {}}
+    calls: list[SystemCall] = []
+    for number, (doing, path, *more) in enumerate(script):
+        folder, name = path.rsplit("/", 1)
+        other, last = (more[0] if more else "/").rsplit("/", 1)
+        if path in FOLDERS:
+            if path not in folders or path == more[0] or (doing == "exchange") is not (more[0] in folders):
+                continue
+            folders[more[0]], moved = folders.pop(path), folders.get(more[0])
+            folders |= {} if moved is None else {path: moved}
+        elif doing == "write" and folder in folders:
+            since = folders[folder].setdefault(name, [])
+            since += [] if since else [number]
+        elif name not in folders.get(folder, {}):
+            continue
+        elif doing == "fsync":
+            folders[folder][name].clear()
+        elif doing == "unlink":
+            del folders[folder][name]
+        elif path == more[0] or other not in folders or (doing == "exchange" and last not in folders[other]):
+            continue
+        elif doing == "exchange":
+            here, there = folders[folder], folders[other]
+            here[name], there[last] = there[last], here[name]
+        else:
+            folders[other][last] = folders[folder].pop(name)
+        calls.append(done(doing, path, *more))
+    dirty = [(since, f"{folder}/{name}") for folder, names in folders.items() for name, since in names.items() if since]
+    assert unsynced([*calls, tell()], PIPE, ROOT) == tuple(name for _since, name in sorted(dirty))
+
+
+def done(doing: str, path: str, *more: str) -> SystemCall:
+    if doing == "exchange":
+        call = renamed(path, more[0], "renameat2")
+        return replace(call, arguments=(*call.arguments[:-1], "RENAME_EXCHANGE"))
+    if doing == "rename":
+        return renamed(path, more[0])
+    if doing == "unlink":
+        return SystemCall(1, 0.0, "unlink", (f'"{hexed(ROOT + path)}"',), 0)
+    return write(path) if doing == "write" else on(doing, path)
 
 
 def test_a_file_that_is_written_synchronously_needs_no_sync() -> None:

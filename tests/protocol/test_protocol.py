@@ -307,6 +307,22 @@ def test_a_write_of_which_one_block_is_there_is_partly_there(tmp_path: Path) -> 
     assert presence(effects, torn)[write] is Persisted.PARTLY
 
 
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(2, 5000), min_size=1, max_size=4), st.data())
+def test_of_appends_those_up_to_where_the_file_ends_are_there_and_those_behind_are_missing(
+    lengths: list[int], data: st.DataObject
+) -> None:
+    done = performed([("pwrite", "/a", bytes([65 + at]) * length, 0, "O_APPEND") for at, length in enumerate(lengths)])
+    effects = made(done)
+    sizes = [5000, *(5000 + sum(lengths[: count + 1]) for count in range(len(lengths)))]
+    size = data.draw(st.integers(sizes[0], sizes[-1]) | st.sampled_from(sizes))
+    whole = done.trees[-1]["/a"]
+    tree = {**done.trees[-1], "/a": replace(whole, size=size, content=whole.content[:size])}
+    for begin, end, call in zip(sizes, sizes[1:], effects.changing, strict=False):
+        says = Persisted.THERE if end <= size else Persisted.MISSING if begin >= size else Persisted.PARTLY
+        assert presence(effects, tree)[call] is says, (begin, end, size)
+
+
 def test_a_file_that_has_the_inode_of_the_one_in_whose_place_it_is_is_told_by_its_content(tmp_path: Path) -> None:
     """ext4 gives the number of a file that was removed to the next one, as mv does when it copies."""
     done = perform(tmp_path, [("unlink", "/a"), ("write", "/a", b"new" * 2000, "O_TRUNC", 0)])
