@@ -153,8 +153,8 @@ def _observed(plan: Plan, done: _Done, loss: _Loss) -> Observed:
     coverage = plan.nothing_explored()
     if done.rounds is None:
         return Observed((), done.findings, coverage, loss.lost, died=loss.died)
-    # A state speaks for others by predictions, and after a loss the last of these had no control.
-    counts = (None if loss.lost is not None else done.counts) or Counts()
+    # A state speaks for others by predictions: before all is settled the last of these have no control.
+    counts = done.counts or Counts()
     states, mounts = done.rounds.ledger.states, done.rounds.mounts
     in_part = {outcome: words for outcome in {*mounts.outcomes.values()} if (words := done.findings.unseen(outcome))}
     if in_part and loss.lost is None:

@@ -261,6 +261,20 @@ def test_a_difference_is_a_row_with_a_witness(tmp_path: Path) -> None:
     assert broken(read, undisturbed, undisturbed) is None
 
 
+def test_a_recovery_that_comes_out_otherwise_each_time_says_nothing() -> None:
+    """Without a crash, too: then no difference is the crash's. What another guest found is the control."""
+    made = column(samples.ALL, keep={})
+    seen = samples.observed((samples.FIRST, 0), (LOST, 1), found=[samples.ALL, samples.NOTHING])
+    made.add_recovery(samples.case(WORKLOAD), seen, seen.findings.observation(1))
+    unseen = samples.observed((LOST, 0), found=[samples.ALL])
+    made.add_recovery(samples.case(WORKLOAD), unseen, unseen.findings.observation(0))
+    [cell] = made.cells()
+    assert [one.verdict for one in cell.workloads] == [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.UNKNOWN]
+    _holds, otherwise, without = (one.reason or "" for one in cell.workloads)
+    assert otherwise.startswith("a control failed: recovered twice without a crash, ")
+    assert without == "the recovery without a crash was not observed"
+
+
 def test_the_same_holds_and_what_was_refused_is_unknown() -> None:
     made = column(samples.ALL, keep={})
     assert [cell.verdict for cell in made.cells()] == [Verdict.HOLDS]

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import Extent
 from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
-from bob.crash.coverage import States
+from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.observe.observation import Observation
 from bob.observe.observed import Seen
@@ -201,6 +203,23 @@ def test_cells(results: list[WorkloadResult], refused: str | None, verdict: Verd
     assert found.states.legal_sectors == 2**70 * len(results)
     if refused or not results or UNKNOWN in results:
         assert found.states.exhaustive is None
+
+
+LEVELS = (None, "writes", "sectors")
+
+
+@given(st.lists(st.tuples(st.sampled_from(LEVELS), st.integers(0, 2**70), st.integers(0, 99) | st.none()), max_size=4))
+def test_several_workloads_are_exhausted_only_as_far_as_each_is(
+    drawn: list[tuple[str | None, int, int | None]],
+) -> None:
+    parts = [States(5, 8, legal, level, 4, whole, 3, 2) for level, legal, whole in drawn]
+    found, count = total(parts), len(parts)
+    assert found.exhaustive == min((level for level, *_counts in drawn), key=LEVELS.index, default=None)
+    assert found.legal_sectors == sum(legal for _level, legal, _whole in drawn)
+    assert (found.explored, found.legal_writes, found.mounted) == (5 * count, 8 * count, 4 * count)
+    assert (found.unmountable, found.unmountable_writes) == (3 * count, 2 * count)
+    whole = [one for _level, _legal, one in drawn]
+    assert found.explored_writes == (None if None in whole else sum(one or 0 for one in whole))
 
 
 def test_departure_prefers_whole_writes_then_few_gaps() -> None:

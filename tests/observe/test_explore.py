@@ -810,8 +810,10 @@ def test_before_all_is_settled_just_what_an_audit_has_passed_is_believed(
     if agent.requests[-1] == "examine":  # what comes when all is settled
         assert agent.passed == len(agent.states)
         assert len(believed) == len(seen.states)
+        assert seen.coverage.explored == sum(one.states for one in seen.states) == 9
     else:
         assert seen.lost is not None
+        assert seen.coverage.explored == len(believed), "nobody speaks for others"
         assert sorted(believed) == sorted(agent.states[: agent.passed])
         assert list(sights[base]) == list(known)
 

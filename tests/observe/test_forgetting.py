@@ -135,6 +135,7 @@ def test_long_stretches_are_left_alone() -> None:
         (range(100, 104), "01"),
         (range(101, 102), "01"),
         (range(99, 100), "11"),
+        (range(104, 200), "11"),
         (range(90, 400), "00"),
     ],
 )
@@ -145,6 +146,14 @@ def test_a_part_of_the_log_is_not_forgotten(exempt: range, forgettable: str) -> 
     case = Case(trace_of(writes, [], 1, 20, (400,)), DeviceModel(), bytes(400 * 512))
     stretches = Stretches(Explorer(case, 0, 0).composer, exempt)
     assert stretches.forgettable.tolist() == [one == "1" for one in forgettable for _sector in range(4)]
+
+
+@pytest.mark.parametrize("told", list(product((False, True), repeat=2)))
+def test_where_it_is_not_known_what_was_left_behind_nothing_is_forgotten(told: tuple[bool, bool]) -> None:
+    known, left = Known(), Left(frozenset(), frozenset(), frozenset())
+    for content, is_told in enumerate(told):
+        known.add(np.array([content], dtype=np.int32), [np.array([0])], 7, left if is_told else None)
+    assert known.forgets is all(told)
 
 
 def test_what_was_written_elsewhere_must_be_the_same_and_what_was_written_last_need_not() -> None:
