@@ -70,6 +70,18 @@ def test_outputs_count_when_the_kernel_says_that_the_call_had_returned() -> None
     assert outputs(calls, timeline, PIPE, b"aac") == (Output(Moment(6, 0.0), b"aa"), Output(Moment(11, 0.0), b"c"))
 
 
+@given(st.lists(st.tuples(st.integers(1, 2), st.binary(max_size=3), st.sampled_from([0, 1, 3, None])), max_size=6))
+def test_only_what_a_call_has_written_is_told(drawn: list[tuple[int, bytes, int | None]]) -> None:
+    """It may have written less than it was given, nothing, or have failed."""
+    made, events, told = [], [], []
+    for time, (pid, data, most) in enumerate(drawn):
+        written = None if most is None else min(len(data), most)
+        made.append(replace(call(pid, data), result=written))
+        events.append(returned(time, pid, -32 if written is None else written))
+        told += [Output(Moment(time, 0.0), data[:written])] if written else []
+    assert outputs(made, Timeline(tuple(events)), PIPE, b"".join(one.data for one in told)) == tuple(told)
+
+
 def test_a_process_that_tells_nothing_needs_no_order() -> None:
     assert outputs([call(2, b"b", pipe=9)], Timeline(()), PIPE, b"") == ()
 
