@@ -12,7 +12,7 @@ from bob.judge.reliance import ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
-from bob.story.timeline import Timeline
+from bob.story.timeline import Fate, Timeline
 
 
 def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
@@ -25,12 +25,14 @@ def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
 
 def with_its_write(found: Vulnerability, line: Timeline) -> Vulnerability:
     """The same; where no reason is of calls alone, with the write that decides, as the time line of its witness has
-    it."""
+    it; or that the disk had not been sent what is missing."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
-    if is_told or not line.causes or found.consequence is Consequence.HANG:
+    is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)
+    if is_told or not (line.causes or is_unsent) or found.consequence is Consequence.HANG:
         return found
     explanation = Explanation(Reliance.UNCLEAR)
     first, *others = found.relied_on or (ReliedOn(explanation, explanation.sentence({}), (), found.trees),)
-    sentence = f"{first.sentence}; the witness hangs on a write: {in_words(line)}"
+    what = "in the witness {}: what is missing had not been sent" if is_unsent else "the witness hangs on a write: {}"
+    sentence = f"{first.sentence}; {what.format(in_words(line))}"
     return replace(found, relied_on=(replace(first, sentence=sentence), *others))

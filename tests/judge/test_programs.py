@@ -126,6 +126,9 @@ def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
     assert reason.explanation == unclear and reason.sentence.startswith("so; ")
     known = replace(found, relied_on=(RELIED_ON, *beside.relied_on))
     assert with_its_write(known, line) == known
+    unsent = told("ext4", window.case, samples.LAST)
+    [reason] = with_its_write(beside, unsent).relied_on
+    assert in_words(unsent) in reason.sentence and with_its_write(known, unsent) == known
 
 
 @pytest.mark.parametrize(
