@@ -91,6 +91,9 @@ def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
     for number, planned in enumerate(map(workload_from_json, about["workloads"])):
         if run.is_tried(run.folder(number, planned)):
             add_kept(column, run, number, planned, request.model)
+        elif "finished" in about:
+            why = f"{run.folder(number, planned)} is damaged: its observed.json is gone, and the run was finished"
+            raise StoreError(why, hint="put it back, or probe again")
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:

@@ -135,6 +135,7 @@ def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]]
         return None
     if document.get("schema") != schema:
         return None
+    _check_run(file, document)
     try:
         return from_document(document)
     except MalformedError as error:
@@ -149,6 +150,18 @@ def _about(path: Path) -> Mapping[str, Any]:
         return RunDirectory(path).about()
     except BobError:
         return {}
+
+
+def _check_run(file: Path, document: Mapping[str, Any]) -> None:
+    """Raise MalformedError where ``file`` is the result of another run than the run.json beside it."""
+    run = document.get("run", document)
+    try:
+        about = documents.opened(file.with_name("run.json").read_bytes())
+    except fields.UNREADABLE:  # there is none, or it is told where it is needed
+        return
+    ids = about.get("id"), run.get("id") if isinstance(run, Mapping) else None
+    if file.name.startswith("result.json") and None not in ids and len(set(ids)) > 1:
+        raise MalformedError(f"{file} is of the run {ids[1]}, and {file.parent} is {ids[0]}", hint="put back its own")
 
 
 def _instead(path: Path) -> str:
@@ -182,6 +195,7 @@ def read_result(path: Path) -> Result:
         raise MalformedError(f"{file}: {error}", hint=instead) from error
     except fields.MISSHAPEN as error:
         raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
+    _check_run(file, document)
     try:
         result = _in_words_of_today(from_json(document))
     except MalformedError as error:

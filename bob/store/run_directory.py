@@ -91,6 +91,11 @@ class RunDirectory:
             else:
                 entry.unlink()
 
+    @cached_property
+    def _id(self) -> str | None:
+        """What run.json says that the run is called."""
+        return self.about().get("id")
+
     def about(self) -> dict[str, Any]:
         """What run.json says."""
         return read_document(self.path / "run.json")
@@ -141,6 +146,7 @@ class RunDirectory:
         for name, data in files.items():
             write_whole(folder / name, data)
         document = {
+            "run": self._id,
             "workload": workload_to_json(workload),
             "base": base.name,
             "base_checksum": checksum_in(self._base(base.name)),
@@ -211,6 +217,8 @@ class RunDirectory:
         """A kept recording: its workload, the name of its base, and itself."""
         with reading(folder / "recorded.json"):
             document = self._document(folder / "recorded.json")
+            if document.get("run") not in (None, self._id):
+                raise changed(folder / "recorded.json", "it is of another run than the run.json of this one")
             known, base = document.get("checksums", {}), self._base(document["base"])
             if base.is_file() and document.get("base_checksum") not in (None, checksum_in(base)):
                 raise changed(base, f"{folder.name} was recorded on another one")

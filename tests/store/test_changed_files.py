@@ -20,7 +20,7 @@ from bob.crash.state import CrashState
 from bob.errors import BobError
 from bob.judge.again import judge_again
 from bob.report.saved import read_result
-from bob.result import to_json
+from bob.result import Verdict, to_json
 from bob.store.run_directory import RunDirectory
 from bob.witness.document import read
 from bob.workload.plain import workload_to_json
@@ -208,6 +208,27 @@ def test_files_of_two_workloads_that_were_swapped_are_told(whole: Path, tmp_path
 def test_a_file_of_another_run_is_told(whole: Path, another: Path, tmp_path: Path, name: Path) -> None:
     found = check(whole, tmp_path, name, lambda copy: edit(copy / name, lambda _old: (another / name).read_bytes()))
     assert isinstance(found["judge"], BobError)
+
+
+@pytest.mark.parametrize("name", ["result.json", "run.json"])
+def test_what_is_said_of_another_run_is_told(whole: Path, another: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    shutil.copy(another / name, tmp_path / "run" / name)
+    with pytest.raises(BobError, match=r"result\.json is of the run"):
+        read_result(tmp_path / "run")
+    if name == "run.json":
+        with pytest.raises(BobError, match=r"recorded\.json is damaged: .* it is of another run"):
+            judge_again(tmp_path / "run")
+
+
+def test_what_was_observed_and_is_gone_is_told(whole: Path, tmp_path: Path) -> None:
+    """A run that was stopped has none of it, and is unknown."""
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / OBSERVED).unlink()
+    assert judge_again(tmp_path / "run").configurations[0].properties[0].verdict is Verdict.UNKNOWN
+    RunDirectory(tmp_path / "run").note(finished="now")
+    with pytest.raises(BobError, match=r"001-two-natural is damaged: its observed\.json is gone"):
+        judge_again(tmp_path / "run")
 
 
 def test_a_checksum_that_was_taken_away_is_told(whole: Path, tmp_path: Path) -> None:

@@ -6,13 +6,22 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from bob.agent.inside.devices import read_text
+from bob.agent.inside.devices import read_text, write_text
 from bob.agent.inside.processes import Drain, descendants
 
-MOST_TASKS = 1000
+MOST_TASKS = 500
 """So many processes and threads a script may have at once."""
 MOST_WRITTEN = 4 * 1024 * 1024
 """So much a workload may write to its standard output, and to its standard error (bytes)."""
+
+SPARED, NOT_SPARED = "-900", "0"
+"""What /proc/PID/oom_score_adj says of the agent, and of a script: of which the kernel kills first."""
+
+
+def do_not_spare(pid: int) -> None:
+    """Have the kernel kill the process ``pid``, and what it starts, before the agent, where memory is short."""
+    with suppress(OSError):
+        write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
 
 class Bounds:

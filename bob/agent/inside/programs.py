@@ -18,7 +18,7 @@ import time
 from contextlib import ExitStack, nullcontext, suppress
 from typing import NamedTuple
 
-from bob.agent.inside.bounds import MOST_WRITTEN, Bounds, first_of_all
+from bob.agent.inside.bounds import MOST_WRITTEN, Bounds, do_not_spare, first_of_all
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, libc
@@ -250,6 +250,7 @@ class Script:
             raise Refused(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
+        do_not_spare(self._process.pid)
         limit = MOST_WRITTEN if is_told else 0  # what others print is not kept
         self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
         if self._process.stderr is not None:
@@ -276,6 +277,7 @@ class Script:
         if too_much:
             raise Refused(f"{self._name} {too_much}")
         if ended.code != 0 and (memory := self._bounds.memory()):
+            clear_scratch()  # which is memory, too
             raise Refused(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
         return ended
 
