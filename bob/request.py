@@ -12,6 +12,7 @@ from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
+from bob.fields import MISSHAPEN
 from bob.observe.effort import Effort
 from bob.program.pace import Pace
 from bob.store.run_directory import RunDirectory, no_probe
@@ -130,7 +131,9 @@ def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
     """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
     try:
         return request_from_json(run.about()["request"], host)
-    except (KeyError, TypeError, UsageError):
+    except UsageError:
+        raise no_probe(run.path, run.about()) from None
+    except MISSHAPEN:
         raise no_probe(run.path, run.about()) from None
 
 

@@ -13,16 +13,16 @@ from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
 from bob.judge.searched import note
 from bob.request import request_of
-from bob.result import Environment, Result, Run, from_json, to_json
+from bob.result import Result, Run, environment_from_json, from_json, to_json
 from bob.search.merged import merged
 from bob.search.space import BESIDE
 from bob.search.spaces import Search
+from bob.store.files import reading
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, no_probe
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json
 
 
 def _nobody(_text: str) -> None:
@@ -45,7 +45,8 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
-            step(f"judging {len(run.about().get('workloads', ())):,} workloads{_said_of_age(run)}")
+            count = len(run.planned()) if "workloads" in run.about() else 0
+            step(f"judging {count:,} workloads{_said_of_age(run)}")
             return _judge_again(run)
     directory = MatrixDirectory(path)
     columns = directory.columns()
@@ -75,7 +76,9 @@ def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
             f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
         )
     request = request_of(run)
-    environment = Environment(**about["environment"])
+    with reading(path / "run.json"):
+        environment = environment_from_json(about["environment"])
+    workloads = run.planned()
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
     properties = [probe.property for probe in request.asked]
@@ -88,7 +91,7 @@ def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
         run.save_traceback,
         by_cause=by_cause or request.by_cause,
     )
-    for number, planned in enumerate(map(workload_from_json, about["workloads"])):
+    for number, planned in enumerate(workloads):
         if run.is_tried(run.folder(number, planned)):
             add_kept(column, run, number, planned, request.model)
         elif "finished" in about:
@@ -97,7 +100,7 @@ def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:
-        add_recoveries(column, run, [workload_from_json(one) for one in about["workloads"]], request.model)
+        add_recoveries(column, run, workloads, request.model)
     result = Result(
         run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
         environment=environment,

@@ -160,7 +160,7 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
     except fields.UNREADABLE:  # there is none, or it is told where it is needed
         return
     ids = about.get("id"), run.get("id") if isinstance(run, Mapping) else None
-    if file.name.startswith("result.json") and None not in ids and len(set(ids)) > 1:
+    if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:
         raise MalformedError(f"{file} is of the run {ids[1]}, and {file.parent} is {ids[0]}", hint="put back its own")
 
 

@@ -28,7 +28,6 @@ from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.timings import Timed
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json
 
 PARCELS_PER_PLACE = 4
 """So many parcels for each that is done at a time: where some take longer than others, the workers end together."""
@@ -64,7 +63,7 @@ class _Column:
     waiting: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.workloads = tuple(map(workload_from_json, self.run.about()["workloads"]))
+        self.workloads = tuple(self.run.planned())
         if self.run.is_finished():
             self.result = from_json(self.run.result())
         every = range(len(self.workloads))

@@ -24,7 +24,6 @@ from bob.run.prober import start, unfinished
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json
 
 AHEAD = 2
 """So many lots are handed out for each place at which one is done: a worker need not wait for the next one."""
@@ -77,7 +76,7 @@ class Lots:
                 parcel, piece = self._them.finished()
                 run = self._of.pop(parcel.key)
                 self._take(run, parcel, piece)
-                search.count(len(run.about()["workloads"]), piece.seconds, self._every())
+                search.count(len(run.planned()), piece.seconds, self._every())
         except BaseException:
             for parcel, piece in self._them.stop():
                 with suppress(BobError):  # what ended it is to be told
@@ -127,7 +126,7 @@ class Lots:
             self._results[run.path] = from_json(run.result())
             return
         self._progress.step(f"unknown: {parcel.title}: {piece.failure}")
-        workloads = map(workload_from_json, run.about()["workloads"])
+        workloads = run.planned()
         lose(run, dict(enumerate(workloads)), piece.failure)
         self._results[run.path] = judging(run, request_of(run), self._progress).result(0)
 

@@ -39,7 +39,6 @@ from bob.run.pipeline import Pipeline
 from bob.run.programs import try_program
 from bob.run.tasks import Task
 from bob.store.run_directory import FOLDERS, RunDirectory
-from bob.workload.plain import workload_from_json
 
 
 class Telling:
@@ -153,7 +152,7 @@ def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], pr
     image = image_called(request.image, progress.step, request.host.connect)
     fs = request.configuration.fs
     check_file_system(image, fs.module, fs.package)
-    workloads = tuple(map(workload_from_json, run.about()["workloads"]))
+    workloads = tuple(run.planned())
     task = Task(request.configuration, request.model, request.effort, run, workloads, frozenset(numbers))
     with (
         guests_of(image, request.host.connect, progress.step) as hypervisor,

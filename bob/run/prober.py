@@ -143,7 +143,7 @@ def _named(request: ProbeRequest) -> str:
 
 def unfinished(run: RunDirectory) -> int:
     """How many workloads of a run are still to be done: none of one that is finished, or was skipped."""
-    planned = map(workload_from_json, [] if run.is_finished() else run.about()["workloads"])
+    planned = [] if run.is_finished() else run.planned()
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
@@ -214,7 +214,7 @@ class Prober:
             self._broke(run),
             by_cause=request.by_cause,
         )
-        workloads = [workload_from_json(one) for one in run.about()["workloads"]]
+        workloads = run.planned()
         for number, workload in enumerate(workloads):
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
                 give_back_now()

@@ -100,6 +100,12 @@ class RunDirectory:
         """What run.json says."""
         return read_document(self.path / "run.json")
 
+    def planned(self) -> list[Workload]:
+        """The workloads that run.json says are asked, in their order; StoreError where it does not say."""
+        about = self.about()
+        with reading(self.path / "run.json"):
+            return [workload_from_json(one) for one in about["workloads"]]
+
     def note(self, **more: Any) -> None:
         """Add to run.json."""
         rewrite_document(self.path / "run.json", {**self.about(), **more})

@@ -169,6 +169,20 @@ def test_runs_that_cannot_be_judged(tmp_path: Path, missing: str) -> None:
         judge_again(run.path)
 
 
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, [7], [{}], [{"setup": 7}]])
+@pytest.mark.parametrize("name", ["workloads", "environment", "request"])
+def test_a_field_that_is_none_is_told(tmp_path: Path, name: str, value: Any) -> None:
+    """As in a run.json that an older version wrote, which has no checksum."""
+    run = started(tmp_path)
+    run.save_observed(keep(run, 0, WORKLOADS[0]), GOOD)
+    (run.path / "run.json").write_text(json.dumps({**run.about(), name: value}))
+    if name == "workloads" and value in ([], {}):
+        assert judge_again(run.path).configurations[0].properties[0].workloads == ()
+        return
+    with pytest.raises(StoreError, match=r"run\.json is damaged|was made by another version"):
+        judge_again(run.path)
+
+
 def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path) -> None:
     # It is one of those that were mounted: which of them are predicted is up to the order of the search.
     run = started(tmp_path)
