@@ -3,15 +3,13 @@ guest, faults that are planted are found, and nothing else is."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bob.agent.inside import complaints
-from bob.agent.inside.complaints import Complaints, remove_all, run_checker
+from bob.agent.inside.complaints import Complaints, run_checker
 from bob.observe.session import Complaint, Mounted, Session
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
@@ -67,41 +65,6 @@ def test_a_checker_is_heard(tmp_path: Path) -> None:
     assert run_checker(["sh", "-c", script, "DEVICE"], "/dev/dm-0") == (4, "checking the device; bad")
     assert run_checker(["true", "DEVICE"], "/dev/dm-0") == (0, "")
     assert run_checker(["sh", "-c", "kill -9 $$", "DEVICE"], "/dev/dm-0") == (-9, "")
-
-
-def test_all_is_removed_but_what_the_file_system_keeps(tmp_path: Path) -> None:
-    for path in ("lost+found/x", "d/e/f", "d/lost+found/y", ".bob-clock", "a"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
-    outside = tmp_path.parent / f"{tmp_path.name}-outside"
-    outside.mkdir()
-    (outside / "kept").touch()
-    (tmp_path / "d/s").symlink_to(outside)
-    os.mkfifo(tmp_path / "d/p")
-    assert remove_all(str(tmp_path)) is None
-    assert [path.name for path in tmp_path.iterdir()] == ["lost+found"]
-    assert (tmp_path / "lost+found/x").exists()
-    assert (outside / "kept").exists()
-
-
-@pytest.mark.parametrize(("call", "path"), [("unlink", "/d/f"), ("rmdir", "/d"), ("listdir", "/d")])
-def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, path: str) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").touch()
-    real = getattr(os, call)
-
-    def fail(which: str, *arguments: Any) -> Any:
-        if which == str(tmp_path) + path:
-            raise OSError(117, "Structure needs cleaning")
-        return real(which, *arguments)
-
-    monkeypatch.setattr(complaints.os, call, fail)
-    assert remove_all(str(tmp_path)) == f"{path}: Structure needs cleaning"
-
-
-def test_a_tree_without_an_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(complaints.os, "listdir", lambda _path: ["d"])
-    assert "directories without an end" in (remove_all(str(tmp_path)) or "")
 
 
 def test_what_the_kernel_says_of_a_slow_guest_is_no_finding() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any, Optional
 
-from bob.agent.inside.complaints import remove_all
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.mounts import ROOT, mount_or_refuse, unmount
 from bob.agent.inside.programs import run_check, run_spoiler
+from bob.agent.inside.removal import remove_all
 
 EMPTIED = "emptied"
 """In place of the name of a script that spoils a tree: all that is in it is removed."""

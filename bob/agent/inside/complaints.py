@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any
 
 from bob.agent.inside.devices import plain_environment, write_text
-from bob.agent.inside.look import HIDDEN_NAMES
 
 CUT = "[ cut here ]"
 """The line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)."""
@@ -30,8 +29,6 @@ CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 MOST_LINES = 4
-DEEPEST = 64
-"""A tree that is deeper than this has a loop in it."""
 
 
 class Complaints:
@@ -93,35 +90,3 @@ def run_checker(command: list[str], device: str) -> tuple[int, str]:
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
     lines = [line.strip() for line in text.replace(device, "the device").splitlines()]
     return code, "; ".join([line for line in lines if line][:MOST_LINES])
-
-
-def remove_all(root: str) -> str | None:
-    """Remove all that is below ``root``, but what a file system keeps there; why something stays, or None."""
-    try:
-        for name in sorted(os.listdir(root)):
-            if name not in HIDDEN_NAMES and (fault := _remove(root, f"/{name}", 0)):
-                return fault
-    except OSError as error:
-        return f"/: {error.strerror}"
-    return None
-
-
-def _remove(root: str, path: str, depth: int) -> str | None:
-    """Remove one name and all below it; why it stays, or None."""
-    if depth > DEEPEST:
-        return f"{path}: directories without an end"
-    try:
-        try:
-            names = os.listdir(root + path) if not os.path.islink(root + path) else None
-        except NotADirectoryError:
-            names = None
-        if names is None:
-            os.unlink(root + path)
-            return None
-        for name in sorted(names):
-            if fault := _remove(root, f"{path}/{name}", depth + 1):
-                return fault
-        os.rmdir(root + path)
-    except OSError as error:
-        return f"{path}: {error.strerror}"
-    return None

@@ -29,7 +29,6 @@ from bob.agent.inside.complaints import (
     KERNEL_MESSAGE,
     REMOVAL,
     Complaints,
-    remove_all,
     run_checker,
 )
 from bob.agent.inside.devices import forget_file_systems, run_anyhow
@@ -37,6 +36,7 @@ from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR, Runs, merged, outside
 from bob.agent.inside.look import Look, Tree, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
+from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
