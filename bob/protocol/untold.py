@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bob.observe.flags import letters
 from bob.observe.observation import Node
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
@@ -91,8 +92,8 @@ def untold(
         if node.kind == "file" and not (file.followed and is_elsewhere_as_at_first(effects, number, file, node)):
             long = tuple((node.pieces or {}).items())
             values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content), hash(long)
-        if node.flags or node.project:
-            values[Place(Aspect.FLAGS, path)] = node.flags, node.project
+        if (flags := letters(node.flags)) or node.project:  # the others are the file system's
+            values[Place(Aspect.FLAGS, path)] = flags, node.project
     for entry, history in effects.entries.items():
         path = path_in(located[entry.folder], entry.name) if entry.folder in located else ""
         if path and (path not in tree if len(history) == 1 else entry in effects.strange and path in tree):

@@ -33,6 +33,7 @@ from bob.observe.observation import Node
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
+from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import Kind as Kinds
@@ -362,6 +363,10 @@ def test_a_write_far_in_a_long_file_is_partly_there_where_a_part_of_it_is() -> N
     effects.files[file].stored.append(Version(1, Stored(far, far + 8192, new + new)))
     said = {pieces: presence(effects, tree(*pieces))[1] for pieces in ((old, old), (new, old), (new, new), (b"?" * 9,))}
     assert list(said.values()) == [Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.PARTLY]
+    node = tree(new, old)["/f"]
+    assert is_elsewhere_as_at_first(effects, file, effects.files[file], node)
+    foreign = replace(node, pieces={**(node.pieces or {}), far // 2: new})
+    assert not is_elsewhere_as_at_first(effects, file, effects.files[file], foreign)
     with pytest.raises(ValueError, match="/f is too long"):
         replayed("p", Effects.of_tree(tree(old)), tree(old), {})
 
