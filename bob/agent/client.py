@@ -108,7 +108,8 @@ class Agent:
         if not header.pop("ok"):
             if header.get("broken"):
                 raise AgentBroken(f"the agent failed at {do}: {header['error']}")
-            raise (OperationRefusedError if header.get("operation") else UsageError)(header["error"])
+            refusal = OperationRefusedError if header.get("operation") else UsageError
+            raise refusal(header["error"], hint=header.get("hint"))
         return header, payload
 
     def close(self) -> None:

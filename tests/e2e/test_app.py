@@ -306,6 +306,7 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
         (scripts("touch g", setup="exit 4"), "setup failed \\(4\\)"),
         (scripts("touch g", check="echo no; exit 1"), "the checker refuses what setup leaves, with no output: no"),
         (scripts("rm f; sync"), "the checker refuses what a clean end leaves"),
+        (scripts("umount -l $1"), "a script has unmounted the directory under test"),
         (scripts("touch g", check="true"), "the checker accepts an emptied directory"),
         (scripts("./nothing"), "workload failed \\(127\\)"),
         (scripts("touch g", check='test -e "$1/f" || ./nothing'), "the checker does not judge an emptied directory"),

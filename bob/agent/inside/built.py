@@ -10,7 +10,8 @@ import os
 from typing import Any, Optional
 
 from bob.agent.inside.frames import Refused, Reply
-from bob.agent.inside.mounts import ROOT, mount_or_refuse, unmount
+from bob.agent.inside.let_go import mounts, unmount_after_scripts
+from bob.agent.inside.mounts import ROOT, mount_or_refuse
 from bob.agent.inside.programs import run_check, run_spoiler
 from bob.agent.inside.removal import remove_all
 
@@ -55,11 +56,12 @@ def check_built(
     answers = []
     for entries, text, spoiler in zip(trees, told, spoilers):
         mount_or_refuse("bob", "tmpfs", TMPFS)
+        before = mounts()
         try:
             _build(entries, root, without)
             answers.append(spoil_and_check(text.encode("latin-1"), spoiler, seconds))
         finally:
-            unmount()
+            unmount_after_scripts(before)
     return {"answers": answers, "without": sorted(without)}, b""
 
 

@@ -5,8 +5,8 @@
     u32 header length | u32 blob length | header (JSON) | blob          big-endian
 
 A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``,
-with ``"broken": true`` where the agent itself failed rather than the machine refused, and ``"operation": true`` where
-the file system refused an operation.
+with ``"broken": true`` where the agent itself failed rather than the machine refused, ``"operation": true`` where
+the file system refused an operation, and a ``"hint"`` where there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Handler = Callable[..., Reply]
 
 
 class Refused(Exception):
-    """The machine said no: the message is what the user is told."""
+    """The machine said no: the message is what the user is told; the ``hint``, what to do then."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class OperationRefused(Refused):
@@ -57,6 +61,8 @@ def serve(requests: BinaryIO, replies: BinaryIO, handlers: Mapping[str, Handler]
             answer = {"ok": True, **answer}
         except Refused as refusal:
             answer, payload = {"ok": False, "error": str(refusal)}, b""
+            if refusal.hint:
+                answer["hint"] = refusal.hint
             if isinstance(refusal, OperationRefused):
                 answer["operation"] = True
         except Exception as failure:

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from bob.agent.inside.frames import Reply
-from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
+from bob.agent.inside.let_go import mounts, unmount_after_scripts
+from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.programs import run_workload
 from bob.agent.inside.recorded_disks import PROMPT
@@ -56,6 +57,7 @@ def record_program(
         device, mark = recording.recorded, recording.timeline.mark
         mount_or_refuse(recording.path, fs, options)
         recording.effective = effective_options()
+        before = mounts()
         other = beside.enter_context(Neighbour(ROOT, fs)) if neighbour else None
         os.sync()
         device.wait_until_quiet(quiet, enough, deadline)
@@ -68,6 +70,6 @@ def record_program(
             device.wait_until_quiet(quiet, enough, deadline)
         mark("end")
         beside.close()
-        unmount()
+        unmount_after_scripts(before)
         header, pieces = recording.reply({}, {})
         return {**header, "told": len(told), "calls": len(calls), "pipe": pipe}, pieces + told + calls

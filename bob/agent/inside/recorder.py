@@ -14,6 +14,7 @@ from bob.agent.inside.devices import BASE_EPOCH, EPOCH, run, run_anyhow
 from bob.agent.inside.frames import Reply
 from bob.agent.inside.images import pack
 from bob.agent.inside.late_disk import clear_late_disks
+from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.operations import Operations, perform_all
@@ -71,12 +72,16 @@ def make_base(
         with Operations(ROOT) as performer:
             perform_all(performer, setup, blob, narrate)
             filled = take_all(performer, fill) if fill else 0
+        before = mounts()
         if setup_seconds:
             run_setup(setup_seconds)
         narrate("sync")
         os.sync()
         narrate("unmount")
-        unmount()
+        if setup_seconds:
+            unmount_after_scripts(before)
+        else:
+            unmount()
     set_clock()
     runs = device.adopt(base)
     packed = pack(device.pristine, runs)

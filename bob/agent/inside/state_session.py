@@ -34,6 +34,7 @@ from bob.agent.inside.complaints import (
 from bob.agent.inside.devices import forget_file_systems, run_anyhow
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR, Runs, merged, outside
+from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import Look, Tree, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
@@ -247,10 +248,11 @@ class Session:
             run_anyhow(self.check, self.scratch.assembly.path)
         if number := self.mount():
             raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+        before = mounts()
         try:
             return spoil_and_check(told, spoiler, seconds)
         finally:
-            unmount()
+            unmount_after_scripts(before)
 
     def audit(self) -> None:
         """See that the scratch image is the base again, and that no event was lost."""

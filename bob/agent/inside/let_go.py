@@ -1,0 +1,84 @@
+"""Takes away what a program has left on its file system that would keep it from being unmounted.
+
+All its processes are gone by now. What stays are mounts in the file system, and of it at other places; loop devices
+and swap on its files; and that it is frozen. Nobody could look at the next crash state while it is busy.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+
+from bob.agent.inside.devices import LOOP_CLR_FD, Descriptor, read_text
+from bob.agent.inside.frames import Refused
+from bob.agent.inside.mounts import MNT_DETACH, ROOT, libc, unmount
+from bob.agent.inside.world import WORLD
+
+FITHAW = 0xC0045878
+ROOTS = ROOT, WORLD + ROOT
+"""What is mounted at the first is at the second, too, and what unmounts one of the two unmounts both."""
+DELETED = " (deleted)"
+"""So the kernel ends the path of a file that has no name any more."""
+
+Mounted = tuple[str, ...]
+"""A mount as the kernel lists it (proc_pid_mountinfo(5)): number, parent, device, directory in it, place."""
+
+
+def mounts() -> list[Mounted]:
+    """All that is mounted, in order."""
+    return [tuple(line.split()[:5]) for line in read_text("/proc/self/mountinfo").splitlines()]
+
+
+def unmount_after_scripts(before: list[Mounted]) -> None:
+    """Unmount what is at ``ROOT`` after scripts of a program ran on it, and all else that is not among what was mounted
+    ``before``. Refuses where that cannot be done."""
+    with suppress(OSError), Descriptor(ROOT, os.O_RDONLY) as root:
+        fcntl.ioctl(root.fd, FITHAW, 0)
+    # What is mounted over another one hides it: that is found again when the upper one is gone.
+    while (there := mounts()) != before:
+        for _over in [one for one in there if one[-1] == ROOT][1:]:
+            libc.umount2(ROOT.encode(), MNT_DETACH)
+        for *_others, place in reversed([one for one in there if one not in before]):
+            if place not in ROOTS:
+                libc.umount2(_unescaped(place), MNT_DETACH)
+        if mounts() == there:
+            break
+    if libc.umount2(ROOT.encode(), 0) == 0:
+        return
+    if not os.path.ismount(ROOT):
+        raise Refused("a script has unmounted the directory under test", "it must be mounted when the script ends")
+    busy = _clear_files()
+    try:
+        unmount()
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        why = f" ({', '.join(busy)})" if busy else ""
+        raise Refused(f"a script has left its file system busy{why}", "the script must undo that itself") from None
+
+
+def _clear_files() -> list[str]:
+    """Take swap and loop devices away that are on files of the file system under test; what there was."""
+    found, devices = [], set[str]()
+    for name in sorted(os.listdir("/sys/block")):
+        with suppress(OSError):
+            file = read_text(f"/sys/block/{name}/loop/backing_file").strip()
+            if file.startswith(f"{ROOT}/"):
+                found.append(f"/dev/{name} is on {file[len(ROOT) :].replace(DELETED, '')}")
+                devices.add(name)
+    for line in read_text("/proc/swaps").splitlines()[1:]:
+        path = _unescaped(line.split()[0])
+        if path.startswith(ROOT.encode() + b"/") or os.path.basename(path).decode(errors="replace") in devices:
+            found.append("a swap file")
+            libc.swapoff(path)
+    for name in devices:
+        with suppress(OSError), Descriptor(f"/dev/{name}", os.O_RDONLY) as loop:
+            fcntl.ioctl(loop.fd, LOOP_CLR_FD)
+    return found
+
+
+def _unescaped(path: str) -> bytes:
+    """A path as the kernel writes it in lists: with blanks and backslashes in octal digits."""
+    return path.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")
