@@ -29,7 +29,8 @@ from bob.apm.clauses import (
     every_clause,
 )
 from bob.apm.dependencies import Graph
-from bob.apm.micro import DataCell
+from bob.apm.holes import hole
+from bob.apm.micro import DataCell, SizeCell
 from bob.apm.readings import Constraint, Reader, Reading
 from bob.apm.trees import Tree, allowed_trees, closed_sets, nodes, observed_tree, trees
 from bob.apm.tried import Tried, how_tried, needed
@@ -130,6 +131,39 @@ def test_what_is_read_of_a_tree_is_so_of_no_set_that_leaves_another_one(steps: l
         if all(readings):  # in a hole there may be anything, but what was written there would show
             for written, found in shown(graph, there, tree):
                 assert written[: len(found)] == found, (sorted(there), done)
+
+
+@given(
+    sampled_from([0, 100, 4096]),
+    lists(sampled_from(["append /a 3000", "append /a 9000", "sync_file_range /a 0 100"]), min_size=1, max_size=2),
+    randoms(use_true_random=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_hole_breaks_just_the_clauses_whose_edges_it_breaks(before: int, steps: list[str], rng: Random) -> None:
+    """By which size a hole of an append is seen is told twice: by edges, and by what is read of a tree."""
+    graph = graph_of("; ".join(steps), f"write /a 0 {before}" if before else "create /a")
+    operations = graph.workings.operations
+    parts: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        if not edge.clauses:
+            parts.setdefault(edge.node, []).append(edge.needs)
+
+    def is_there(node: int) -> bool:
+        return node in there if node < len(operations) else all(map(is_there, parts[node]))
+
+    for _ in range(10):
+        share = rng.choice([0.2, 0.9])
+        there = {at for at, one in enumerate(operations) if isinstance(one.cell, SizeCell) or rng.random() < share}
+        there -= {at for at in there if isinstance(operations[at].cell, SizeCell) and rng.random() < 0.7}
+        by_edges = {
+            clause.where
+            for edge in graph.edges
+            for clause in edge.clauses
+            if isinstance(clause, Never) and edge.node in there and not is_there(edge.needs)
+        }
+        missing = [one.cell for at, one in enumerate(operations) if at not in there and isinstance(one.cell, DataCell)]
+        broken = (hole(graph.workings, cell).breaks(Fill.ZEROS, there) for cell in missing)
+        assert {one.where for several in broken for one in several if isinstance(one, Never)} == by_edges
 
 
 def is_so(reading: Reading, there: frozenset[int]) -> bool:

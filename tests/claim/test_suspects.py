@@ -44,6 +44,27 @@ def test_a_file_emptied_by_more_than_its_append_accuses_the_operation_on_its_nam
     assert suspects_of("append /d/a 100; rename /d/a /n", {1, 2}, "/n", EMPTY) == {frozenset({1, 2})}
 
 
+@pytest.mark.parametrize(
+    ("operations", "presences"),
+    [
+        ("append /a 8192; write /a 0 4096", (Presence.FULL, Presence.NONE)),
+        ("write /a 0 4096; write /a 0 8192", (Presence.UNDECIDED, Presence.PARTIAL)),
+    ],
+)
+def test_zeros_where_two_operations_wrote_are_the_tear_of_one_of_them(
+    operations: str, presences: tuple[Presence, ...]
+) -> None:
+    """The size of an append may be there without its data; or the data of the other one is lost."""
+    world = World.of(Workload("zeros", tuple(parse("create /a")), tuple(parse(operations))))
+    tree = dict(world.step(2).tree or {})
+    tree["/a"] = with_content(tree["/a"], bytes(4096) + tree["/a"].content[4096:])
+    reading = read(world, tree)
+    assert reading.presences == presences
+    assert {damage.suspects for damage in reading.damage if "instead of the data of operation" in damage.about} == {
+        frozenset({1, 2})
+    }
+
+
 def test_a_size_that_its_append_can_leave_is_the_appends() -> None:
     world = world_of("append /e/gone 100; unlink /e/gone")
     tree = dict(world.crash({1}).tree or {})
