@@ -28,7 +28,7 @@ from bob.workload.simulation import simulate
 from claims import question_of
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 96 * 1024
+MOST_BYTES = 128 * 1024
 REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glob("*/result.json*"))
 
 
@@ -90,14 +90,10 @@ def test_every_violation_has_its_witness(folder: Path) -> None:
                 assert len(json.dumps(bundle.load(folder / cell.witness))) <= MOST_BYTES
                 is_named = "unknown" not in {one.kind for one in read.timeline.writes}
                 assert is_named or set_of(folder) in ("modern", "plain")
-                told = read.sentence
-                assert all(f"«{write_one(read.workload.operations[number - 1])}»" in told for number in asked(read))
-
-
-def asked(read: witness.Witness) -> set[int]:
-    """The first operation that must be there, and the later one."""
-    question = question_of(read.claim)
-    return {*question.required[:1], *([] if question.later is None else [question.later])}
+                question, told = question_of(read.claim), read.sentence
+                named = {at for at in question.operations if f"«{write_one(read.workload.operations[at - 1])}»" in told}
+                assert not question.required or named.intersection(question.required)
+                assert question.later is None or question.later in named
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)

@@ -124,6 +124,12 @@ def test_where_the_file_is_gone_not_a_part_of_the_write_is_there() -> None:
     assert "part" not in found.evidence
 
 
+def test_a_rename_over_a_file_is_whole_where_that_one_is_gone() -> None:
+    world = world_of("rename /e/c /d/f")
+    assert world.oracle().account(1, world.crash((1,))).extent is Extent.WHOLE
+    assert world.oracle().account(1, world.crash(())).extent is Extent.NOTHING
+
+
 def test_what_is_out_of_sight_did_not_survive() -> None:
     """Its other name is in a directory that is not there."""
     world = world_of("write /d/f 2000 16384; mkdir /e/new; rename /e/c /e/new/c")
@@ -186,8 +192,10 @@ def effects(world: World, number: int, seen: Observation) -> Effects:
             and history.steps[other].names.get(getattr(history.operations[other - 1], "path", "")) == thing
         }
         old, new = was[thing].content if thing in was else b"", now[thing].content
+        if path is None and not now[thing].links:
+            continue  # it is to be gone
         if path is None:
-            found["wrong" if thing in was else "missing"].add("file")
+            found["wrong" if thing in history.steps[0].inodes else "missing"].add("file")
             continue
         content = tree[path].content
         if len(old) != len(new):

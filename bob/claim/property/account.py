@@ -126,8 +126,10 @@ class Account:
 
     @property
     def details(self) -> str:
-        """What is there, then what is not, shortly: two findings that are wrong, and up to two that are there."""
-        wrong = self.lacking[:2]
+        """What is there, then what is not, shortly: two findings that are wrong, and up to two that are there. That a
+        file is not there is not said again where its name is not."""
+        lacks_name = any(finding.part is Part.NAME for finding in self.lacking)
+        wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is Part.FILE)][:2]
         there = self.there[:2] if self.extent in (Extent.PART, Extent.UNCLEAR) else ()
         told = (*there, *wrong) or self.findings[:2]
         return "; ".join(finding.words for finding in told)

@@ -120,7 +120,8 @@ class Oracle:
                 continue
             node, finding = self._find(number, thing, seen)
             if node is None:
-                yield finding
+                # What the operation takes the last name from is to be gone.
+                yield replace(finding, is_change=now.links > 0 or was is None)
                 continue
             if was is None:
                 yield from self._made(number, thing, node, is_named=all(name.fact is not Fact.BEFORE for name in names))
@@ -164,10 +165,12 @@ class Oracle:
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
         identity, places = thing.identity, self._places
-        finding = Finding(Fact.EITHER, Part.FILE, f"the file {thing.label}", "there", "not there", is_unseen=True)
+        about = f"the file {thing.label}"
+        plainly = f"{about} is not there"
+        finding = Finding(Fact.EITHER, Part.FILE, about, "there", "not there", plainly=plainly, is_unseen=True)
         node = seen.node(identity)
         if node is not None and node.fault:
-            finding = replace(finding, expected="readable", found=node.fault)
+            finding = replace(finding, expected="readable", found=node.fault, plainly="")
             return None, finding.blaming(number, self._touchers(identity))
         if node is not None or seen.may_be_there(identity) or places.is_removed(identity):
             return node, finding
