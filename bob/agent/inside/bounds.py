@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from bob.agent.inside.devices import read_text, write_text
-from bob.agent.inside.processes import Drain, descendants
+from bob.agent.inside.processes import Drain, descendants, parents
 
 MOST_TASKS = 500
 """So many processes and threads a script may have at once."""
@@ -16,6 +16,17 @@ MOST_WRITTEN = 4 * 1024 * 1024
 
 SPARED, NOT_SPARED = "-900", "0"
 """What /proc/PID/oom_score_adj says of the agent, and of a script: of which the kernel kills first."""
+
+
+def spare_agent(*, modestly: bool) -> None:
+    """Have the kernel kill others before the agent, where memory is short; and before those that it runs under, sshd
+    above all, but ``modestly``."""
+    of = {} if modestly else parents()
+    pid = os.getpid()
+    while pid > 1:
+        with suppress(OSError):
+            write_text(f"/proc/{pid}/oom_score_adj", SPARED)
+        pid = of.get(pid, 0)
 
 
 def do_not_spare(pid: int) -> None:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from bob.agent.inside import built, medium, observer, program_recorder, recorder
 from bob.agent.inside.binaries import read_files
-from bob.agent.inside.bounds import SPARED
+from bob.agent.inside.bounds import spare_agent
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
@@ -42,8 +42,7 @@ def start_afresh(*, modestly: bool = False) -> None:
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
         with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
             write_text("/proc/sys/vm/compaction_proactiveness", "0")
-    with suppress(OSError):  # where memory is short, a program under test goes first
-        write_text("/proc/self/oom_score_adj", SPARED)
+    spare_agent(modestly=modestly)
     clear_mounts()
     clear_devices()
     clear_late_disks()
