@@ -370,6 +370,22 @@ def test_what_is_far_in_a_file_and_flags_and_times_to_come_make_trees_of_their_o
     assert not found.notes or not any("contradicts" in note for note in found.notes)
 
 
+def test_what_scripts_leave_mounted_is_taken_away(tmp_path: Path) -> None:
+    """A file system in it, it itself elsewhere, over it, a disk and swap on its files: none is there for the next."""
+    leave = (
+        "mkdir -p m; mount -t tmpfs none m; mkdir -p /tmp/elsewhere; mount --bind . /tmp/elsewhere; "
+        "losetup -f --show image; mkswap -q swap; swapon swap; "
+    )
+    setup = "touch f; truncate -s 1M image; fallocate -l 1M swap; chmod 600 swap; mkdir m;"
+    check = LIBRARY + (
+        "[ -e f ] || exit 1\n! grep -q /swap /proc/swaps || corrupt swap\n"
+        '! mountpoint -q m || corrupt mounted\n[ -z "$(losetup -a | grep /image)" ] || corrupt loop\n'
+    )
+    found = ask(scripts(leave + "mount --bind . .; touch g; sync", check + leave + "exit 0", setup), tmp_path)
+    assert (found.safety, found.reason) == (Safety.SAFE, None)
+    assert found.checks > 1
+
+
 def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:
     edits = "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved"
     program = scripts(edits, setup="ed --version && touch f")
