@@ -23,9 +23,7 @@ from bob.workload.pattern import describe, operations_in
 from bob.workload.simulation import simulate
 
 ROOT = Path(__file__).resolve().parent.parent / "reports" / "reference"
-WITHOUT_TREES = {"defaults-linux-6.12"}
-"""References whose witnesses do not keep what was found yet: ``bob replay --update`` adds it."""
-FOLDERS = sorted(path.parent for path in ROOT.glob("*/result.json*") if path.parent.name not in WITHOUT_TREES)
+FOLDERS = sorted(path.parent for path in ROOT.glob("*/result.json*"))
 NUMBER = r"([\d,]+)"
 NAMES = (
     *((rf"(/\S+) {said}", True) for said in ("still exists", "exists")),
