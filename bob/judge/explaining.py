@@ -1,4 +1,5 @@
-"""What explains an answer costs no answer: where bob itself breaks over an explanation, all else is told."""
+"""What explains an answer costs no answer, and one answer costs no other: where bob itself breaks over one thing, all
+else is told."""
 
 from __future__ import annotations
 
@@ -29,8 +30,11 @@ class Explaining:
         try:
             return make()
         except Exception as broken:
-            if not self._broken and self._keep is not None:
-                self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
-            said = " ".join(f"{type(broken).__name__}: {broken}".split())
-            self._broken[f"not all is explained: bob itself broke ({said}{self._where})"] = None
+            self._broken[f"not all is explained: {self.broke(broken)}"] = None
             return otherwise
+
+    def broke(self, broken: Exception) -> str:
+        """That bob itself broke, in words, with where the first traceback is."""
+        if not self._where and self._keep is not None:
+            self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
+        return f"bob itself broke ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"

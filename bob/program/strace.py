@@ -33,6 +33,7 @@ _MOVED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<pid changed to 
 """A thread has started a program: that goes on as the process's first one."""
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
 _FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
+_MARKS = re.compile(r"[(\[{)\]},]")
 _FRAME = " > "
 _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
@@ -115,10 +116,10 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             first, since, name, arguments = begun.pop(pid, (number, seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
             yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]), (), first, number)
-        elif moved := _MOVED.fullmatch(rest):
+        elif rest.endswith(" ...>") and (moved := _MOVED.fullmatch(rest)):  # else to look through all data takes long
             begun[int(moved["pid"])] = number, seconds, moved["name"], moved["arguments"]
             yield None
-        elif unfinished := _BEGUN.fullmatch(rest):
+        elif rest.endswith(" ...>") and (unfinished := _BEGUN.fullmatch(rest)):
             begun[pid] = number, seconds, unfinished["name"], unfinished["arguments"]
             yield None
         elif complete := _WHOLE.fullmatch(rest):
@@ -131,14 +132,14 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
 def _split(arguments: str) -> tuple[str, ...]:
     """The arguments; those in brackets are one. Strings and paths are escaped, so no bracket or comma is in them."""
     found, depth, start = [], 0, 0
-    for place, letter in enumerate(arguments):
-        if letter in "([{":
+    for mark in _MARKS.finditer(arguments):
+        if mark[0] in "([{":
             depth += 1
-        elif letter in ")]}":
+        elif mark[0] in ")]}":
             depth -= 1
-        elif letter == "," and not depth:
-            found.append(arguments[start:place].strip())
-            start = place + 1
+        elif not depth:
+            found.append(arguments[start : mark.start()].strip())
+            start = mark.end()
     rest = arguments[start:].strip()
     return (*found, rest) if rest else tuple(found)
 

@@ -79,5 +79,5 @@ def _unpaced(calls: Sequence[SystemCall]) -> Iterator[str]:
     for call in calls:
         if call.name in ASYNCHRONOUS and (call.result or 0) > 1:
             yield f"several operations of one {call.name}"
-        elif call.name == "io_uring_setup" and call.result is not None and "SQPOLL" in call.arguments[1]:
+        elif call.name == "io_uring_setup" and call.result is not None and "IORING_SETUP_SQPOLL" in call.arguments[1]:
             yield "io_uring, of which a thread of the kernel takes the operations (IORING_SETUP_SQPOLL)"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bob.observe.observation import Node
-from bob.workload.operations import Operation
+from bob.workload.operations import Fallocate, Operation
 
 AT_FIRST = -1
 """In place of the number of a call: so it was before the first one."""
@@ -183,6 +183,19 @@ class Effects:
             if history[-1].value == file and (above := self.path_of(entry.folder)) is not None:
                 return f"{above.rstrip('/')}/{entry.name}"
         return None
+
+    @property
+    def extent(self) -> int:
+        """How many bytes of files there are, each counted up to the last byte that it ever had, or that space was
+        allocated for."""
+        ends: dict[int, int] = {number: len(file.content) for number, file in enumerate(self.files)}
+        for number, file in enumerate(self.files):
+            versions = [size.value for size in file.sizes] + [stored.value.end for stored in file.stored]
+            ends[number] = max([ends[number], *versions])
+        for deed in self.deeds:
+            if isinstance(deed.operation, Fallocate):
+                ends[deed.file] = max(ends[deed.file], deed.operation.offset + deed.operation.length)
+        return sum(ends.values())
 
     @property
     def changing(self) -> tuple[int, ...]:

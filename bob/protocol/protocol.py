@@ -11,15 +11,20 @@ from bob.protocol.effects import ROOT_FILE, Effects
 from bob.protocol.follow import follow
 from bob.protocol.presence import strange_names, unexplained
 
+LARGEST = 256 * 1024 * 1024
+"""What one call puts into a file is not followed where it is more (bytes): it is held against each tree by blocks."""
+
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
     """What the ``calls`` have made of the tree ``before``, as far as that explains the tree ``after`` all of them.
 
     A file whose end the calls do not explain is not followed, and a name is *strange*: something changed it that no
-    call tells.
+    call tells. Neither is one followed that a call has cut, or filled with zeros, by more than :data:`LARGEST`.
     """
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
+    for file in effects.files:
+        file.followed = file.followed and all(one.value.end - one.value.start <= LARGEST for one in file.stored)
     for number in unexplained(effects, after):
         effects.files[number].followed = False
     effects.strange.update(strange_names(effects, after))

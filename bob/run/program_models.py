@@ -119,12 +119,32 @@ def hold_against(
         work = _Work(guests, image, taken, again, apart, before, jobs, progress)
         _trust(guests, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
-        return [work.look(model, notes, explaining(model.name)) for model in models]
-    except CannotBeModelled as found:
-        reason = str(found)
-    except (GuestLost, AgentBroken) as loss:
-        reason = what_happened(loss, " before anything was built")
-    return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models]
+    except Exception as broken:
+        reason = _reason(broken, explaining("by models"))
+        return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models]
+    return [_looked(work, model, notes, explaining(model.name)) for model in models]
+
+
+def _looked(work: _Work, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
+    """The answer of a model; it costs none of another one, nor that of a file system."""
+    try:
+        return work.look(model, notes, explaining)
+    except Exception as broken:
+        return Modelled(model, unknown(model.name, model.about, _reason(broken, explaining)), UNKNOWN)
+
+
+def _reason(broken: Exception, explaining: Explaining) -> str:
+    """Why there is no answer of a model. Raises what is ``broken`` again where nothing else would go on, either."""
+    match broken:
+        case CannotBeModelled():
+            return str(broken)
+        case GuestLost() | AgentBroken():
+            return what_happened(broken, " before anything was built")
+        case UsageError():
+            return broken.message
+        case BobError() | OSError():
+            raise broken
+    return explaining.broke(broken)
 
 
 def foreseeing(

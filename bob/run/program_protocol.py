@@ -18,7 +18,7 @@ from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.elsewhere import elsewhere
-from bob.protocol.protocol import protocol, without
+from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replayed import Replayed, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.program_recording import TakenProgram, session_of
@@ -26,6 +26,9 @@ from bob.run.second_chances import each_in_a_guest
 
 MOST_CHANGES = 20_000
 """A program that makes more calls that change or sync something is not held against models."""
+MOST_BYTES = LARGEST
+"""Neither is one whose files, holes included, are larger together (bytes): their contents are put together in memory,
+and what grows is taken apart into blocks."""
 MOST_NAMED = 4
 
 
@@ -41,6 +44,9 @@ def protocol_of(
     try:
         effects = protocol(taken.calls, ROOT, before, after)
         effects, logged = without(effects, taken.program.is_log)
+        if (extent := effects.extent) > MOST_BYTES:
+            files, most = (f"{-(-size // 2**20):,} MiB" for size in (extent, MOST_BYTES))
+            raise CannotBeModelled(f"too large for models: files of {files}, holes included, where {most} is the most")
         again = replayed(taken.program.name, effects, before, tellings(taken.calls, taken.pipe))
     except (ValueError, IndexError, KeyError) as error:
         raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None

@@ -47,7 +47,7 @@ from bob.run.agents import KeptGuests
 from bob.run.cluster import workers
 from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
-from bob.run.program_models import Allows, foreseeing, hold_against, unasked, unforeseen
+from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
 from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -168,13 +168,17 @@ def _tried(
                 result = judge(taken.name, mount, looked, notes, reliances, _doubts(taken))
                 result = _with_witnesses(result, taken, looked, reliances, run, environment, number)
                 results[number] = replace(result, notes=(*result.notes, *explaining.notes))
+                save()
+                beside = _explaining(run, program, f"{taken.name} by models")
                 allows = [one.allows for one in modelled]
                 if models and number != held and result.vulnerabilities:
-                    allows = foreseeing(guests, image, taken, models, watcher)
-                answers = [
-                    _held(answer, model, each, result, looked, taken, environment.kernel)
+                    foreseen = partial(foreseeing, guests, image, taken, models, watcher)
+                    allows = beside.made(foreseen, [UNKNOWN] * len(models))
+                held_each = [
+                    beside.made(partial(_held, answer, model, each, result, looked, taken, environment.kernel), answer)
                     for answer, model, each in zip(answers, models if answers else (), allows, strict=True)
                 ]
+                answers = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held_each]
                 save()
         run.note(finished=now())
         if not explored and not answers:

@@ -76,6 +76,21 @@ def test_too_much_output(tmp_path: Path, script: str) -> None:
     assert told(tmp_path, script) == TOO_MUCH
 
 
+@pytest.mark.parametrize("most", [10, 30_000])
+def test_calls_that_are_too_much_to_be_taken_down(tmp_path: Path, most: int) -> None:
+    """96 MiB of data were 384 MiB of text, and the guest was lost."""
+    calls = tmp_path / "calls"
+    script = f"#!/bin/sh\nhead -c 20000 /dev/zero > {calls}\nsleep {60 if most == 10 else 0}\n"
+    more = f"programs.CALLS, bounds.MOST_CALLS = {str(calls)!r}, {most}"
+    words = "workload made more calls, or wrote more, than bob takes down: "
+    found = told(tmp_path, script, more=more)
+    if most == 10:
+        assert found[0].startswith(words) and found[1:] == ["left 0"]
+    else:
+        assert found == ["ended 0 0 0", "left 0"]
+        assert told(tmp_path, script, more=more, workload=False) == found
+
+
 def test_what_is_not_too_much(tmp_path: Path) -> None:
     script = "#!/bin/sh\nfor i in $(seq 20); do sleep 60 & done\nhead -c 1000000 /dev/zero\nexit 3\n"
     assert told(tmp_path, script) == ["ended 3 1000000 0", "left 0"]

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def lines(root: Path) -> bytes:
 def paced(root: Path, neighbour: Neighbour | None, text: bytes) -> bytes:
     """What is copied of ``text``, which comes a byte at a time."""
     with Pacing(str(root.parent / "pipe"), str(root.parent / "calls"), str(root), 0.5, neighbour) as pacing:
-        with (root.parent / "pipe").open("wb", buffering=0) as pipe:
+        with suppress(BrokenPipeError), (root.parent / "pipe").open("wb", buffering=0) as pipe:
             for byte in text:
                 pipe.write(bytes([byte]))
         pacing.wait()

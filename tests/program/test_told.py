@@ -272,7 +272,7 @@ def test_what_a_pace_cannot_come_between_is_named() -> None:
         return SystemCall(1, 0.0, name, arguments, result)
 
     one = [
-        call("io_uring_setup", 3, "8", "{flags=0, sq_thread_cpu=0}"),
+        call("io_uring_setup", 3, "8", "{flags=0, sq_thread_cpu=0, features=IORING_FEAT_SQPOLL_NONFIXED}"),
         call("io_uring_enter", 1, "3", "1", "1"),
         call("io_uring_enter", 1, "3", "1", "1"),
         call("io_submit", 1, "0x1", "1"),

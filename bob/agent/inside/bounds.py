@@ -1,4 +1,5 @@
-"""What a script may take of its guest: so many processes, so much output, the memory that there is."""
+"""What a script may take of its guest: so many processes, so much output, so much that its calls write, the memory that
+there is."""
 
 from __future__ import annotations
 
@@ -13,6 +14,9 @@ MOST_TASKS = 500
 """So many processes and threads a script may have at once."""
 MOST_WRITTEN = 4 * 1024 * 1024
 """So much a workload may write to its standard output, and to its standard error (bytes)."""
+MOST_CALLS = 256 * 1024 * 1024
+"""So much strace may write down of a workload (bytes): four for each that a call writes, and some 100 for the call. It
+is in the guest's memory three times, and in the host's for each pace."""
 
 SPARED, NOT_SPARED = "-900", "0"
 """What /proc/PID/oom_score_adj says of the agent, and of a script: of which the kernel kills first."""
@@ -36,10 +40,11 @@ def do_not_spare(pid: int) -> None:
 
 
 class Bounds:
-    """The bounds of a script that is about to be started, ``but`` those processes that are there already."""
+    """The bounds of a script that is about to be started, ``but`` those processes that are there already. What strace
+    writes down of it goes to the file ``calls``, if it is traced."""
 
-    def __init__(self, but: set[int]) -> None:
-        self._others = but
+    def __init__(self, but: set[int], calls: str = "") -> None:
+        self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
@@ -48,6 +53,9 @@ class Bounds:
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output; what it writes there is what it tells"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
             return f"started more than {MOST_TASKS:,} processes and threads"
+        if self._calls and _size(self._calls) > MOST_CALLS:
+            most = f"{MOST_CALLS / 2**20:g} MiB of text, in which each byte that a call writes has four"
+            return f"made more calls, or wrote more, than bob takes down: {most}"
         return ""
 
     def memory(self) -> str:
@@ -67,6 +75,12 @@ def first_of_all() -> Iterator[None]:
     finally:
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return os.path.getsize(path)
+    return 0
 
 
 def _all_tasks() -> int:

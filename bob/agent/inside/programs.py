@@ -141,7 +141,9 @@ def run_workload(
     if ended.code != 0 and not stacks:
         raise Refused(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
-        return ended.output, calls.read(), pipe_inode
+        text = calls.read()
+    os.unlink(CALLS)  # the guest has it in memory
+    return ended.output, text, pipe_inode
 
 
 def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[Ended, int]:
@@ -229,7 +231,7 @@ class Script:
         self._others = set(descendants(os.getpid())) if has_children(self._alone) else self._alone
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
-        self._name, self._bounds = os.path.basename(words[0]), Bounds(self._others)
+        self._name, self._bounds = os.path.basename(words[0]), Bounds(self._others, CALLS if tracer else "")
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
         self._process: subprocess.Popen[bytes] | Forked
         try:

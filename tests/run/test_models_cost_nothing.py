@@ -1,0 +1,132 @@
+"""What the answer of a model costs, it costs alone: neither another model's answer nor that of the file system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bob.agent.client import AgentBroken
+from bob.agent.inside.mounts import ROOT
+from bob.apm.named import named_models
+from bob.errors import GuestError, UsageError
+from bob.judge.explaining import Explaining
+from bob.judge.modelled import unknown
+from bob.judge.program_result import Safety
+from bob.observe.observation import Node
+from bob.program.program import Program
+from bob.program.strace import SystemCall
+from bob.progress import Silent
+from bob.request import ProbeRequest
+from bob.run import program_models
+from bob.run.program_models import UNKNOWN, Modelled, hold_against
+from bob.run.program_protocol import MOST_BYTES, CannotBeModelled, protocol_of
+from bob.subject import configuration
+
+MODELS = named_models(["ext4-ordered", "xfs"])
+DIRECTORY = {"/": Node("directory", 1, 2, mode=0o755)}
+
+
+def in_hex(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in text.encode())
+
+
+def taken(*calls: SystemCall) -> Any:
+    request = ProbeRequest(configuration("ext4"))
+    return SimpleNamespace(calls=calls, pipe=7, told=b"", program=Program("p", "", ()), steps=(), request=request)
+
+
+def opened(name: str = "f") -> SystemCall:
+    return SystemCall(1, 0.0, "creat", (f'"{in_hex(f"{ROOT}/{name}")}"', "0644"), 3, f"{ROOT}/{name}")
+
+
+def on_file(name: str, *arguments: str) -> SystemCall:
+    return SystemCall(1, 0.0, name, (f"3<{in_hex(f'{ROOT}/f')}>", *arguments), 0)
+
+
+def held(one: Any, tmp_path: Path) -> list[Modelled]:
+    def keep(trace: str) -> str:
+        (tmp_path / "broken.txt").write_text(trace)
+        return "broken.txt"
+
+    nothing: Any = None
+    return hold_against(nothing, nothing, one, MODELS, 1, Silent(), lambda _name: Explaining(keep))
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (on_file("ftruncate", str(64 << 30)),),
+        (on_file("ftruncate", str(64 << 30)), on_file("ftruncate", "0")),
+        (on_file("fallocate", "FALLOC_FL_KEEP_SIZE", "0", str(64 << 30)),),
+        (on_file("fallocate", "0", str(64 << 30), "1"),),
+        (on_file("ftruncate", str(MOST_BYTES + 1)),),
+    ],
+)
+def test_a_file_that_is_too_large_for_models_is_refused_by_its_size(
+    calls: tuple[SystemCall, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 GiB of nothing were put together in memory."""
+    monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, {**DIRECTORY, "/f": Node("file", 2)}))
+    answers = held(taken(opened(), *calls), tmp_path)
+    assert {one.result.safety for one in answers} == {Safety.UNKNOWN}
+    assert all("256 MiB" in (one.result.reason or "") for one in answers), answers[0].result.reason
+
+
+def test_a_file_of_the_setup_is_counted_and_a_smaller_one_is_followed() -> None:
+    large = {**DIRECTORY, "/g": Node("file", 2, size=MOST_BYTES)}
+    with pytest.raises(CannotBeModelled, match="257 MiB"):
+        protocol_of(taken(opened(), on_file("ftruncate", "4097")), large, large)
+    after = {**DIRECTORY, "/f": Node("file", 2, size=1 << 20, content=bytes(1 << 20), mode=0o644)}
+    again, _notes = protocol_of(taken(opened(), on_file("ftruncate", str(1 << 20))), DIRECTORY, after)
+    assert again.effects.extent == 1 << 20
+
+
+@pytest.mark.parametrize("broken", [MemoryError(), KeyError(3), RecursionError("deep"), UsageError("not spoken of")])
+def test_an_error_in_what_models_share_costs_their_answers_alone(
+    broken: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        raise broken
+
+    monkeypatch.setattr(program_models, "both_ends", ends)
+    answers = held(taken(), tmp_path)
+    assert [one.result.model for one in answers] == [model.name for model in MODELS]
+    said = "not spoken of" if isinstance(broken, UsageError) else type(broken).__name__
+    assert all(one.result.safety is Safety.UNKNOWN and said in (one.result.reason or "") for one in answers)
+    assert isinstance(broken, UsageError) or "Traceback" in (tmp_path / "broken.txt").read_text()
+
+
+def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(_work: object, model: Any, _notes: object, _explaining: object) -> Modelled:
+        if model is MODELS[0]:
+            raise MemoryError
+        return Modelled(model, unknown(model.name, model.about, "asked"), UNKNOWN)
+
+    monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, DIRECTORY))
+    monkeypatch.setattr(program_models, "_trust", lambda *_: None)
+    monkeypatch.setattr(program_models._Work, "look", look)
+    first, second = held(taken(), tmp_path)
+    assert "MemoryError" in (first.result.reason or "") and second.result.reason == "asked"
+
+    def lost(*_: object) -> None:
+        raise AgentBroken("the agent failed at observe")
+
+    monkeypatch.setattr(program_models, "both_ends", lost)
+    assert {one.result.reason for one in held(taken(), tmp_path)} == {"the agent failed at observe"}
+
+
+@pytest.mark.parametrize("error", [GuestError("no guest can be started"), OSError(28, "full")])
+def test_what_stops_all_else_too_stops_models(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(program_models, "both_ends", ends)
+    with pytest.raises(type(error)):
+        held(taken(), tmp_path)
