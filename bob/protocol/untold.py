@@ -60,8 +60,9 @@ class Untold:
 
     def words(self, other: Untold) -> tuple[str, ...]:
         """The same for people."""
+        mine, others = self.contents, other.contents
         return tuple(
-            str(aspect).format(path) + _range(self.contents.get(path), other.contents.get(path))
+            str(aspect).format(path) + (_range(mine.get(path), others.get(path)) if aspect is Aspect.CONTENT else "")
             for aspect, path in self.differing(other)
         )
 

@@ -325,7 +325,7 @@ def reason(effects: Effects, refused: dict[str, Node], *accepted: dict[str, Node
     window = SimpleNamespace(told=b"", accepted=list(range(1, len(trees))), tree=trees.__getitem__)
     reliances = Reliances([window], made_of("create x; create x; create x"), effects)
     [told] = reliances.relied_on([(0, 0)])
-    assert ("/f" in told.sentence) == bool(told.explanation.beside)
+    assert all(words in told.sentence for words in told.explanation.beside)
     assert not (told.kind and told.explanation.beside), "ALICE counts no reason that may be none"
     return told.explanation
 
@@ -402,3 +402,11 @@ def test_what_differs_and_no_call_tells_is_named(change: dict[str, Any], words: 
         words.partition(" (")[0]
     ]
     assert reason(effects, refused, {**refused, "/f.strange": Node("file")}).beside == ("the name /f.strange",)
+
+
+def test_which_bytes_differ_is_said_of_the_contents_alone() -> None:
+    effects = followed("write f ab", {"/f": b""}, {"/f": b"ab"})
+    effects.files[1].followed = False
+    refused = tree({"/f": b""})
+    accepted = {**refused, "/f": replace(refused["/f"], flags=16, content=b"ab", size=2)}
+    assert reason(effects, refused, accepted).beside == ("the contents of /f (bytes 0 to 1)", "the flags of /f")
