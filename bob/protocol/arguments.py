@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from bob.program.strace import SystemCall, unescaped
@@ -28,6 +29,7 @@ TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
 OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")
 """How a name says which open file it means."""
+_SOCKET = re.compile(r'sun_path=("[^"]+")')
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
 _HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
 SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
@@ -74,6 +76,13 @@ def _offset(argument: str) -> int | None:
     """A number behind a pointer, as it was when the call began: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
+
+
+def as_mknod(call: SystemCall) -> SystemCall:
+    """The mknod(2) that a bind(2) of a socket to a name is (unix_bind_bsd in net/unix/af_unix.c); any other call as it
+    is."""
+    found = _SOCKET.search(call.arguments[1]) if call.name == "bind" else None
+    return call if found is None else replace(call, name="mknod", arguments=(found[1], "S_IFSOCK|0777"))
 
 
 def flags_of(call: SystemCall) -> str:

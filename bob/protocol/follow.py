@@ -100,7 +100,7 @@ class _Follower:
                 self._do(ops.SyncFileRange(named, 0, 0) if is_part else ops.Fsync(named, name == "fdatasync"), file)
 
     def _change_names(self, call: SystemCall) -> None:
-        name = call.name
+        name, call = call.name, args.as_mknod(call)
         if name in ("truncate", "ftruncate"):
             self._truncate(call)
         elif name == "fallocate":
@@ -109,8 +109,8 @@ class _Follower:
             self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
         elif name in args.LINKS:
             self._link(call, self._paths.at(call, args.LINKS[name][1]))
-        elif name in args.MAKES or name in args.SYMLINKS:
-            path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[name])
+        elif call.name in args.MAKES or name in args.SYMLINKS:
+            path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[call.name])
             kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
             if path:
                 file = self.effects.new(kind)

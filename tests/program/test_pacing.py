@@ -151,3 +151,16 @@ def test_a_neighbour_that_had_nothing_to_wait_for_is_told(root: Path) -> None:
     assert paced(root, None, reads) == reads
     with Neighbour(str(root), "ext4") as other, pytest.raises(Refused, match="had no call to wait for"):
         paced(root, other, reads)
+
+
+def test_a_strace_that_has_ended_is_no_failure(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload ends while one that it has started is held at a call: all are killed, and strace ends beside the
+    wait. The run was refused then, "No such process", at each pace but the first."""
+
+    def gone(pid: int, number: int) -> None:
+        if (pid, number) == (TRACER, signal.SIGCONT):
+            raise ProcessLookupError(errno.ESRCH, "No such process")
+
+    monkeypatch.setattr("os.kill", gone)
+    assert paced(root, None, lines(root)) == lines(root)
+    assert done(root) == " ".join(["wait 0.5"] * 3)

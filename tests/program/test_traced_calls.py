@@ -58,6 +58,16 @@ def changes(*calls: str, pid: int = 7) -> list[bool]:
         "io_uring_enter(3<anon_inode:[io_uring]>, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1",
         "io_submit(0x7f0000000000, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE}]) = 1",
         "fallocate(3<R/f>, 0, 0, 4096) = 0",
+        'openat(AT_FDCWD, "f", O_WRONLY|O_CREAT, 0666) = 3',
+        'write(3, "a", 1) = 1',
+        "fsync(3) = 0",
+        "fchmod(3, 0600) = 0",
+        "ioctl(3, FS_IOC_SETFLAGS, [FS_IMMUTABLE_FL]) = 0",
+        "fadvise64(3, 0, 0, POSIX_FADV_DONTNEED) = 0",
+        "sendfile(3, 4</tmp/f>, NULL, 5) = 5",
+        "copy_file_range(4</tmp/f>, NULL, 3, NULL, 5, 0) = 5",
+        "splice(4</tmp/f>, [0], 3, NULL, 5, 0) = 5",
+        'bind(3<socket:[7]>, {sa_family=AF_UNIX, sun_path="s"}, 110) = 0',
     ],
 )
 def test_a_pace_waits_for_each_call_that_changes_something(call: str) -> None:
@@ -94,6 +104,11 @@ def test_a_pace_waits_for_each_call_that_changes_something(call: str) -> None:
         "lseek(3<R/f>, 0, SEEK_SET) = 0",
         "mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3<R/f>, 0) = 0x7f0000000000",
         "io_uring_setup(8, {flags=0}) = 3<anon_inode:[io_uring]>",
+        'openat(AT_FDCWD, "f", O_RDONLY) = 3',
+        "close(3) = 0",
+        "dup2(3, 4) = 4",
+        'write(3</tmp/f>, "a", 1) = 1',
+        "bind(3<socket:[7]>, {sa_family=AF_INET, sin_port=htons(1)}, 16) = 0",
         "+++ exited with 0 +++",
         "--- SIGCHLD {si_signo=SIGCHLD} ---",
     ],
@@ -113,6 +128,8 @@ def test_the_close_of_a_file_that_was_cut_and_written_has_its_data_written() -> 
     assert changes(cut, write, f"dup2(4</dev/null>, {there}) = 3</dev/null>") == [True, True, True]
     assert changes(f"ftruncate({there}, 0) = 0", close, write, close) == [True, False, True, True]
     assert changes(f'open("f", O_WRONLY|O_CREAT, 0666) = {there}', write, close) == [True, True, False]
+    far = 'openat(AT_FDCWD, "f", O_WRONLY|O_TRUNC) = 3', 'write(3, "a", 1) = 1', "close(3) = 0"
+    assert changes(*far) == [True, True, True]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1 << 16])

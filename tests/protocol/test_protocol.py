@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
 from random import Random
+from socket import AF_UNIX, socket
 from types import SimpleNamespace
 
 import pytest
@@ -70,7 +71,7 @@ def snapshot(root: Path) -> dict[str, Node]:
     found = {}
     for path in [root, *sorted(root.rglob("*"))]:
         status = path.lstat()
-        kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
+        kind = {stat.S_IFDIR: "directory", stat.S_IFREG: "file"}.get(stat.S_IFMT(status.st_mode), "other")
         content = path.read_bytes() if kind == "file" else b""
         name = "/" + str(path.relative_to(root)) if path != root else "/"
         mode = stat.S_IMODE(status.st_mode)
@@ -1270,3 +1271,21 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
             assert after["/log"].content.startswith(content) or state.crash.stage is not Stage.PREFIX
     assert edges[1] < 5 * edges[0]
     assert peaks[1] < 6 * peaks[0] and peaks[1] < 20_000_000
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("/d/socket", True), ("@abstract", False)])
+def test_a_socket_gets_its_name_by_a_call(tmp_path: Path, name: str, is_told: bool) -> None:
+    """bind(2) makes a file, which was told to have come by itself."""
+    done = perform(tmp_path, [("unlink", "/a")])
+    with socket(AF_UNIX) as made_here:
+        made_here.bind(done.at(name) if is_told else "\0abstract")
+        named = escaped(done.at(name).encode()) if is_told else f"@{escaped(b'abstract')}"
+        done.call("bind", (described(3, "socket:[7]"), f"{{sa_family=AF_UNIX, sun_path={named}}}", "110"))
+    mode = stat.S_IMODE(os.lstat(done.at(name)).st_mode) if is_told else 0
+    effects = made(done)
+    assert effects.words == {0: "unlink /a", **({1: "bind /d/socket"} if is_told else {})}
+    assert [(deed.operation, deed.mode) for deed in effects.deeds[1:]] == (
+        [(ops.Mknod("/d/socket", ops.Special.SOCKET), mode)] if is_told else []
+    )
+    assert presence(effects, done.trees[1]).get(1) is (Persisted.MISSING if is_told else None)
+    assert presence(effects, done.trees[2]).get(1) is (Persisted.THERE if is_told else None)

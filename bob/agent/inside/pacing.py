@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import time
+from contextlib import suppress
 
 from bob.agent.inside.ahead import Ahead
 from bob.agent.inside.devices import read_text
@@ -64,13 +65,16 @@ class Pacing:
         return 0 if waits else NO_CALL
 
     def _hold(self, tracer: int, number: int) -> None:
-        os.kill(tracer, signal.SIGSTOP)
+        """Keep strace at a call. It ends beside that where the workload has ended, and all that is left is killed."""
+        with suppress(ProcessLookupError):
+            os.kill(tracer, signal.SIGSTOP)
         try:
             if self._neighbour is not None:
                 self._neighbour.sync(number)
             time.sleep(self._delay)
         finally:
-            os.kill(tracer, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(tracer, signal.SIGCONT)
 
 
 def _tracer_of(pid: int) -> int:

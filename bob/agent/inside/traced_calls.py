@@ -12,7 +12,7 @@ import re
 from bob.agent.inside.strace_lines import Line
 
 _OF_NAMES = (
-    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,truncate,"
+    "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,bind,truncate,"
     "chmod,fchmodat,?fchmodat2,chown,lchown,fchownat,utime,utimes,futimesat,utimensat,"
     "setxattr,lsetxattr,removexattr,lremovexattr,?setxattrat,?removexattrat,?file_setattr"
 )
@@ -43,6 +43,8 @@ _CREATING = b"O_CREAT", b"O_TRUNC", b"TMPFILE"
 _CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}
 """Which of its descriptors a call closes."""
 _PATH = re.compile(rb"\d+<([^>]*)>")
+_UNTOLD = re.compile(rb"\w+\(\d+[,)]|(?:copy_file_range|splice)\([^,]+, [^,]+, \d+,")
+"""A descriptor behind which strace tells no path: that has more than the 4,096 bytes that /proc tells."""
 _PIPE = rb"\d+<\\x70\\x69\\x70\\x65\\x3a"
 
 
@@ -56,16 +58,17 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 class Changes:
     """Knows the calls that change something below ``root``, as strace tells of them, one after the other.
 
-    What leads to a file by a name counts wherever the name leads. A write into a pipe counts, too: it may tell somebody
-    what no call of the program tells (a store through a mapping). So does the close of a file that was cut and written
-    anew: file systems have its data written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
+    What leads to a file by a name counts wherever the name leads, and so does a file whose path nobody tells. A write
+    into a pipe counts, too: it may tell somebody what no call of the program tells (a store through a mapping). So does
+    the close of a file that was cut and written anew: file systems have its data written then
+    (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
     """
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
         below = rb"\d+<[^>]*" + escaped + rb"(?:\\x2f|>)"
         self._below = re.compile(below)
-        self._told = re.compile(below + b"|" + _PIPE)
+        self._told = re.compile(below + b"|" + _PIPE + b"|" + _UNTOLD.pattern)
         self._cut: dict[bytes, bool] = {}
         """The files that were cut, by their paths, and whether something was written there since."""
 
@@ -74,22 +77,27 @@ class Changes:
         name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
         if line.is_begun or not result[:1].isdigit():
             return False
+        if name == b"bind":
+            return b'sun_path="' in head
         if name in _ALWAYS:
             return True
         if name in _BY_DESCRIPTOR:
             self._written(name, _paths(head))
             return self._told.search(head) is not None
         if name == b"ioctl":  # most requests that only ask are not for files, and fail
-            return self._below.search(head) is not None
+            return self._is_below(head)
         if name in _OPENING:
             return self._opened(b"O_CREAT|O_TRUNC" if name == b"creat" else line.call, result)
         if name == b"fadvise64":
-            return b"POSIX_FADV_DONTNEED" in line.call and self._below.search(head) is not None
+            return b"POSIX_FADV_DONTNEED" in line.call and self._is_below(head)
         closed = _paths(head.partition(b")")[0])[_CLOSING[name] :] if name in _CLOSING else []
         return bool(closed) and self._cut.get(closed[0], False)
 
+    def _is_below(self, head: bytes) -> bool:
+        return (self._below.search(head) or _UNTOLD.match(head)) is not None
+
     def _opened(self, flags: bytes, result: bytes) -> bool:
-        if self._below.match(result) is None:
+        if self._below.match(result) is None and not result.isdigit():
             return False
         if b"O_TRUNC" in flags:
             self._cut[_paths(result)[0]] = False
@@ -104,5 +112,5 @@ class Changes:
 
 
 def _paths(text: bytes) -> list[bytes]:
-    """The paths behind descriptors, as strace writes them."""
-    return _PATH.findall(text)
+    """The paths behind descriptors, as strace writes them; where it tells none, they count as one."""
+    return _PATH.findall(text) or [b""]
