@@ -10,9 +10,12 @@ from enum import Enum
 from bob.errors import Exit, GuestError
 
 # What the kernel prints before it gives up: panic(), die(), BUG().
-PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault")
+# Of a program that ends by such a fault it says where that was ("traps: python3[7] general protection fault ip:").
+PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault(?! ip:)")
 # What it prints of a task that does not come back from it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
 HANG = re.compile(r"INFO: task .* blocked for more than|rcu: INFO: .* detected (?:expedited )?stalls?")
+# What it says where it was made to panic, by who wrote to it, or by who took all of its memory.
+_MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
 STEP = re.compile(r"bob: at (.+)")
 """Before each step, a recording that is told to narrate prints this on the console."""
@@ -49,8 +52,9 @@ class Loss:
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the kernel itself says that it panicked, or that a task hangs in it."""
-        return self.cause in (Cause.PANICKED, Cause.HUNG) and bool(self.said)
+        """Whether the kernel itself says that it panicked, and was not made to, or that a task hangs in it."""
+        is_told = bool(self.said) and not _MADE_TO.search(self.said)
+        return self.cause in (Cause.PANICKED, Cause.HUNG) and is_told
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -103,6 +103,27 @@ def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.
     assert not diagnose(Paper(Console(tmp_path / "console"), True), disconnected=True).is_by_kernel
 
 
+@pytest.mark.parametrize(
+    ("words", "is_panic"),
+    [
+        ("Kernel panic - not syncing: System is deadlocked on memory", True),
+        ("Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled", True),
+        ("Kernel panic - not syncing: sysrq triggered crash", True),
+        ("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000007", True),
+        ("traps: python3[117] general protection fault ip:55d0 sp:7ffd error:0 in python3.11[55d0+1000]", False),
+        ("Out of memory: Killed process 117 (python3) total-vm:9kB", False),
+    ],
+)
+def test_a_kernel_that_was_made_to_panic_did_not_fall_by_itself(words: str, is_panic: bool, tmp_path: Path) -> None:
+    """A program that takes all memory, and keeps it in /tmp, was a finding about the kernel."""
+    (tmp_path / "console").write_text(f"bob: at op 2 begin\n[    3.0] {words}\n{TRACE}")
+    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    assert (found.cause is Cause.PANICKED, found.is_by_kernel) == (is_panic, False)
+    oops = "general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] PREEMPT SMP"
+    (tmp_path / "console").write_text(f"[    3.0] {oops}\n[    4.0] {words}\n{TRACE}")
+    assert diagnose(Paper(Console(tmp_path / "console"), True)).is_by_kernel
+
+
 def test_no_console_is_an_empty_one(tmp_path: Path) -> None:
     console = Console(tmp_path / "none")
     assert console.tail() == ""
