@@ -68,7 +68,7 @@ class Changes:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
         below = rb"\d+<[^>]*" + escaped + rb"(?:\\x2f|>)"
         self._below = re.compile(below)
-        self._told = re.compile(below + b"|" + _PIPE + b"|" + _UNTOLD.pattern)
+        self._told = re.compile(below + b"|" + _PIPE)
         self._cut: dict[bytes, bool] = {}
         """The files that were cut, by their paths, and whether something was written there since."""
 
@@ -83,7 +83,7 @@ class Changes:
             return True
         if name in _BY_DESCRIPTOR:
             self._written(name, _paths(head))
-            return self._told.search(head) is not None
+            return (self._told.search(head) or _UNTOLD.match(head)) is not None
         if name == b"ioctl":  # most requests that only ask are not for files, and fail
             return self._is_below(head)
         if name in _OPENING:
