@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from bob.agent.inside.devices import read_text, write_text
+from bob.agent.inside.mounts import libc
 from bob.agent.inside.processes import Drain, descendants, parents
 
 MOST_TASKS = 500
@@ -17,6 +18,13 @@ MOST_WRITTEN = 4 * 1024 * 1024
 MOST_CALLS = 256 * 1024 * 1024
 """So much strace may write down of a workload (bytes): four for each that a call writes, and some 100 for the call. It
 is in the guest's memory three times, and in the host's for each pace."""
+
+IN_MEMORY = "/tmp", "/dev/shm"
+"""The folders for temporary files that are file systems in memory."""
+MOST_OF_MEMORY = "25%"
+"""The share of the guest's memory that each of them may take, and what a program writes in its world. A program that
+fills one is told that it is full. Else the guest would have no memory left, and no process to kill that has it."""
+_MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"
 """What /proc/PID/oom_score_adj says of the agent, and of a script: of which the kernel kills first."""
@@ -31,6 +39,12 @@ def spare_agent(*, modestly: bool) -> None:
         with suppress(OSError):
             write_text(f"/proc/{pid}/oom_score_adj", SPARED)
         pid = of.get(pid, 0)
+
+
+def bound_scratch() -> None:
+    """Have the folders for temporary files take no more than :data:`MOST_OF_MEMORY`."""
+    for folder in IN_MEMORY:
+        libc.mount(b"none", folder.encode(), b"tmpfs", _MS_REMOUNT, f"size={MOST_OF_MEMORY}".encode())
 
 
 def do_not_spare(pid: int) -> None:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from bob.agent.inside import built, medium, observer, program_recorder, recorder
 from bob.agent.inside.binaries import read_files
-from bob.agent.inside.bounds import spare_agent
+from bob.agent.inside.bounds import bound_scratch, spare_agent
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
@@ -40,6 +40,7 @@ def start_afresh(*, modestly: bool = False) -> None:
     if not modestly:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
+        bound_scratch()
         with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
             write_text("/proc/sys/vm/compaction_proactiveness", "0")
     spare_agent(modestly=modestly)

@@ -10,7 +10,7 @@ from typing import Any
 
 from bob.agent.inside import medium
 from bob.agent.inside.assembly import Assembly, Parts
-from bob.agent.inside.devices import BASE_EPOCH, EPOCH, run, run_anyhow
+from bob.agent.inside.devices import BASE_EPOCH, EPOCH, run, run_anyhow, write_text
 from bob.agent.inside.frames import Reply
 from bob.agent.inside.images import pack
 from bob.agent.inside.late_disk import clear_late_disks
@@ -90,12 +90,15 @@ def make_base(
 
 
 CONSOLE = "/dev/console"
+PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"
+"""That a task hangs (kernel/hung_task.c) is an error to the kernel, and no more than that."""
 
 
 def say(step: str) -> None:
     """Print on the console what is done next, where the host finds it when the kernel does not come back from it
     (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
+        write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
 
 

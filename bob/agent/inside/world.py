@@ -10,6 +10,7 @@ import ctypes
 import os
 from contextlib import suppress
 
+from bob.agent.inside.bounds import MOST_OF_MEMORY
 from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.mounts import libc
@@ -29,7 +30,7 @@ def enter_world() -> None:
     for path in (LOWER, MEMORY, WORLD):
         os.makedirs(path, exist_ok=True)
     _mount(device, LOWER, "erofs", MS_RDONLY)
-    _mount("bob", MEMORY, "tmpfs")
+    _mount("bob", MEMORY, "tmpfs", 0, f"size={MOST_OF_MEMORY}")
     for name in ("upper", "work"):
         os.makedirs(f"{MEMORY}/{name}", exist_ok=True)
     _mount("bob", WORLD, "overlay", 0, f"lowerdir={LOWER},upperdir={MEMORY}/upper,workdir={MEMORY}/work")
