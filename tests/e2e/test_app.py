@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bob import documents
 from bob.agent.client import Agent
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
@@ -39,11 +40,12 @@ from bob.run import program_recording, program_shrinker, programs
 from bob.run.agents import AnyGuests
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
-from bob.run.shrink import shrink, tell_results
+from bob.run.shrink import shrink
 from bob.story.timeline import Asked
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.witness import document as witness
+from bob.witness.results import tell_results
 from planted_in_c import PLANTED_IN_C, compiled
 from planted_programs import LIBRARY, PLANTED, fault, model_of
 from tests.apm.cases import LETTER_OF_POSIX, model
@@ -226,7 +228,7 @@ def test_a_witness_whose_program_was_mended_does_not_show_again(tmp_path: Path) 
     planted = BY_NAME["acknowledged-before-fsync"]
     [one, *_] = ask(planted.program(mended=False), tmp_path).vulnerabilities
     path = tmp_path / (one.witness or "")
-    document = json.loads(path.read_text())
+    document = documents.opened(path.read_bytes())
     path.write_text(json.dumps({**document, "program": planted.program(mended=True).to_json()}))
     [shrunk] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
     assert shrunk.document is None and shrunk.before == shrunk.after

@@ -14,17 +14,19 @@ from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.checking import Checked
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
+from bob.documents import opened
 from bob.errors import UsageError
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.result import to_json
 from bob.run.export import Exported, export, exported
-from bob.run.shrink import shrink, tell_results
+from bob.run.shrink import shrink
 from bob.trace.log_writer import write_log
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.witness import document as witness
 from bob.witness.attempts import needed, smallest
+from bob.witness.results import tell_results
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
@@ -142,7 +144,7 @@ def test_results_are_told_anew(tmp_path: Path) -> None:
     assert told
     for name in told:
         path = tmp_path / "witnesses" / f"{name}.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "evidence": f"smaller {name}"}))
+        path.write_text(json.dumps({**opened(path.read_bytes()), "evidence": f"smaller {name}"}))
     tell_results(tmp_path)
     (column,) = read_result(tmp_path).configurations
     assert {cell.name: cell.evidence for cell in column.properties if cell.witness} == {
