@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import pytest
 
 from bob import counts
 from bob.apm import model
+from bob.documents import opened
 from bob.errors import MalformedError
 from bob.judge import program_result
 from bob.result import from_json as result_from_json
@@ -40,7 +40,7 @@ OF_PROGRAMS = {  # these are not read from there
 
 def of(path: str) -> Any:
     packed = (ROOT / path).read_bytes()
-    return json.loads(lzma.decompress(packed) if path.endswith(".xz") else packed)
+    return opened(lzma.decompress(packed) if path.endswith(".xz") else packed)
 
 
 def small_model() -> Any:

@@ -109,7 +109,7 @@ def test_the_run_of_a_quick_question_is_refused(
     run = RunDirectory.create(tmp_path / "run", {"id": "x", "expectations": ["exists /a"], "workloads": []})
     assert run_bob(["apm", *arguments, str(run.path)]) == 9
     said = capsys.readouterr().err
-    assert said == f"bob: {run.path} is the run of a quick question, not of a probe\nhint: bob try asks it again\n"
+    assert said.startswith(f"bob: {run.path} is the run of a quick question, not of a probe\nhint: ")
 
 
 def test_what_is_to_refute_has_to_be_of_a_configuration_of_the_runs(

@@ -51,6 +51,7 @@ TABLE = {
 )
 def test_a_table_as_junit(bob: Bob, command: tuple[str, ...]) -> None:
     put(Path("here"))
+    Path("here/run.json").write_text("{}")
     ended = bob(*command, "--junit", "report.xml")
     assert outcomes() == TABLE
     assert ended.code == (1 if command[0] == "search" else 3)

@@ -35,6 +35,7 @@ from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.crash import case
 from bob.crash.coverage import States
+from bob.documents import opened
 from bob.errors import GuestError, MissingProgramError, StoreError, UsageError
 from bob.guest.spec import Accelerator
 from bob.image.cache import GUEST_MODULES
@@ -554,7 +555,7 @@ def test_a_program_is_tried_on_each_file_system_by_some_worker(host: Host, tmp_p
     ]  # fmt: skip
     for one in answers.results[1:]:
         [found] = one.vulnerabilities
-        assert json.loads((run / str(found.witness)).read_text()) == {"of": one.configuration}
+        assert opened((run / str(found.witness)).read_bytes()) == {"of": one.configuration}
     for model, answer in zip(models, answers.models, strict=True):
         assert (answer.model, answer.safety) == (model.name, Safety.VULNERABLE)
         assert [one.configuration for one in answer.missed] == NAMES[1:], "each file system's own calls were asked"
