@@ -36,6 +36,11 @@ def later(found: Witness) -> Operation | None:
     return None if number is None else found.workload.operations[number - 1]
 
 
+def survived(found: Witness) -> bool:
+    """Whether the evidence tells that the later operation did."""
+    return ") survived; " in found.evidence
+
+
 def missing(found: Witness) -> tuple[int, Operation]:
     """The first operation of which the evidence tells that it is not there as it should be."""
     written = {number: found.workload.operations[number - 1] for number in question_of(found.claim).required}
@@ -91,7 +96,7 @@ def renamed_to(found: Witness) -> list[str]:
 
 SAYS: Mapping[str, Callable[[Witness], bool]] = {
     "A later overwrite in place passes the journal": lambda found: (
-        isinstance(write := later(found), Write) and write.offset is not None and syncs(found)
+        isinstance(write := later(found), Write) and write.offset is not None and syncs(found) and survived(found)
     ),
     "The new size is committed before the data": lambda found: "zeros (" in found.evidence and is_late(found),
     "Data in blocks that were already allocated is not ordered": lambda found: (
@@ -103,13 +108,18 @@ SAYS: Mapping[str, Callable[[Witness], bool]] = {
     ),
     "Appended data is delayed longer than the log": lambda found: "the size of" in found.evidence and is_late(found),
     "What a truncated file is given is sent when it is closed, and not waited for": lambda found: (
-        ": 0 B instead of" in found.evidence and how(missing(found)[1]) is How.TRUNC and is_at_once(found)
+        ": 0 B instead of" in found.evidence
+        and how(missing(found)[1]) is How.TRUNC
+        and is_at_once(found)
+        and survived(found)
     ),
     "O_SYNC syncs what it wrote, not what was appended before": lambda found: (
         how(later(found)) is How.SYNC and is_late(found)
     ),
     "fsync logs the file that it syncs, not what came before": lambda found: (
-        syncs(found) and any("log tree" in one.what for one in found.timeline.writes if one.fate is Fate.DURABLE)
+        syncs(found)
+        and any("log tree" in one.what for one in found.timeline.writes if one.fate is Fate.DURABLE)
+        and survived(found)
     ),
     "A commit does not write delayed data": lambda found: (
         not syncs(found) and min(commits(found)) < min(sent(found), default=found.timeline.crash)

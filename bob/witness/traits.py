@@ -1,18 +1,18 @@
 """What a witness shows, in a few words: a known reason for a violation is held against these.
 
-They are read from what the witness has: its question and evidence, its workload, and the fate of each write in its time
-line. Where it shows nothing of a sort, the word is ``nothing``.
+They are read from what the witness has: its question, the tree that was found, its workload, and the fate of each write
+in its time line. Where it shows nothing of a sort, the word is ``nothing``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from bob.blocks.parts import Kind
+from bob.claim.property.account import Account, Extent, Part
 from bob.claim.property.of_property import OfProperty
-from bob.claim.property.rules import Question, quoted
+from bob.claim.property.rules import Violation
 from bob.claim.property.subjects import Effect, subjects
 from bob.claim.property.vocabulary import Call, What
 from bob.story.timeline import Called, Fate, Timeline, Written
@@ -33,6 +33,8 @@ class Trait(StrEnum):
     """The same of what must be there beside it, such as the rename of a file that was appended to."""
     LATER = "later"
     """The same of the later operation, of which something is there; nothing where no ordering is asked."""
+    EXTENT = "extent"
+    """How much of the later operation is there; nothing where no ordering is asked."""
     CALLS = "calls"
     """Which calls, or flags of open(2), ask for durability somewhere in the workload or in its finish."""
     MISSING = "missing"
@@ -77,6 +79,7 @@ WORDS: Mapping[Trait, frozenset[str]] = {
         Trait.OPERATION: _SORTS | {REPLACE},
         Trait.BESIDE: _SORTS | {REPLACE},
         Trait.LATER: _SORTS | {REPLACE},
+        Trait.EXTENT: frozenset(Extent),
         Trait.CALLS: {"fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", Call.O_SYNC, Call.O_DSYNC},
         Trait.MISSING: {What.DATA, What.SIZE, What.NAMES, What.ATTRIBUTES, MORE, OTHER},
         Trait.LOST: _KINDS,
@@ -89,31 +92,36 @@ WORDS: Mapping[Trait, frozenset[str]] = {
 """The words of each trait."""
 
 _SYNCS = {How.SYNC: Call.O_SYNC, How.DSYNC: Call.O_DSYNC}
-_DETAIL = (
-    (r"^the size of .* instead of ", What.SIZE),
-    (r"^(bytes [\d,]+ to |what can be read of ).* instead of ", What.DATA),
-    (
-        r"^the (name|file|number of names of) .* instead of |^of the names, |( does not exist| still exists)\b",
-        What.NAMES,
-    ),
-    (r"^the (mode|owner|time of modification|attribute \S+) of .* instead of ", What.ATTRIBUTES),
-)
-"""How the detail of an evidence says what is not there. What is there stands beside it, without an ``instead``."""
+_PARTS = {
+    Part.NAME: What.NAMES,
+    Part.FILE: What.NAMES,
+    Part.SIZE: What.SIZE,
+    Part.DATA: What.DATA,
+    Part.LINKS: What.NAMES,
+    Part.ATTRIBUTE: What.ATTRIBUTES,
+}
+"""What of an operation is not there, by the part of its effect that is lacking."""
 
 
 def traits_of(witness: Witness) -> Traits | None:
-    """What ``witness`` shows; None where it is not one of a property's."""
-    if not isinstance(witness.claim, OfProperty):
+    """What ``witness`` shows; None where it is not one of a property's, or does not keep a tree that breaks that.
+    Raises UsageError where this bob does not know the property."""
+    if not isinstance(witness.claim, OfProperty) or witness.found is None:
         return None
-    question, line = witness.claim.question, witness.timeline
+    violation = witness.claim.violation(witness.found, witness.context)
+    if violation is None:
+        return None
+    question, line = violation.question, witness.timeline
     history = simulate(witness.workload)[0]
-    number = _blamed(question, history, witness.evidence)
+    wrong = violation.wrong
+    number = wrong.number if isinstance(wrong, Account) else next(iter(question.required), None)
     found: dict[Trait, Iterable[str]] = {
         Trait.OPERATION: _sort(history, number),
         Trait.BESIDE: {word for other in question.required if other != number for word in _sort(history, other)},
         Trait.LATER: _sort(history, question.later),
+        Trait.EXTENT: {one.extent for one in violation.accounts if one.number == question.later},
         Trait.CALLS: _calls((*witness.workload.operations, *witness.workload.finish.operations)),
-        Trait.MISSING: missing(witness.evidence),
+        Trait.MISSING: _missing(violation, number),
         Trait.LOST: _lost(line, number),
         Trait.KEPT: {one.kind for one in line.writes if one.fate is Fate.KEPT},
         Trait.TORN: {one.kind for one in line.writes if one.fate is Fate.TORN},
@@ -123,29 +131,14 @@ def traits_of(witness: Witness) -> Traits | None:
     return {trait: frozenset(map(str, words)) or frozenset({NOTHING}) for trait, words in found.items()}
 
 
-def missing(evidence: str) -> frozenset[str]:
-    """What of an operation is not there as it should be, by the evidence: the detail that it ends with, in brackets."""
-    if " did more than it was to do" in evidence:
-        return frozenset({MORE})
-    detail = evidence[_opening(evidence) + 1 : -1] if evidence.endswith(")") else ""
-    found = {str(what) for part in detail.split("; ") for form, what in _DETAIL if re.search(form, part)}
-    return frozenset(found or {OTHER})
-
-
-def _opening(evidence: str) -> int:
-    """Where the bracket opens that ``evidence`` ends with."""
-    depth = 0
-    for place in range(len(evidence) - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(evidence[place], 0)
-        if not depth:
-            return place
-    return -1
-
-
-def _blamed(question: Question, history: History, evidence: str) -> int | None:
-    """Which of the operations that must be there the evidence says is not."""
-    named = (number for number in question.required if quoted(history, number) in evidence)
-    return next(named, next(iter(question.required), None))
+def _missing(violation: Violation, number: int | None) -> set[str]:
+    """What of operation ``number`` is not there as it should be."""
+    wrong = violation.wrong
+    if isinstance(wrong, Account):
+        return {_PARTS[finding.part] for finding in wrong.lacking}
+    if wrong.part is not None:
+        return {_PARTS[wrong.part]}
+    return {MORE if wrong.suspects == {number} else OTHER}
 
 
 def _sort(history: History, number: int | None) -> set[str]:

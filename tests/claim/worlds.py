@@ -70,9 +70,15 @@ class World:
 
     def oracle(self) -> Oracle:
         """The oracle of this workload, told what a recording tells it."""
-        steps = self.history.steps
-        known = [{path: self.numbers[thing] for path, thing in steps[at].names.items()} for at in (0, -1)]
-        return Oracle(self.history, inodes_of_things(self.history, *known))
+        return Oracle(self.history, inodes_of_things(self.history, *self.known))
+
+    @property
+    def known(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The inode numbers by name before and after the operations."""
+        first, last = (
+            {path: self.numbers[thing] for path, thing in self.history.steps[at].names.items()} for at in (0, -1)
+        )
+        return first, last
 
     @property
     def all(self) -> range:

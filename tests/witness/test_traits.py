@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bob.catalogue.probe_files import shipped_probes
+from bob.claim.claim import Claim
+from bob.claim.property.of_property import OfProperty
+from bob.claim.property.rules import questions
+from bob.observe.observation import Observation
 from bob.witness import bundle, document
-from bob.witness.traits import MORE, NOTHING, OTHER, REPLACE, WORDS, Trait, missing, traits_of
+from bob.witness.document import Witness
+from bob.witness.traits import MORE, NOTHING, OTHER, REPLACE, WORDS, Trait, Traits, traits_of
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+from claim.worlds import World
 
 FOLDERS = [
     Path(__file__).parents[2] / "reports" / "reference" / name for name in ("osdi14-linux-6.1", "modern-linux-6.1")
 ]
 
 
-def of_properties(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any], Mapping[Trait, frozenset[str]]]]:
-    for path in bundle.within(folder):
-        found = bundle.load(path)
-        if found["property"] is not None:
-            shown = traits_of(document.read(path))
-            assert shown is not None
-            yield path, found, shown
+@cache
+def of_properties(folder: Path) -> Sequence[tuple[Path, Mapping[str, Any], Traits]]:
+    """The witnesses of properties: their documents, and what they show."""
+    loaded = [(path, bundle.load(path)) for path in bundle.within(folder)]
+    shown = [(path, found, traits_of(document.read(path))) for path, found in loaded if found["property"] is not None]
+    assert all(traits is not None for _path, _found, traits in shown)
+    return [(path, found, traits) for path, found, traits in shown if traits is not None]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
@@ -57,6 +68,8 @@ def test_what_the_operations_are(folder: Path) -> None:
         assert shown[Trait.LATER] & flags == set(text[-1:]) & flags, path
         if text[0] not in ("write", "append"):
             assert {text[0], REPLACE if text[0] == "rename" else text[0]} & shown[Trait.LATER], path
+        assert (shown[Trait.EXTENT] == {"whole"}) == (") survived; " in evidence), path
+        assert (shown[Trait.EXTENT] == {"part"}) == evidence.startswith("a part of "), path
         assert (shown[Trait.BESIDE] == {NOTHING}) == (len(found["question"]["required"]) == 1), path
     assert seen > 40
 
@@ -75,32 +88,69 @@ def test_a_rename_to_a_free_name_is_another_thing_than_one_that_replaces() -> No
     assert told == {REPLACE, "rename"}
 
 
+def test_no_wording_of_the_evidence_is_read() -> None:
+    told = set()
+    for path, _found, shown in of_properties(FOLDERS[0])[::12]:
+        witness = replace(document.read(path), evidence="operation 1 (chmod /a 600) (the mode of /a: 6 instead of 7)")
+        assert traits_of(witness) == shown, path
+        told |= shown[Trait.MISSING]
+    assert len(told) > 2
+
+
+def test_a_witness_without_a_tree_that_breaks_its_property_shows_nothing() -> None:
+    path, _found, _shown = of_properties(FOLDERS[0])[0]
+    witness = document.read(path)
+    assert witness.found is not None
+    assert traits_of(replace(witness, found=None)) is None
+    assert traits_of(replace(witness, found=replace(witness.found, mounted=False))) is None
+    world = World.of(witness.workload)
+    assert traits_of(of_world(witness, witness.claim, world, witness.workload, world.crash(world.all))) is None
+
+
+SETUP = "mkdir /d; write /d/f 0 8192; write /d/g 0 300"
+
+
 @pytest.mark.parametrize(
-    ("evidence", "words"),
+    ("operations", "name", "there", "changes", "words"),
     [
-        ("operation 2 (create /a) survived; operation 1 (append /b 9), issued earlier, did not (the size of /b: 0 B "
-         "instead of 9 B; bytes 0 to 9 of /b: zeros (9 B) instead of the data of operation 1)", {"size", "data"}),
-        ("only a part of operation 1 (rename /a /b) is there (/a still exists)", {"names"}),
-        ("only a part of operation 1 (rename /a /b) is there (/a still exists: it is a file)", {"names"}),
-        ("x survived; y, issued earlier, did not (/a (1) still exists; /b does not exist)", {"names"}),
-        ("only a part of operation 1 (unlink /a) is there (of the names, /b is the file first known as /a)", {"names"}),
-        ("only a part of operation 1 (create /a) is there (the file /a: not there instead of there)", {"names"}),
-        ("only a part of operation 1 (link /a /b) is there (the number of names of /a: 1 instead of 2)", {"names"}),
-        ("only a part of operation 1 (chmod /a 600) is there (the mode of /a: 644 instead of 600)", {"attributes"}),
-        ("only a part of operation 1 (setxattr /a x.b 9) is there (the attribute x.b of /a: absent instead of set)",
-         {"attributes"}),
-        ("only a part of operation 1 (append /a 9) is there (what can be read of /a: 0 B instead of 9 B)", {"data"}),
-        ("operation 1 (rename /a /b) did more than it was to do, or not all (bytes 0 to 9 of /b: zeros (9 B), where no "
-         "operation wrote)", {MORE}),
-        ("a part of operation 2 (append /b 9) is there (the size of /b: 9 B; bytes 0 to 9 of /b: zeros (9 B) instead "
-         "of the data of operation 2); only a part of operation 1 (rename /a /c), issued earlier, is there (the name "
-         "/c: the file first known as /a; /a still exists)", {"names"}),
-        ("only a part of operation 1 (append /b 9) is there (the size of /b: 9 B; bytes 0 to 9 of /b: zeros (9 B) "
-         "instead of the data of operation 1)", {"data"}),
-        ("only a part of operation 1 (append /b 9) is there (the size of /b (1: 9 B)", {OTHER}),
-        ("what no operation was to change is damaged (of /d: 3 links instead of 2)", {OTHER}),
-        ("something else", {OTHER}),
+        ("append /d/f 4096; create /x", "append-any", (2,), {}, {"size"}),
+        ("append /d/f 4096; create /x", "append-any", (1, 2), {"/d/f": {"content": bytes(12288)}}, {"data"}),
+        ("append /d/f 4096; create /x", "append-any", (1, 2), {"/d/f": {"content": b""}}, {"data"}),
+        ("append /d/f 4096; create /x", "append-any", (1, 2), {"/d/f": None}, {"names"}),
+        ("append /d/f 4096; create /x", "append-any", (1, 2), {"/d/f": {"fault": "torn"}}, {"names"}),
+        ("rename /d/f /d/h; create /x", "directory-op-any", (2,), {}, {"names"}),
+        ("rename /d/f /d/h", "directory-op", (), {"/d/f": None}, {"names"}),
+        ("link /d/f /d/h", "directory-op", (1,), {"/d/f": {"links": 1}, "/d/h": {"links": 1}}, {"names"}),
+        ("rename /d/f /d/h; create /d/f", "directory-op", (1, 2), {"/d/h": None}, {"names"}),
+        ("create /d/n", "directory-op", (1,), {"/d/n": {"content": b"more", "size": 4}}, {"size"}),
+        ("rename /d/f /d/h", "directory-op", (1,), {"/d/h": {"content": bytes(8192)}}, {MORE}),
+        ("append /d/f 4096", "collateral", (1,), {"/d/g": {"content": bytes(300)}}, {OTHER}),
     ],
 )  # fmt: skip
-def test_what_is_missing(evidence: str, words: set[str]) -> None:
-    assert missing(evidence) == words
+def test_what_is_missing(
+    operations: str, name: str, there: tuple[int, ...], changes: dict[str, dict[str, Any] | None], words: set[str]
+) -> None:
+    workload = Workload("w", parse(SETUP), parse(operations))
+    world = World.of(workload)
+    tree = dict(world.crash(there).tree or {})
+    for path, change in changes.items():
+        if change is None:
+            del tree[path]
+        else:
+            tree[path] = replace(tree[path], **change)
+    [probe] = shipped_probes((name,))
+    asked = questions(probe.property, world.history)
+    seen = Observation(True, None, tree)
+    template = document.read(bundle.within(FOLDERS[1])[0])
+    shown = [
+        traits
+        for question in asked
+        if (traits := traits_of(of_world(template, OfProperty(name, question, probe.property), world, workload, seen)))
+    ]
+    assert {traits[Trait.MISSING] for traits in shown} == {frozenset(words)}
+
+
+def of_world(template: Witness, claim: Claim, world: World, workload: Workload, seen: Observation) -> Witness:
+    """The witness that ``seen`` is, of what was recorded of ``world``."""
+    first, last = world.known
+    return replace(template, claim=claim, workload=workload, inodes=(first, last), statuses=({}, {}), found=seen)

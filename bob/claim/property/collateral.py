@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bob.claim.property.account import Part
 from bob.claim.property.attributes import Attributes
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import ROOT, Place, Places, Sightings
@@ -37,10 +38,14 @@ from bob.workload.pattern import describe, operations_in
 @dataclass(frozen=True, slots=True)
 class Damage:
     """Something that no set of whole operations explains: at least one of ``suspects``, if there are any, is there only
-    in part, or did more than it was to do."""
+    in part, or did more than it was to do.
+
+    ``part`` is the part of their effect that it is in; None where it is in what they were not to change.
+    """
 
     suspects: frozenset[int]
     about: str
+    part: Part | None = None
 
 
 class Collateral:

@@ -10,7 +10,7 @@ from bob.claim.claim import NEWER, Context, Known, Refusal, Shown, View
 from bob.claim.property.bench import Bench, inodes_of_things
 from bob.claim.property.declaration import declaration, declared
 from bob.claim.property.presence import Oracle
-from bob.claim.property.rules import Property, Question, violation
+from bob.claim.property.rules import Property, Question, Violation, violation
 from bob.claim.property.sentence import of_question
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
@@ -61,12 +61,16 @@ class OfProperty:
     def headline(self, configuration: str) -> str:
         return f"{self.name} is violated on {configuration}"
 
-    def broken(self, view: View, context: Context) -> str | None:
-        seen = view.observation
+    def violation(self, seen: Observation, context: Context) -> Violation | None:
+        """What ``seen`` breaks of it; None where it does not, or was not mounted. Raises UsageError where this bob does
+        not know the property."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)
-        found = violation(self.resolved, self.question, history, oracle, oracle.read(seen), seen)
+        return violation(self.resolved, self.question, history, oracle, oracle.read(seen), seen)
+
+    def broken(self, view: View, context: Context) -> str | None:
+        found = self.violation(view.observation, context)
         return None if found is None else found.evidence
 
     def kept(self, view: View, context: Context) -> bool:

@@ -87,7 +87,7 @@ class Oracle:
         for number in range(1, len(self._history.operations) + 1):
             account = Account(number, tuple(self._findings(number, seen, explain=False)))
             presences.append(account.presence)
-            damage += [Damage(f.suspects, f.words) for f in account.findings if f.suspects - {number}]
+            damage += [Damage(f.suspects, f.words, f.part) for f in account.findings if f.suspects - {number}]
             if account.extent is Extent.WHOLE:
                 whole.add(number)
         collateral = list(self._collateral.damage(seen))
@@ -135,7 +135,7 @@ class Oracle:
         """Names that no set of operations explains."""
         names = zip(group.places, found(group, seen), strict=True)
         about = [f"{name} is {self._who(there)}" for (_folder, name), there in names if there is not None]
-        return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}")
+        return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}", Part.NAME)
 
     def _name(self, number: int, place: Place, seen: Sightings) -> Finding:
         """What is at a place that the operation changed."""

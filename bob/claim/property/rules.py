@@ -110,11 +110,13 @@ class Question:
 class Violation:
     """An observation that breaks a property: which question it answers wrongly, and what is there, in one line.
 
-    ``accounts`` says as data what is there of each operation that the question is about.
+    As data, ``wrong`` is what is not as it should be: an operation of which not all is there, or damage; ``accounts``
+    are what is there of each operation that the question is about.
     """
 
     question: Question
     evidence: str
+    wrong: Account | Damage
     accounts: tuple[Account, ...] = ()
 
     @property
@@ -186,21 +188,27 @@ def _renames(history: History, number: int, subject: Subject) -> bool:
 
 def is_broken(prop: Property, question: Question, history: History, reading: Reading) -> bool:
     """Whether an observation that the oracle reads as ``reading`` breaks ``prop``."""
-    if question.later is not None:
-        there = reading.of(question.later) in (Presence.PARTIAL, Presence.FULL)
-        return there and any(reading.of(number) in _LOST for number in question.required)
+    return _wrong(prop, question, history, reading) is not None
+
+
+def _wrong(prop: Property, question: Question, history: History, reading: Reading) -> int | Damage | None:
+    """What is not as it should be: the number of an operation of which not all is there, or damage; None where ``prop``
+    is not broken."""
     if question.beside:
-        return _beside(history, reading) is not None
+        return _beside(history, reading)
+    lost = next((number for number in question.required if reading.of(number) in _LOST), None)
+    if question.later is not None:
+        return lost if reading.of(question.later) in (Presence.PARTIAL, Presence.FULL) else None
     (number,) = question.required
     if question.returned is not None:
-        if reading.of(number) not in _LOST:
-            return _torn_by_a_shift(prop, number, history, reading) is not None
+        if lost is None:
+            return _torn_by_a_shift(prop, number, history, reading)
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
         # Where what it is about was never made, only its making is lost: unless that was to be durable, too.
-        return not missing or (prop.several and missing <= _all_durable(prop, history))
+        return lost if not missing or (prop.several and missing <= _all_durable(prop, history)) else None
     if reading.of(number) is Presence.PARTIAL:
-        return prop.rule is not Rule.PREFIX or number not in reading.prefixes
-    return _damage(prop, number, history, reading) is not None
+        return number if prop.rule is not Rule.PREFIX or number not in reading.prefixes else None
+    return _damage(prop, number, history, reading)
 
 
 def is_clear(question: Question, reading: Reading) -> bool:
@@ -212,42 +220,28 @@ def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
     """What ``observation``, read by ``oracle`` as ``reading``, breaks of ``prop``, in words; None if it does not."""
-    if not is_broken(prop, question, history, reading):
+    found = _wrong(prop, question, history, reading)
+    if found is None:
         return None
-    if question.beside:
-        found = _beside(history, reading)
-        assert found is not None
-        return Violation(question, _of_suspects(found, history, beside=found in reading.collateral))
-    accounts = tuple(oracle.account(number, observation) for number in question.operations)
-    by_number = {account.number: account for account in accounts}
-    number = next(number for number in question.required if question.later is None or reading.of(number) in _LOST)
-    who, account = quoted(history, number), by_number[number]
+    accounts = {number: oracle.account(number, observation) for number in question.operations}
+    wrong = found if isinstance(found, Damage) else accounts[found]
+    said = _said(question, history, reading, wrong)
     if question.returned is not None:
-        said = _not_durable(prop, question, history, oracle, reading, observation)
-        return Violation(question, f"{quoted(history, question.returned)} had returned, but {said}", accounts)
+        said = f"{quoted(history, question.returned)} had returned, but {said}"
     if question.later is not None:
-        appears = by_number[question.later].appears(quoted(history, question.later))
-        return Violation(question, f"{appears}; {account.lacks(f'{who}, issued earlier,')}", accounts)
-    damage = _damage(prop, number, history, reading)
-    if reading.of(number) is Presence.PARTIAL or damage is None:
-        return Violation(question, account.lacks(who), accounts)
-    if damage in reading.collateral:
-        return Violation(question, f"{who} did more than it was to do, or not all ({damage.about})", accounts)
-    return Violation(question, _of_suspects(damage, history, beside=False), accounts)
+        said = f"{accounts[question.later].appears(quoted(history, question.later))}; {said}"
+    return Violation(question, said, wrong, tuple(accounts.values()))
 
 
-def _not_durable(
-    prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
-) -> str:
-    """What is not there of what was to be durable: the change itself, what made what it is about, or some of what
-    several operations did where a range moves."""
-    (number,) = question.required
-    if reading.of(number) not in _LOST:
-        if (damage := _torn_by_a_shift(prop, number, history, reading)) is not None:
-            return _of_suspects(damage, history, beside=False)
-        number = min(maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL)
-    who = "it" if number == question.returned else quoted(history, number)
-    return oracle.account(number, observation).lacks(who)
+def _said(question: Question, history: History, reading: Reading, wrong: Account | Damage) -> str:
+    """What is ``wrong``, in words."""
+    if isinstance(wrong, Account):
+        who = "it" if wrong.number == question.returned else quoted(history, wrong.number)
+        return wrong.lacks(who if question.later is None else f"{who}, issued earlier,")
+    if wrong in reading.collateral and question.required:
+        (number,) = question.required
+        return f"{quoted(history, number)} did more than it was to do, or not all ({wrong.about})"
+    return _of_suspects(wrong, history, beside=wrong in reading.collateral)
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
