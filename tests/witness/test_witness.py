@@ -412,6 +412,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("question.required", [0]),
         ("question.later", 9),
         ("question", {}),
+        ("question", {"required": [1, 2], "later": None}),
+        ("question", {"required": [1], "later": None, "returned": 2}),
         ("configuration.fs", "zfs"),
         ("configuration", []),
         ("environment", {}),

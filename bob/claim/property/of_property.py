@@ -111,8 +111,7 @@ class OfProperty:
             is_call = number == question.returned
             return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
         if question.later is None:
-            is_alone = len(question.required) == 1
-            return "is there only in part" if is_alone else f"is one of those that {self.name} is about"
+            return "is there only in part"
         return "is there too early" if number == question.later else f"must come before operation {question.later}"
 
     def to_json(self) -> dict[str, Any]:
@@ -159,11 +158,15 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfPro
     question = _question_of(asked)
     if not question.required and not question.beside:
         raise ValueError("it asks about no operation")
+    if len(question.required) > 1 and question.later is None:
+        raise ValueError("it asks about several operations at once")
     if not all(0 < number <= len(workload.operations) for number in question.operations):
         raise ValueError("it asks about operations that its workload does not have")
     probe = document.get("probe")
     found = known(name) if probe is None else declared(probe)
     if found is not None and found.name != name:
         raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
+    if found is not None and found.call is None and question.returned is not None:
+        raise ValueError("it asks after the return of a call, and its property does not")
     name = row_of_today(name)
     return OfProperty(name, question, None if found is None else replace(found, name=name))
