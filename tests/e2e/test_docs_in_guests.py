@@ -49,6 +49,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
         assert prints in re.sub(r"\s+", " ", done.stdout) or prints in done.stdout, command
 
 
+@pytest.mark.long
 def test_a_file_system_of_ones_own_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [minix] = re.findall(r"<!-- minix -->\n```toml\n(.*?)```", (DOCS / "add-a-file-system.md").read_text(), flags=re.S)
     monkeypatch.chdir(tmp_path)
@@ -112,6 +113,7 @@ def test_python_tries_as_the_command_line_does(mine: str) -> None:
     assert (Path("bob-runs") / called.run.id / called.witnesses[0][0]).is_file()
 
 
+@pytest.mark.long
 def test_python_asks_for_a_program_as_the_command_line_does(mine: str) -> None:
     asked = ["app", "replace-rename", "--fs", "ext4", "--pace", "undisturbed", "--json", "typed.json", "--quiet"]
     assert typed(asked) == Exit.DIFFERENT
@@ -173,6 +175,7 @@ SAME_EACH_TIME = (0, 1, 4, 5, 6)
 """The cells of which the output depends on no count: verdicts, evidence, the mistake."""
 
 
+@pytest.mark.long
 def test_the_notebook(tmp_path: Path) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     (tmp_path / "bob.toml").write_text("jobs = 1\n")

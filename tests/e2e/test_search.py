@@ -252,6 +252,7 @@ def test_a_search_that_is_stopped_and_gone_on_with_finds_what_an_undisturbed_one
     ]
 
 
+@pytest.mark.long
 def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
     whole = search(tmp_path / "whole", "f2fs")
     parts = [search(tmp_path / f"part-{number}", "f2fs", part=Part(number, 2)) for number in (1, 2)]
@@ -264,6 +265,7 @@ def test_two_shards_find_what_one_search_finds(tmp_path: Path) -> None:
     assert causes[0] == causes[1] | causes[2] != set()
 
 
+@pytest.mark.long
 def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
     """The smallest is an operation and the fsync; the result tells of it."""
     cells = search(tmp_path / "run", "f2fs", part=Part(sample=5, seed=1), length=3)
@@ -279,6 +281,7 @@ def test_what_is_found_among_drawn_workloads_is_shrunk(tmp_path: Path) -> None:
         assert finding.operations == len(found.workload.operations) == 2
 
 
+@pytest.mark.long
 def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) -> None:
     request = ProbeRequest(configuration("ext4"), budget=20)
     asked = asked_search("small", (), 3, Part(seed=3), seconds=20)
@@ -291,6 +294,7 @@ def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) 
     assert "finished" in SearchDirectory(tmp_path / "run").about()
 
 
+@pytest.mark.long
 def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "FIRST_LOT", 2)
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), budget=30)
