@@ -13,7 +13,11 @@ from bob.errors import Exit, GuestError
 # Of a program that ends by such a fault it says where that was ("traps: python3[7] general protection fault ip:").
 PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault(?! ip:)")
 # What it prints of a task that does not come back from it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
-HANG = re.compile(r"INFO: task .* blocked for more than|rcu: INFO: .* detected (?:expedited )?stalls?")
+# The first line on a task comes after 120 s: an fsync may wait so long for a disk that takes its time. Later lines say
+# how long it is by then.
+HANG = re.compile(
+    r"INFO: task .* blocked for more than (?:[3-9]\d\d|\d{4,}) seconds|rcu: INFO: .* detected (?:expedited )?stalls?"
+)
 # What it says where it was made to panic, by who wrote to it, or by who took all of its memory.
 _MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")

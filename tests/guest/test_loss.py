@@ -80,7 +80,8 @@ TRACE = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number i
     [
         ("kernel BUG at fs/ext4/inline.c:235!", Cause.PANICKED),
         ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", Cause.PANICKED),
-        ("INFO: task python3:117 blocked for more than 120 seconds.", Cause.HUNG),
+        ("INFO: task python3:117 blocked for more than 362 seconds.", Cause.HUNG),
+        ("INFO: task python3:117 blocked for more than 120 seconds.", None),
         ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", Cause.HUNG),
         ("EXT4-fs error (device loop0): bad bitmap", None),
     ],
@@ -98,7 +99,7 @@ def test_the_kernel_says_at_which_step_it_fell(words: str, cause: Cause | None, 
 
 def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
-    (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 120 seconds.\n")
+    (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 362 seconds.\n")
     assert not diagnose(Paper(Console(tmp_path / "console"), False)).is_by_kernel
     assert not diagnose(Paper(Console(tmp_path / "console"), True), disconnected=True).is_by_kernel
 

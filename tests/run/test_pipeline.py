@@ -219,7 +219,7 @@ OOPS = "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"
     ("fall", "is_finding"),
     [
         (Loss(Cause.PANICKED, OOPS, "op 1 begin"), True),
-        (Loss(Cause.HUNG, "[ 9.0] INFO: task python3:7 blocked for more than 120 seconds.", "op 1 begin"), True),
+        (Loss(Cause.HUNG, "[ 9.0] INFO: task python3:7 blocked for more than 362 seconds.", "op 1 begin"), True),
         (Loss(Cause.HUNG, "nothing of interest", "op 1 begin"), False),
         (Loss(Cause.VANISHED, OOPS, "op 1 begin"), False),
     ],
