@@ -92,8 +92,12 @@ def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: st
     ("name", "reliance", "first", "then"),
     [
         ("rename-before-fsync", Reliance.ORDER, "workload: append 4 bytes at 0 of /tmp", "mv: rename /tmp to /f"),
-        ("no-fsync-of-the-directory", Reliance.DURABLE, "mv: rename /f.tmp to /f", ""),
-        ("two-blocks-in-place", Reliance.WHOLE, "dd: overwrite 8192 bytes at 0 of /f", ""),
+        pytest.param(
+            *("no-fsync-of-the-directory", Reliance.DURABLE, "mv: rename /f.tmp to /f", ""), marks=pytest.mark.long
+        ),
+        pytest.param(
+            *("two-blocks-in-place", Reliance.WHOLE, "dd: overwrite 8192 bytes at 0 of /f", ""), marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_planted_bug_is_explained_by_its_calls(
@@ -508,7 +512,7 @@ def fail_to_look(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_recording, "make_program_base", make)
 
 
-@pytest.mark.parametrize("how", ["refused", "lost", "set up"])
+@pytest.mark.parametrize("how", ["refused", *(pytest.param(how, marks=pytest.mark.long) for how in ("lost", "set up"))])
 def test_without_frames_only_the_names_of_functions_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:

@@ -230,7 +230,7 @@ class Interrupting(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("within", [True, False])
+@pytest.mark.parametrize("within", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_search_that_is_stopped_and_gone_on_with_finds_what_an_undisturbed_one_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: bool
 ) -> None:
