@@ -398,6 +398,7 @@ def test_a_case_for_xfstests(bob: Bob, work: Work, found: dict[str, Any]) -> Non
     returned = {"required": [2], "later": None, "returned": 2}
     found["workload"]["at"] = "end"
     found["question"] = returned
+    found["probe"]["judge"] = {"rule": "durable", "call": "sync", "kinds": ["overwrite"]}
     Path("w.json").write_text(json.dumps(found))
     ended = bob("witness", "export", "w.json", "--xfstests", "900")
     assert (ended.code, ended.err, work.asked) == (0, "", [])
