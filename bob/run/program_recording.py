@@ -178,12 +178,12 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     if not lost.loss.is_by_kernel:
         return lost
     verb = "panicked" if lost.cause is Cause.PANICKED else "hung"
-    where = "bob replays nothing of it"
+    hint = None
     if run is not None:
         path = run.path / "console.txt"
         write_whole(path, lost.console_tail.encode())
-        where = f"its console is in {path}"
-    return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=where)
+        hint = f"its console is in {path}"
+    return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 
 
 def frames_of(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> tuple[SystemCall, ...]:

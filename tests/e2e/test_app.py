@@ -135,7 +135,9 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     assert Consequence.CORRUPT in busy
     # Since a commit comes after the file was made, too, what is there with the rename is a part of the append: zeros.
     reasons = {one.sentence for one in busy[Consequence.CORRUPT].relied_on}
-    assert any("append 8192 bytes at 0 of /f.tmp" in reason for reason in reasons), reasons
+    append = "‘tr: append 8192 bytes at 0 of /f.tmp’"
+    expected = f"must be there whole or not at all: {append}", f"must be there first: {append}; then ‘mv: rename"
+    assert any(reason.startswith(expected) for reason in reasons), reasons
     path = tmp_path / (busy[Consequence.CORRUPT].witness or "")
     paces: list[Pace] = []
 
