@@ -24,10 +24,6 @@ KINDS: Mapping[str, Reader] = {
 }
 """By its name, who reads a claim of this kind."""
 
-EVERYWHERE: tuple[Claim, ...] = ()
-"""What a probe asks of every crash state that mounts, beside properties and soundness: claims that can tell by the tree
-after the mount alone. What breaks one is told in a note of its configuration, and has a witness."""
-
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: Known) -> Claim:
     """What the witness in ``document`` is of; ``known`` has the properties that it need not declare.

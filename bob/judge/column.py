@@ -12,8 +12,7 @@ from typing import Any
 
 from bob.agent.loss import Loss
 from bob.blocks.naming import Name
-from bob.claim import kinds
-from bob.claim.claim import AfterMount, Claim, Judgeable, context_of
+from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench, Judged, cell
@@ -44,10 +43,6 @@ class _Found:
     showing: Showing | None = None
 
 
-MANY = 10**6
-"""So many crash states are told by their number of binary digits."""
-
-
 class Column:
     """The verdicts of one configuration, workload by workload. ``by_cause``: it also has the findings by cause."""
 
@@ -76,9 +71,6 @@ class Column:
         self._effective = ""
         self._losses: list[str] = []
         self._troubles: dict[tuple[str, str], _Found] = {}
-        self._everywhere: dict[str, _Found] = {}
-        self._unasked: set[str] = set()
-        """Of the claims that are asked of every crash state, those that could not be asked of all."""
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
@@ -89,7 +81,6 @@ class Column:
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold. That the
         kernel fell at it (``fall``) is a note of the column, too."""
-        self._unasked |= {claim.name for claim in kinds.EVERYWHERE}
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -123,8 +114,6 @@ class Column:
         is_first = self._first_unmountable is None
         self._add_unmountable(case, bench.unmountable, observed)
         self._add_troubles(case, observed)
-        for claim in kinds.EVERYWHERE:
-            self._add_everywhere(claim, case, observed)
         if is_first and self._first_unmountable is not None:
             self._first_unmountable = _explained(self._first_unmountable, bench)
         for prop in self._properties:
@@ -198,29 +187,6 @@ class Column:
                 found.rank = rank
                 found.showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
 
-    def _add_everywhere(self, claim: Claim, case: Case, observed: Observed) -> None:
-        """Hold each crash state that mounts against a claim that is no property. Where bob breaks, a note says so."""
-        context = context_of(case)
-        said: dict[int, str | None] = {}
-        found = self._everywhere.setdefault(claim.name, _Found())
-        try:
-            for outcome, seen in enumerate(observed.findings.observations()):
-                said[outcome] = claim.broken(AfterMount(seen), context) if seen.mounted else None
-        except Exception as broken:
-            self._unasked.add(claim.name)
-            told = self._told(case.workload, broken)
-            self._losses.append(f"{case.workload.title}: it is not known whether {claim.name} is broken: {told}")
-            return
-        if observed.lost is not None or any(one.outcome is None for one in observed.states):
-            self._unasked.add(claim.name)
-        for one in observed.states:
-            evidence = None if one.outcome is None else said[one.outcome]
-            if evidence is not None:
-                rank = (len(case.workload.operations), *departure(one.state))
-                found.states += one.states
-                if found.rank is None or rank < found.rank:
-                    found.rank, found.showing = rank, Showing(case, one.state, claim, evidence)
-
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
@@ -248,21 +214,7 @@ class Column:
     def _notes(self) -> Iterator[str]:
         if self._configuration.note:
             yield self._configuration.note
-        yield from (*self._losses, *self._broken_everywhere(), *self._no_findings())
-
-    def _broken_everywhere(self) -> Iterator[str]:
-        """What breaks a claim that is asked of every crash state; writes the witnesses. Where a workload was lost or
-        refused, or bob broke, nothing is said to be kept."""
-        for claim in kinds.EVERYWHERE:
-            found = self._everywhere.get(claim.name)
-            if found is None or found.showing is None:
-                is_known = found is not None and claim.name not in self._unasked
-                said = "not found in what was explored, a crash state that" if is_known else "not known whether a crash"
-                yield f"{said} breaks: {claim.title}"
-                continue
-            path = self._keep(claim.name, self._witness(found.showing))
-            count = f"{found.states:,}" if found.states < MANY else f"about 2^{found.states.bit_length() - 1}"
-            yield f"{claim.title}: {found.showing.evidence}; crash states: {count} ({path})"
+        yield from (*self._losses, *self._no_findings())
 
     def _no_findings(self) -> Iterator[str]:
         """What no crash has done, once where the words differ in numbers only."""

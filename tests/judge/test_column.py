@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim import kinds
-from bob.claim.claim import Context, View
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
@@ -29,30 +26,6 @@ STATES = [
     *(CrashState(0, kept, ((torn, ((0, 1),)),)) for kept, torn in (((), 2), ((1,), 2))),
     *(CrashState(1, kept) for kept in ((), (3,))),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """A made-up claim that is asked everywhere: /n is not there without the data of /a."""
-
-    name = "never"
-    title = "/n without the data"
-    kind = "never"
-    is_shown_by_the_tree = True
-
-    def broken(self, view: View, context: Context) -> str | None:
-        del context
-        tree = view.observation.tree or {}
-        return "there" if "/n" in tree and tree["/a"].content == samples.INITIAL else None
-
-    def sentence(self, *_of: object) -> str:
-        return "There is /n."
-
-    def role(self, _number: int) -> str:
-        return ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"property": None, "probe": None, "question": None}
 
 
 @st.composite
@@ -83,12 +56,10 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
         return name
 
     properties = [probe.property for probe in shipped_probes(("overwrite-any",))]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds, "EVERYWHERE", (Never(),))
-        column = Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, keep)
-        for workload, observed in runs:
-            column.add(samples.case(workload), observed)
-        result = column.result(column.cells())
+    column = Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, keep)
+    for workload, observed in runs:
+        column.add(samples.case(workload), observed)
+    result = column.result(column.cells())
 
     def all_with(outcome: int) -> list[tuple[Workload, Seen]]:
         return [(workload, one) for workload, observed in runs for one in observed.states if one.outcome == outcome]
@@ -108,10 +79,7 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
     assert of_witness("unmountable") == easiest(in_first)
     [cell] = result.properties
     assert sum(one.violations for one in cell.workloads) == sum(one.states for _workload, one in wrong)
-    assert of_witness("overwrite-any") == of_witness("never") == easiest([(w, one.state) for w, one in wrong])
-    total = sum(one.states for _workload, one in wrong)
-    count = f"{total:,}" if total < 10**6 else f"about 2^{total.bit_length() - 1}"
-    assert any(f"crash states: {count} (never)" in note for note in result.notes) is bool(wrong)
+    assert of_witness("overwrite-any") == easiest([(w, one.state) for w, one in wrong])
     troubled = [(workload, seen.states[one.state].state) for workload, seen in runs for one in seen.troubles]
     assert [one.states for one in result.troubles] == ([len(troubled)] if troubled else [])
     assert of_witness("checker") == easiest(troubled)
