@@ -102,8 +102,8 @@ def probe(
     from bob.progress import Silent
     from bob.report.saved import Saved
     from bob.run import prober
-    from bob.run.asking import asked_request, checked, several, word
     from bob.run.interrupts import no_guest_left, telling_where
+    from bob.run.requests import asked_request, checked, several, word
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 
@@ -146,8 +146,8 @@ def resume(run: StrPath, *, jobs: int | None = None, progress: Progress | None =
     from bob.progress import Silent
     from bob.report.saved import Saved
     from bob.run import prober
-    from bob.run.asking import asked_host
     from bob.run.interrupts import no_guest_left, telling_where
+    from bob.run.requests import asked_host
 
     folder = Path(run)
     searched.check(folder)
@@ -197,8 +197,8 @@ def try_(
 
     from bob.progress import Silent
     from bob.run import prober
-    from bob.run.asking import Question, asked_request, several, trial, word
     from bob.run.interrupts import no_guest_left
+    from bob.run.requests import Question, asked_request, several, trial, word
     from bob.run.trial import try_out
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
@@ -269,9 +269,9 @@ def app(
     from bob.program.pace import Pace
     from bob.progress import Silent
     from bob.run import prober
-    from bob.run.asking import RECORDED_ON, asked_request, checked, several, word
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
+    from bob.run.requests import RECORDED_ON, asked_request, checked, several, word
     from bob.store.new_folder import check_new_folder
     from bob.subject import configuration
 

@@ -100,7 +100,7 @@ class Means(StrEnum):
 @dataclass(frozen=True, slots=True)
 class InTurn:
     """Where a change by the means ``after`` is there, even in part, every earlier one by ``before`` is whole, as long
-    as no call asks for the later one alone (:mod:`bob.apm.asking`)."""
+    as no call asks for the later one alone (:mod:`bob.apm.sync_scope`)."""
 
     before: Means
     after: Means

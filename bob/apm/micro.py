@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from bob.apm import asking
+from bob.apm import sync_scope
 from bob.apm.clauses import Means, Ordered, means_of
 from bob.claim.property.sightings import Place, Places
 from bob.claim.property.subjects import BLOCK_BYTES
@@ -167,9 +167,9 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
     writers: dict[Cell, list[int]] = {}
     for at, operation in enumerate(operations):
         writers.setdefault(operation.cell, []).append(at)
-    grown = dict(_growths(history, made, asking.in_part(history, finish, made)))
+    grown = dict(_growths(history, made, sync_scope.in_part(history, finish, made)))
     freed = frozenset(_freed(history, made))
-    asked, logged = asking.alone(history, finish, made), asking.logged(history, made)
+    asked, logged = sync_scope.alone(history, finish, made), sync_scope.logged(history, made)
     written = {cell: tuple(who) for cell, who in writers.items()}
     return Workings(history, places, made, operations, written, pieces, grown, freed, asked, logged)
 

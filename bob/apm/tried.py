@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from bob.apm import asking
+from bob.apm import sync_scope
 from bob.apm.clauses import (
     DATA_KINDS,
     IN_TURN,
@@ -165,7 +165,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
     tried = {Tried.NATURAL} if workload.finish.natural else set()
     if workload.finish.natural and commit - SOON <= workload.finish.phase < commit and workload.finish.phase:
         tried.add(Tried.OPEN)
-    if at not in taken.asked and asking.elsewhere(taken.history, workload.finish.operations, later):
+    if at not in taken.asked and sync_scope.elsewhere(taken.history, workload.finish.operations, later):
         tried.add(Tried.ELSEWHERE)
         if any(_takes_a_place(taken, one, later.things) for one in taken.changes[at + 1 :]):
             tried.add(Tried.MOVED)
@@ -174,7 +174,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
         tried.add(Tried.BEGUN)
     if workload.finish.phase and at in taken.grown:
         before = taken.grown[at].before
-        tried |= {Tried.PART} if asking.for_a_later_part(taken.history, finish, later, before) else set()
+        tried |= {Tried.PART} if sync_scope.for_a_later_part(taken.history, finish, later, before) else set()
     operations = (*workload.operations, *finish)
     for number, operation in enumerate(operations[later.number - 1 :], start=later.number):
         step = taken.history.steps[min(number, len(taken.history.steps) - 1)]

@@ -35,7 +35,7 @@ from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.request import ProbeRequest
-from bob.run.asking import RECORDED_ON
+from bob.run.requests import RECORDED_ON
 from bob.subject import Configuration, configuration
 
 DEFAULT = "run"

@@ -32,8 +32,8 @@ from bob.cli.options import (
 from bob.crash.caches import CACHES, VOLATILE
 from bob.errors import UsageError
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host, ProbeRequest
-from bob.run.asking import ALL, checked, device_model, property_names
 from bob.run.interrupts import Begun
+from bob.run.requests import ALL, checked, device_model, property_names
 from bob.store.new_folder import check_new_folder
 from bob.store.run_directory import instead_of_resuming
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
@@ -311,7 +311,7 @@ def host(asked: dict[str, Any]) -> Host:
 
 
 def request(configuration: Configuration, asked: dict[str, Any]) -> ProbeRequest:
-    """What the options ask of one configuration, on the first image; :func:`bob.run.asking.checked` checks it."""
+    """What the options ask of one configuration, on the first image; :func:`bob.run.requests.checked` checks it."""
     return checked(
         ProbeRequest(
             configuration=configuration,

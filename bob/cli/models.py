@@ -157,9 +157,9 @@ def held_beside(
     from bob.cli.display import watching
     from bob.judge.modelled import change
     from bob.report.programs import print_change
-    from bob.run.asking import RECORDED_ON
     from bob.run.prober import RUNS
     from bob.run.programs import try_program
+    from bob.run.requests import RECORDED_ON
 
     check_out(None, RUNS)
     once: dict[str, Any] = {"fs_names": (RECORDED_ON,), "paces": (Pace.UNDISTURBED.value,)}

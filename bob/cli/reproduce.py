@@ -162,8 +162,8 @@ def _answers(
     from bob.apm.named import named_models
     from bob.cli.app import requests_of
     from bob.cli.display import watching
-    from bob.run.asking import RECORDED_ON
     from bob.run.programs import try_program
+    from bob.run.requests import RECORDED_ON
     from bob.store.kept_runs import remove
 
     against = named_models(models)

@@ -31,7 +31,7 @@ from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.report.points import suites_of
 from bob.result import Result, Verdict
-from bob.run.asking import ALL
+from bob.run.requests import ALL
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, bounds_names, search_of_file

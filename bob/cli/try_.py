@@ -29,8 +29,8 @@ from bob.judge.tried import to_json
 from bob.report.answers import print_answers
 from bob.report.points import suites_of_tried
 from bob.result import Verdict
-from bob.run.asking import MOST_WITNESSES, Parts, Question
-from bob.run.asking import trial as read
+from bob.run.requests import MOST_WITNESSES, Parts, Question
+from bob.run.requests import trial as read
 from bob.subject import configuration
 from bob.workload.operations import At
 

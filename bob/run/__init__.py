@@ -1,6 +1,6 @@
 """Everything that starts guests: the only room, beside the command line, that knows how they are had.
 
-asking         what may be asked, in words, by the command line and from Python
+requests       what may be asked, in words, by the command line and from Python
 agents         a guest with bob's agent in it
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it
 prober         a probe from end to end; matrix: a set of configurations, one after the other

@@ -36,9 +36,9 @@ from bob.program.pace import Pace
 from bob.progress import Silent
 from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.run import interrupts, prober
-from bob.run.asking import MOST_WITNESSES, RECORDED_ON, property_names
 from bob.run.interrupts import no_guest_left, telling_where
 from bob.run.prober import asked_workloads, distinct, recorded_as
+from bob.run.requests import MOST_WITNESSES, RECORDED_ON, property_names
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
 from bob.subject.file_system import file_systems
 from bob.trace.completion import Completion
