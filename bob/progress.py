@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bob.result import PropertyResult
 
@@ -45,6 +45,7 @@ class Earlier:
         return taken / seconds
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Told from several threads; each call is short and never raises."""
 

@@ -25,7 +25,7 @@ import bob.run.programs
 import bob.run.trial
 from bob.apm.model import save
 from bob.apm.named import named_model, named_models
-from bob.arguments import KINDS
+from bob.arguments import bound
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import Property, questions
@@ -239,7 +239,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "probe file": (lambda: bob.probe("ext4", probes="gone.toml"), UsageError, "gone.toml"),
     "rows": (lambda: bob.probe("ext4", rows="table2"), UsageError, "unknown rows 'table2'"),
     "budget": (lambda: bob.probe("ext4", budget=0), UsageError, "a budget of 0 mounts explores nothing"),
-    "audit": (lambda: bob.probe("ext4", audit=2), UsageError, "an audit of 2 is no share"),
+    "audit": (lambda: bob.probe("ext4", audit=2), UsageError, "an audit of 2.0 is no share"),
     "recoveries": (lambda: bob.probe("ext4", recovery_crashes=-1), UsageError, "-1 recoveries cannot be crashed"),
     "cache": (lambda: bob.probe("ext4", write_cache="big"), UsageError, "unknown write cache 'big'"),
     "unit": (lambda: bob.probe("ext4", atomic_write=3), UsageError, "a device cannot write 3 bytes atomically"),
@@ -277,31 +277,48 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "a seed that is a text": (
         lambda: bob.probe("ext4", seed=anything("x")),
         UsageError,
-        "seed is 'x', not a whole",
+        "invalid seed 'x'; expected int",
     ),
-    "a device with its unit": (lambda: bob.probe("ext4", device=anything("64M")), UsageError, "device is '64M', not a"),
-    "options in a list": (lambda: bob.probe("ext4", mount_options=anything(["a"])), UsageError, "['a'], not a text"),
+    "a device with its unit": (
+        lambda: bob.probe("ext4", device=anything("64M")),
+        UsageError,
+        "invalid device '64M'; exp",
+    ),
+    "options in a list": (lambda: bob.probe("ext4", mount_options=anything(["a"])), UsageError, "['a']; expected str"),
     "a number among names": (
         lambda: bob.probe("ext4", properties=anything(["append-any", 3])),
         UsageError,
-        "3], not a",
+        "3]; expected str | ",
     ),
-    "a generator": (lambda: bob.probe("ext4", properties=anything(iter("a"))), UsageError, "a list of texts"),
-    "bytes": (lambda: bob.try_("create /a", anything(b"mounts"), fs="ext4"), UsageError, "expect is b'mounts'"),
-    "true is no number": (lambda: bob.probe("ext4", budget=True), UsageError, "budget is True, not a whole number"),
-    "a text for a share": (lambda: bob.probe("ext4", audit=anything("x")), UsageError, "audit is 'x', not a number"),
-    "half a guest": (lambda: bob.probe("ext4", jobs=anything(1.5)), UsageError, "jobs is 1.5, not a whole number"),
-    "images": (lambda: bob.probe("ext4", image=anything(["a"])), UsageError, "image is ['a'], not a text"),
+    "a generator": (lambda: bob.probe("ext4", properties=anything(iter("a"))), UsageError, "Sequence[str]"),
+    "a table": (lambda: bob.probe(anything(pd.DataFrame([1, 2]))), UsageError, "invalid fs    0\\n0  1"),
+    "bytes": (lambda: bob.try_("create /a", anything(b"mounts"), fs="ext4"), UsageError, "invalid expect b'mounts'"),
+    "true is no number": (lambda: bob.probe("ext4", budget=True), UsageError, "invalid budget True; expected int"),
+    "a text for a share": (
+        lambda: bob.probe("ext4", audit=anything("x")),
+        UsageError,
+        "invalid audit 'x'; expected float",
+    ),
+    "half a guest": (lambda: bob.probe("ext4", jobs=anything(1.5)), UsageError, "invalid jobs 1.5; expected int"),
+    "images": (lambda: bob.probe("ext4", image=anything(["a"])), UsageError, "invalid image ['a']; expected str"),
     "nobody who watches": (
         lambda: bob.probe("ext4", progress=anything(3)),
         UsageError,
-        "progress is 3, not a Progress",
+        "invalid progress 3; expected bob.progress.Progress",
     ),
-    "no name": (lambda: bob.probe(anything(None)), UsageError, "fs is None, not a text"),
-    "operations in a list": (lambda: bob.try_(anything(["a"]), "mounts", fs="ext4"), UsageError, "operations is ['a']"),
-    "no program": (lambda: bob.app(anything(3), fs="ext4"), UsageError, "program is 3, not a path"),
-    "no path": (lambda: bob.load(anything(3)), UsageError, "path is 3, not a path"),
-    "no run": (lambda: bob.resume(anything(3)), UsageError, "run is 3, not a path"),
+    "no name": (lambda: bob.probe(anything(None)), UsageError, "invalid fs None; expected str"),
+    "operations in a list": (
+        lambda: bob.try_(anything(["a"]), "mounts", fs="ext4"),
+        UsageError,
+        "invalid operations ['a']",
+    ),
+    "no program": (
+        lambda: bob.app(anything(3), fs="ext4"),
+        UsageError,
+        "invalid program 3; expected str | os.PathLike",
+    ),
+    "no path": (lambda: bob.load(anything(3)), UsageError, "invalid path 3; expected str | os.PathLike"),
+    "no run": (lambda: bob.resume(anything(3)), UsageError, "invalid run 3; expected str | os.PathLike"),
     "bob.toml": (lambda: _with_settings("budget = 0"), UsageError, "bob.toml: 'budget' is 0"),
     "searches": (lambda: _with_searches("{"), MalformedError, "searched.json"),
 }
@@ -337,15 +354,31 @@ def test_what_cannot_be_asked_is_refused_in_one_line_before_anything_starts(what
 
 
 @pytest.mark.parametrize("name", bob.__all__)
-def test_each_argument_of_a_function_is_of_a_kind_that_is_checked(name: str) -> None:
-    for one in inspect.signature(getattr(bob, name)).parameters.values():
-        is_one, _said = KINDS[one.annotation.removesuffix(" | None")]
-        assert one.default in (one.empty, None) or is_one(one.default) or one.default == ()
+def test_each_argument_of_a_function_is_checked_and_its_default_passes(name: str) -> None:
+    function = inspect.unwrap(getattr(bob, name))
+    for one in inspect.signature(function).parameters.values():
+        with pytest.raises(UsageError, match=f"invalid {one.name} <object"):
+            function_arguments(function, **{one.name: object()})
+        if one.default is not one.empty:
+            assert function_arguments(function, **{one.name: one.default})[one.name] == one.default
+
+
+def function_arguments(function: Callable[..., Any], **named: Any) -> dict[str, Any]:
+    """The arguments that ``function`` gets, with a text for each that it must have."""
+    must = [one.name for one in inspect.signature(function).parameters.values() if one.default is one.empty]
+    return bound(function, (), dict.fromkeys(must, "x") | named).arguments
 
 
 def test_numbers_and_paths_of_other_libraries_are_taken(elsewhere: Path) -> None:
     with pytest.raises(UsageError, match="a budget of 0 mounts"):
         bob.probe("ext4", properties=pd.Index(["append-any"]), audit=np.float32(0.5), budget=np.int64(0))
+
+
+def test_arguments_become_plain_values_that_a_run_can_write_down() -> None:
+    given = {"seed": np.int64(3), "audit": np.float32(0.5), "properties": {"append-any"}, "probes": [Path("a"), "b"]}
+    arguments = function_arguments(inspect.unwrap(bob.probe), **given)
+    assert arguments["probes"] == [Path("a"), "b"] and arguments["properties"] == ["append-any"]
+    assert (type(arguments["seed"]), type(arguments["audit"])) == (int, float)
 
 
 def test_a_run_that_is_not_there_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
