@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from bob.claim import counting
 from bob.claim.property.rules import Property, Rule
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
+from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Observed
 from bob.printable import printable
@@ -53,20 +54,19 @@ def judged(
             if observations[outcome].mounted and (wrong := during_recovery(before, observations[outcome]))
         }
         showing = [seen for seen in observed.states if seen.outcome in found]
+    breach = easiest(showing)
     verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
     result = WorkloadResult(
         workload.name,
         workload.finish.name,
         verdict,
         counting.judged(observed.coverage, observed.states, mounting),
-        sum(seen.states for seen in showing),
+        breach.states,
         None if showing else reason,
     )
-    if not showing:
+    if not breach or breach.shown.outcome is None:
         return result, None
-    best = min(showing, key=lambda seen: departure(seen.state))
-    assert best.outcome is not None
-    return result, (best.state, found[best.outcome])
+    return result, (breach.shown.state, found[breach.shown.outcome])
 
 
 def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, Shown, View
 from bob.claim.property.bench import Bench
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
+from bob.observe.easiest import easiest
 from bob.observe.observation import Observation
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
@@ -46,10 +47,10 @@ class Mountable:
         return workload
 
     def easiest(self, bench: Bench) -> Shown | None:
-        found = min(bench.unmountable, key=lambda seen: departure(seen.state), default=None)
-        if found is None or found.outcome is None:
+        found = easiest(bench.unmountable)
+        if not found or found.shown.outcome is None:
             return None
-        return Shown(found.state, self, bench.observation(found.outcome).error or "")
+        return Shown(found.shown.state, self, bench.observation(found.shown.outcome).error or "")
 
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(None, state)

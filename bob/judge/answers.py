@@ -7,14 +7,15 @@ however else they differ. A question is asked of several recordings of the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bob.claim.expectation.evaluate import evidence, holds
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.property.bench import Bench
 from bob.crash.coverage import States
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
+from bob.observe.easiest import Easiest
 from bob.observe.observed import Observed
 from bob.result import Verdict
 from bob.workload.operations import Sync, Workload
@@ -95,14 +96,12 @@ def together(finishes: Sequence[str], each: Sequence[Answer]) -> Answer:
     [first, *others] = each
     if not others:
         return first
-    ways: dict[str, Way] = {}
+    ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, answer in enumerate(each):
         for way in answer.ways:
-            known = ways.get(way.evidence, replace(way, states=0, place=place))
-            if _departure(way) < _departure(known):
-                known = replace(known, easiest=way.easiest, place=place)
-            ways[way.evidence] = replace(known, states=known.states + way.states)
-    found = tuple(sorted(ways.values(), key=_departure))
+            assert way.easiest is not None
+            ways.setdefault(way.evidence, Easiest()).add(way.easiest, (place, way.easiest), way.states)
+    found = _easiest_first(ways)
     unknown = [f"finish {name}: {one.reason}" for name, one in zip(finishes, each, strict=True) if one.reason]
     verdict = Verdict.FAILS if found else Verdict.UNKNOWN if unknown else Verdict.HOLDS
     reason = unknown[0] if verdict is Verdict.UNKNOWN else None
@@ -110,9 +109,10 @@ def together(finishes: Sequence[str], each: Sequence[Answer]) -> Answer:
     return Answer(first.expectation, verdict, found, reason, needs_no_crash, tuple(each))
 
 
-def _departure(way: Way) -> tuple[int, ...]:
-    assert way.easiest is not None
-    return departure(way.easiest)
+def _easiest_first(ways: Mapping[str, Easiest[tuple[int, CrashState]]]) -> tuple[Way, ...]:
+    """Return ``ways``, by their evidence; each has its recording's number with its easiest state."""
+    ordered = sorted(ways.items(), key=lambda way: way[1].rank)
+    return tuple(Way(evidence, way.states, way.shown[1], way.shown[0]) for evidence, way in ordered)
 
 
 def _is_settled(workload: Workload) -> bool:
@@ -138,20 +138,15 @@ def _answer(
     doubt: str | None,
 ) -> Answer:
     """The answer by the outcomes that are ``broken``; ``settled`` is the state in which nothing is lost, if any is."""
-    ways: dict[str, Way] = {}
+    ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     needs_no_crash = False
     for seen in observed.states:
         if seen.outcome not in broken:
             continue
-        told = broken[seen.outcome]
-        way = ways.get(told, Way(told, 0, seen.state))
-        assert way.easiest is not None
-        easiest = min(way.easiest, seen.state, key=departure)
-        ways[told] = Way(told, way.states + seen.states, easiest)
+        ways.setdefault(broken[seen.outcome], Easiest()).add(seen.state, (0, seen.state), seen.states)
         needs_no_crash = needs_no_crash or seen.state == settled
     if ways:
-        found = tuple(sorted(ways.values(), key=_departure))
-        return Answer(expectation, Verdict.FAILS, found, needs_no_crash=needs_no_crash)
+        return Answer(expectation, Verdict.FAILS, _easiest_first(ways), needs_no_crash=needs_no_crash)
     if doubt is not None:
         return Answer(expectation, Verdict.UNKNOWN, reason=doubt)
     return Answer(expectation, Verdict.HOLDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from bob.claim.soundness import Sound
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
-from bob.crash.state import departure
 from bob.judge.findings import Findings, Keep
+from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observed import Observed, Seen, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
@@ -32,15 +32,6 @@ from bob.subject import Configuration
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
-
-
-@dataclass(slots=True)
-class _Found:
-    """In how many states something is wrong, and the one that is easiest to explain."""
-
-    states: int = 0
-    rank: tuple[int, ...] | None = None
-    showing: Showing | None = None
 
 
 class Column:
@@ -64,13 +55,13 @@ class Column:
         self._environment = environment
         self._keep = keep
         self._results: dict[str, list[WorkloadResult]] = {prop.name: [] for prop in properties}
-        self._best: dict[str, tuple[tuple[int, ...], Showing]] = {}
+        self._best: dict[str, Easiest[Showing]] = {}
         self._refused: dict[str, str] = {}
-        self._unmountable = 0
-        self._first_unmountable: Showing | None = None
+        self._cases = 0
+        self._unmountable = Easiest[Showing]()
         self._effective = ""
         self._losses: list[str] = []
-        self._troubles: dict[tuple[str, str], _Found] = {}
+        self._troubles: dict[tuple[str, str], Easiest[Showing]] = {}
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
@@ -111,11 +102,9 @@ class Column:
         except Exception as broken:
             self.broke(workload, broken)
             return
-        is_first = self._first_unmountable is None
-        self._add_unmountable(case, bench.unmountable, observed)
+        if refused := self._add_unmountable(case, bench.unmountable, observed):
+            self._unmountable.explain(_explained(refused, bench))
         self._add_troubles(case, observed)
-        if is_first and self._first_unmountable is not None:
-            self._first_unmountable = _explained(self._first_unmountable, bench)
         for prop in self._properties:
             try:
                 said = bench.judge(prop)
@@ -129,11 +118,10 @@ class Column:
                 continue
             state, found = said.evidence.state, said.evidence.violation
             there = bench.observation(said.evidence.outcome)
-            rank = (not found.is_clear, len(workload.operations), *departure(state))
-            if prop.name not in self._best or rank < self._best[prop.name][0]:
-                claim = OfProperty(prop.name, found.question, prop)
-                showing = Showing(case, state, claim, found.evidence, found=there)
-                self._best[prop.name] = rank, _explained(showing, bench)
+            showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence, found=there)
+            best = self._best.setdefault(prop.name, Easiest())
+            if best.add(state, showing, before=(not found.is_clear, len(workload.operations))):
+                best.explain(_explained(showing, bench))
             if self._findings is not None:
                 self._find(self._findings, case, bench, prop, said)
 
@@ -158,17 +146,19 @@ class Column:
         if shown is None:
             return
         state, evidence = shown
-        rank = departure(state)
-        if IDEMPOTENT.name not in self._best or rank < self._best[IDEMPOTENT.name][0]:
-            self._best[IDEMPOTENT.name] = rank, Showing(case, state, Idempotent(), evidence)
+        showing = Showing(case, state, Idempotent(), evidence)
+        self._best.setdefault(IDEMPOTENT.name, Easiest()).add(state, showing)
 
-    def _add_unmountable(self, case: Case, states: Sequence[Seen], observed: Observed) -> None:
-        self._unmountable += sum(seen.states for seen in states)
-        if states and self._first_unmountable is None:
-            easiest = min(states, key=lambda seen: departure(seen.state))
-            assert easiest.outcome is not None
-            error = observed.findings.observation(easiest.outcome).error or ""
-            self._first_unmountable = Showing(case, easiest.state, Mountable(), error)
+    def _add_unmountable(self, case: Case, states: Sequence[Seen], observed: Observed) -> Showing | None:
+        """Count ``states``, which do not mount; return the easiest of them if no workload before this one had any."""
+        self._cases += 1
+        found = easiest(states)
+        if not found or found.shown.outcome is None:
+            return None
+        error = observed.findings.observation(found.shown.outcome).error or ""
+        showing = Showing(case, found.shown.state, Mountable(), error)
+        is_first = self._unmountable.add(showing.state, showing, found.states, before=(self._cases,))
+        return showing if is_first else None
 
     def _add_troubles(self, case: Case, observed: Observed) -> None:
         self._normal.update(dict.fromkeys(observed.normal))
@@ -180,12 +170,9 @@ class Column:
                     self._examined.add((case.base.name, told))
         for trouble in observed.troubles:
             state = observed.states[trouble.state].state
-            rank = (len(case.workload.operations), *departure(state))
-            found = self._troubles.setdefault(alike(trouble), _Found())
-            found.states += 1
-            if found.rank is None or rank < found.rank:
-                found.rank = rank
-                found.showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
+            showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
+            found = self._troubles.setdefault(alike(trouble), Easiest())
+            found.add(state, showing, before=(len(case.workload.operations),))
 
     def cells(self) -> tuple[PropertyResult, ...]:
         """The cell of each property; writes the witnesses."""
@@ -229,26 +216,25 @@ class Column:
         """What is wrong with states that mount; writes the witnesses."""
         names: Counter[str] = Counter()
         for (kind, _words), found in sorted(self._troubles.items(), key=lambda pair: pair[0]):
-            assert found.showing is not None
             names[kind] += 1
             name = kind if names[kind] == 1 else f"{kind}-{names[kind]}"
-            path = self._keep(name, self._witness(found.showing))
-            yield Trouble(TroubleKind(kind), found.states, found.showing.evidence, path)
+            path = self._keep(name, self._witness(found.shown))
+            yield Trouble(TroubleKind(kind), found.states, found.shown.evidence, path)
 
     def _cell(self, prop: Property) -> PropertyResult:
         found = cell(prop, self._results[prop.name], self._refused.get(prop.name))
         if prop.name not in self._best:
             return found
-        _rank, best = self._best[prop.name]
+        best = self._best[prop.name].shown
         path = self._keep(prop.name, self._witness(best))
         return replace(found, evidence=best.evidence, witness=path)
 
     def _unmountable_states(self) -> Unmountable:
-        first = self._first_unmountable
-        if first is None:
+        if not self._unmountable:
             return Unmountable()
+        first = self._unmountable.shown
         path = self._keep("unmountable", self._witness(first))
-        return Unmountable(self._unmountable, path, first.evidence)
+        return Unmountable(self._unmountable.states, path, first.evidence)
 
     def _witness(self, showing: Showing, writes: Sequence[Name] | None = None) -> dict[str, Any]:
         return witness.write(

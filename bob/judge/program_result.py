@@ -33,7 +33,7 @@ class Safety(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Easiest:
+class EasiestState:
     """The crash ``state`` that is easiest to explain, with the number of its ``outcome``, of the window with the number
     ``place``. A document has none: the witness has it."""
 
@@ -55,7 +55,7 @@ class Vulnerability:
     told: bytes
     relied_on: tuple[ReliedOn, ...] = ()
     witness: str | None = None
-    easiest: Easiest | None = None
+    easiest: EasiestState | None = None
 
 
 @dataclass(frozen=True, slots=True)

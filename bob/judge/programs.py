@@ -8,11 +8,12 @@ from dataclasses import replace
 from bob.claim.checking import Checked, evidence
 from bob.claim.counting import judged
 from bob.crash.coverage import States, total
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
 from bob.judge.looked import NOTHING_TOLD, Looked
-from bob.judge.program_result import Easiest, ProgramResult, Safety, Vulnerability
+from bob.judge.program_result import EasiestState, ProgramResult, Safety, Vulnerability
 from bob.judge.reliance import Reliances
-from bob.observe.observed import without_numbers
+from bob.observe.easiest import Easiest
+from bob.observe.observed import Seen, without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program
 from bob.result import TroubleKind
@@ -32,7 +33,7 @@ def judge(
     A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
     end is a finding, and no violation by itself.
     """
-    found: dict[tuple[Consequence, str], list[tuple[int, int, CrashState, bytes, int, str]]] = {}
+    found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
     reasons = [*contradictions, *doubts]
@@ -55,9 +56,8 @@ def judge(
             if seen.outcome is None or answer is None or answer.consequence is None:
                 continue
             key = answer.consequence, without_numbers(answer.evidence)
-            one = place, seen.outcome, seen.state, window.told, seen.states, evidence(answer)
-            found.setdefault(key, []).append(one)
-    vulnerabilities = tuple(_vulnerability(key[0], shown, reliances) for key, shown in found.items())
+            found.setdefault(key, _Harm()).add(place, seen, seen.outcome, window.told, evidence(answer))
+    vulnerabilities = tuple(_vulnerability(key[0], harm, reliances) for key, harm in found.items())
     states = total(parts)
     if TroubleKind.READ_ONLY in troubles:
         reasons.append("some crash states mount read-only: the checker was not asked of each of them")
@@ -88,21 +88,35 @@ def judge(
     )
 
 
-def _vulnerability(
-    consequence: Consequence,
-    shown: Sequence[tuple[int, int, CrashState, bytes, int, str]],
-    reliances: Reliances | None,
-) -> Vulnerability:
-    place, outcome, state, told, _states, said = min(shown, key=lambda one: (*departure(one[2]), -one[0]))
+class _Harm:
+    """The crash states that are refused in one way: the windows and outcomes (``trees``) of them, and what was told
+    before the easiest, and is said of it."""
+
+    def __init__(self) -> None:
+        self.trees: dict[tuple[int, int], None] = {}
+        self.states: set[tuple[int, CrashState]] = set()
+        self.easiest = Easiest[tuple[EasiestState, bytes, str]]()
+
+    def add(self, place: int, seen: Seen, outcome: int, told: bytes, said: str) -> None:
+        """Take in a state of the window ``place``, of which the checker ``said`` so; of equals the latest window's is
+        the easiest."""
+        self.trees[place, outcome] = None
+        self.states.add((place, seen.state))
+        shown = EasiestState(place, seen.state, outcome), told, said
+        self.easiest.add(seen.state, shown, seen.states, after=(-place,))
+
+
+def _vulnerability(consequence: Consequence, harm: _Harm, reliances: Reliances | None) -> Vulnerability:
+    state, told, said = harm.easiest.shown
     return Vulnerability(
         consequence,
         said,
         # A state that was looked at as a neighbour speaks for none, and is one all the same.
-        max(sum(one[4] for one in shown), len({(one[0], one[2]) for one in shown})),
-        len({one[:2] for one in shown}),
+        max(harm.easiest.states, len(harm.states)),
+        len(harm.trees),
         told,
-        reliances.relied_on(one[:2] for one in shown) if reliances and consequence is not Consequence.HANG else (),
-        easiest=Easiest(place, state, outcome),
+        reliances.relied_on(harm.trees) if reliances and consequence is not Consequence.HANG else (),
+        easiest=state,
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
+from bob.observe.easiest import Easiest
 from bob.observe.observed import Observed
 
 
@@ -36,13 +37,13 @@ def chosen(runs: Iterable[tuple[int, Observed]], count: int, seed: int) -> list[
     for number, observed in runs:
         if observed.lost is not None:
             continue
-        easiest: dict[int, CrashState] = {}
-        for seen in sorted(observed.states, key=lambda seen: departure(seen.state)):
+        easiest: dict[int, Easiest[CrashState]] = {}
+        for place, seen in enumerate(observed.states):
             if seen.outcome is not None and seen.state.point:  # at point 0 nothing had happened yet
-                easiest.setdefault(seen.outcome, seen.state)
+                easiest.setdefault(seen.outcome, Easiest()).add(seen.state, seen.state, after=(place,))
         every += [
-            Recovered(number, state, outcome)
-            for outcome, state in easiest.items()
+            Recovered(number, found.shown, outcome)
+            for outcome, found in sorted(easiest.items(), key=lambda one: one[1].rank)
             if observed.findings.observation(outcome).mounted
         ]
     drawn = Random(f"{seed} recoveries").sample(range(len(every)), min(count, len(every)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from random import Random
 
 from bob.crash.plan import Plan
-from bob.crash.state import departure
+from bob.observe.easiest import Easiest
 from bob.observe.observation import shape
 from bob.observe.observed import Troubled, alike
 from bob.observe.rounds import Rounds
@@ -68,11 +68,13 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examine
     wrong = [(number, complaint) for number, complaints in zip(chosen, found, strict=True) for complaint in complaints]
     passing: list[str] = []
     for numbers in _alike(rounds):
-        easiest = min(numbers, key=lambda number: departure(states[number]))
-        if _is_said_again(session, rounds, plan, easiest):
+        first = Easiest[int]()
+        for number in numbers:
+            first.add(states[number], number)
+        if _is_said_again(session, rounds, plan, first.shown):
             wrong += [(number, complaints[number]) for number in numbers]
         else:
-            passing.append(complaints[easiest].words)
+            passing.append(complaints[first.shown].words)
     usual: list[Complaint] = []
     if wrong:  # or else no caller asks for the control
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]

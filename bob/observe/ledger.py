@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bob.crash.state import CrashState, departure
+from bob.observe.easiest import Easiest
 
 
 class Ledger:
@@ -15,7 +16,7 @@ class Ledger:
         self.states: list[CrashState] = []
         self.found: dict[int, int] = {}
         self._numbers: dict[CrashState, int] = {}
-        self._easiest: dict[int, tuple[tuple[int, int], int]] = {}
+        self._easiest: dict[int, Easiest[int]] = {}
 
     def add(self, states: Iterable[CrashState]) -> range:
         """Take in more states; their numbers."""
@@ -32,22 +33,20 @@ class Ledger:
     def rank(self, numbers: Iterable[int]) -> None:
         """Find among these, whose outcomes were found, the states that are easiest to explain."""
         for number in numbers:
-            outcome, rank = self.found[number], departure(self.states[number])
-            if outcome not in self._easiest or rank < self._easiest[outcome][0]:
-                self._easiest[outcome] = rank, number
+            self._easiest.setdefault(self.found[number], Easiest()).add(self.states[number], number)
 
     def easiest(self) -> list[int]:
         """Of each outcome, the number of the state that is easiest to explain."""
-        return [number for _rank, number in self._easiest.values()]
+        return [one.shown for one in self._easiest.values()]
 
     def easiest_first(self) -> list[int]:
         """The same, those with the least departure first."""
-        return [number for _rank, number in sorted(self._easiest.values())]
+        return [one.shown for one in sorted(self._easiest.values(), key=lambda one: (one.rank, one.shown))]
 
     def speaker(self, outcome: int) -> int:
         """The number of the state that is easiest to explain, of those with ``outcome``."""
-        return self._easiest[outcome][1]
+        return self._easiest[outcome].shown
 
     def is_easier(self, state: CrashState, outcome: int) -> bool:
         """Whether ``state`` explains ``outcome`` better than any that came."""
-        return departure(state) < self._easiest[outcome][0]
+        return departure(state) < self._easiest[outcome].rank

@@ -14,14 +14,15 @@ from random import Random
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.crash.plan import Plan
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.judge.looked import Looked
+from bob.observe.easiest import easiest
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observed
+from bob.observe.observed import Observed, Seen
 from bob.observe.session import Checking
 from bob.program.answer import Batches, CheckerAnswer
 from bob.program.told import Window
@@ -153,13 +154,12 @@ def _check(
 ) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain; then on a sample of other
     states with the same tree, and once more where it did not end."""
-    of: dict[int, list[CrashState]] = {}
+    of: dict[int, list[Seen]] = {}
     for seen in observed.states:
         if seen.outcome is not None:
-            of.setdefault(seen.outcome, []).append(seen.state)
-    mounting = [one for one in of if observed.findings.observation(one).mounted]
-    easiest = {one: min(of[one], key=departure) for one in mounting}
-    others = [(one, state) for one in mounting for state in of[one] if state != easiest[one]]
+            of.setdefault(seen.outcome, []).append(seen)
+    first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.observation(one).mounted}
+    others = [(one, seen.state) for one in first for seen in of[one] if seen.state != first[one]]
     wanted = min(len(others), max(LEAST_SAMPLED, round(taken.request.audit * len(others))))
     sample = Random(f"{taken.request.seed} checked {len(window.told)}").sample(others, wanted)
     session, batches = session_of(agent, taken, plan), Batches(BATCH)
@@ -174,9 +174,9 @@ def _check(
             for (outcome, _state), answer in zip(some, answers, strict=True):
                 checked.take(outcome, answer)
 
-    ask(iter(easiest.items()))
+    ask(iter(first.items()))
     ask(iter(sample))
-    ask(iter([(one, easiest[one]) for one, answer in checked.answers.items() if answer.code is None]))
+    ask(iter([(one, first[one]) for one, answer in checked.answers.items() if answer.code is None]))
 
 
 def _effort(request: ProbeRequest) -> Effort:

@@ -29,7 +29,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.hanging import causes_of, with_its_write
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.program_result import Easiest, ModelResult, ProgramResult, Programs, Safety, to_json
+from bob.judge.program_result import EasiestState, ModelResult, ProgramResult, Programs, Safety, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.printable import printable
@@ -404,7 +404,7 @@ def _with_witnesses(
     return replace(result, vulnerabilities=tuple(shown))
 
 
-def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: Easiest) -> list[Asked]:
+def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: EasiestState) -> list[Asked]:
     """What the program did, and told, on the clock of the time line of ``case``."""
     if taken.offset is None:
         return []

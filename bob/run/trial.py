@@ -19,11 +19,12 @@ from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench
 from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
 from bob.errors import RecordingError
 from bob.image import Image, check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
+from bob.observe.easiest import easiest
 from bob.observe.observed import Observed, Troubled, alike
 from bob.progress import Progress
 from bob.request import configuration_to_json
@@ -186,12 +187,11 @@ class _Kept:
             self.earlier_loss = f"{observed.earlier_loss}; another guest began anew"
         self._bench = Bench.of(self._case, observed)
         self.states = self._bench.coverage
-        if refusing := self._bench.unmountable:
-            easiest = min(refusing, key=lambda seen: departure(seen.state))
-            assert easiest.outcome is not None
-            error = observed.findings.observation(easiest.outcome).error or ""
-            self.refusing = easiest.state
-            self.unmountable = Unmountable(sum(seen.states for seen in refusing), None, error)
+        found = easiest(self._bench.unmountable)
+        if found and (refused := found.shown).outcome is not None:
+            error = observed.findings.observation(refused.outcome).error or ""
+            self.refusing = refused.state
+            self.unmountable = Unmountable(found.states, None, error)
 
     def answers(self) -> tuple[Answer, ...]:
         """The answer to each expectation by this recording alone."""

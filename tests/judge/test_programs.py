@@ -28,7 +28,7 @@ from bob.judge.modelled import (
 )
 from bob.judge.program_result import (
     Cross,
-    Easiest,
+    EasiestState,
     ModelResult,
     Predicted,
     ProgramResult,
@@ -100,7 +100,7 @@ def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
     [one] = found.vulnerabilities
     assert (one.consequence, one.evidence) == (Consequence.LOST, "lost acknowledged data: 2 of 3 are there")
     assert (one.states, one.trees, one.told) == (2, 2, b"a")
-    assert one.easiest == Easiest(0, samples.LAST, 1)
+    assert one.easiest == EasiestState(0, samples.LAST, 1)
 
 
 def test_sentences_that_differ_in_numbers_are_one_and_others_are_not() -> None:

@@ -21,7 +21,8 @@ from bob.claim.property.rules import (
 )
 from bob.crash.case import Case
 from bob.crash.coverage import States, total
-from bob.crash.state import CrashState, departure
+from bob.crash.state import CrashState
+from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed, Seen
 from bob.result import PropertyResult, Verdict, WorkloadResult
@@ -164,18 +165,20 @@ class Bench:
             verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
         elif self.unseen is not None:
             verdict, reason = Verdict.UNKNOWN, self.unseen
+        breach = Easiest[Seen]()
+        for seen in showing:
+            breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
         result = WorkloadResult(
             self.workload.name,
             self.workload.finish.name,
             verdict,
             self.coverage,
-            sum(seen.states for seen in showing),
+            breach.states,
             reason,
         )
-        if not showing:
+        if not breach:
             return Judged(result)
-        best = min(showing, key=lambda seen: (not self._is_clear(broken, seen), *departure(seen.state)))
-        return Judged(result, self.evidence(prop, best), tuple(showing))
+        return Judged(result, self.evidence(prop, breach.shown), tuple(showing))
 
     def evidence(self, prop: Property, seen: Seen) -> Evidence:
         """What a state that was ``seen`` to break ``prop`` shows."""

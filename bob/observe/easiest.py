@@ -1,0 +1,68 @@
+"""The crash states that show one thing: how many there are, and which of them is the easiest to explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from bob.crash.state import CrashState, departure
+from bob.observe.observed import Seen
+
+T = TypeVar("T")
+
+
+class Easiest(Generic[T]):
+    """The number of crash states (``states``), and what the easiest of them shows (``shown``).
+
+    The easiest has the least ``rank``: what the caller puts before, then how far the state departs from a clean prefix
+    (:func:`bob.crash.state.departure`), then what the caller puts after. Of equals the first wins.
+    """
+
+    __slots__ = ("_best", "states")
+
+    def __init__(self) -> None:
+        self.states = 0
+        self._best: tuple[tuple[int, ...], T] | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether a state was counted."""
+        return self._best is not None
+
+    def add(
+        self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
+    ) -> bool:
+        """Count ``state``, which speaks for ``states``, and keep what is ``shown`` if it is the easiest so far; return
+        whether it is."""
+        self.states += states
+        rank = (*before, *departure(state), *after)
+        if self._best is not None and rank >= self._best[0]:
+            return False
+        self._best = rank, shown
+        return True
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """The rank of the easiest state. Raise LookupError if no state was counted."""
+        return self._known()[0]
+
+    @property
+    def shown(self) -> T:
+        """What the easiest state shows. Raise LookupError if no state was counted."""
+        return self._known()[1]
+
+    def explain(self, shown: T) -> None:
+        """Put ``shown`` in the place of what the easiest state shows: the same, explained."""
+        self._best = self.rank, shown
+
+    def _known(self) -> tuple[tuple[int, ...], T]:
+        if self._best is None:
+            raise LookupError("no crash state was counted")
+        return self._best
+
+
+def easiest(seen: Iterable[Seen]) -> Easiest[Seen]:
+    """Return how many states all of ``seen`` speak for, and the easiest of them."""
+    found = Easiest[Seen]()
+    for one in seen:
+        found.add(one.state, one, one.states)
+    return found
