@@ -2,6 +2,7 @@
 
 requests       what may be asked, in words, by the command line and from Python
 agents         a guest with bob's agent in it
+pool           guests side by side, what they do, and what it means to lose one
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it
 prober         a probe from end to end; matrix: a set of configurations, one after the other
 trial          a quick question from end to end
@@ -14,5 +15,5 @@ replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files
 witness_image  which guest image a witness needs
 interrupts     Ctrl-C, and that no guest is left
-second_chances another guest for what was lost; and what to do where bob itself breaks at one workload
+second_chances which work has lost a guest
 """

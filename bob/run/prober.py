@@ -30,7 +30,7 @@ from bob.request import Host, ProbeRequest, request_of, request_to_json
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Verdict, from_json, to_json
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
-from bob.run.recoveries import Recoveries
+from bob.run.recoveries import crash_recoveries
 from bob.run.tasks import Explored, Task
 from bob.store import run_directory
 from bob.store.lock import writing
@@ -316,14 +316,14 @@ def prober(
         guests = jobs_for(image.name, first.host.jobs)
         parts = [_work(one.request, guests, count) for one, count in zip(asked, left, strict=True)]
 
-        def crash_recoveries(one: Asked, workloads: Sequence[Workload]) -> None:
-            Recoveries(hypervisor, image, one.run, one.request, progress).crash(workloads)
+        def crash(one: Asked, workloads: Sequence[Workload]) -> None:
+            crash_recoveries(hypervisor, image, one.run, one.request, workloads, progress)
 
         with (
             timed(parts, progress, silently=first.by_cause) as watcher,
             Pipeline(hypervisor, image, tasks, watcher, guests) as pipeline,
         ):
-            yield Prober(asked, pipeline, watcher, crash_recoveries)
+            yield Prober(asked, pipeline, watcher, crash)
 
 
 def _work(request: ProbeRequest, guests: int, workloads: int) -> Work:

@@ -40,9 +40,10 @@ from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
 from bob.run.agents import AnyGuests, agent_in, unshared
+from bob.run.pool import each_in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 from bob.run.program_recording import TakenProgram
-from bob.run.second_chances import SecondChances, each_in_a_guest
+from bob.run.second_chances import SecondChances
 from bob.run.state_queue import BATCH, StateQueue
 
 MOST_TRIED = 50

@@ -21,8 +21,8 @@ from bob.protocol.elsewhere import elsewhere
 from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replayed import Replayed, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
+from bob.run.pool import each_in_a_guest
 from bob.run.program_recording import TakenProgram, session_of
-from bob.run.second_chances import each_in_a_guest
 
 MOST_CHANGES = 20_000
 """A program that makes more calls that change or sync something is not held against models."""

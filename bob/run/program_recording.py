@@ -36,7 +36,7 @@ from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.request import ProbeRequest, configuration_to_json
 from bob.run.agents import AnyGuests, unshared
-from bob.run.second_chances import each_in_a_guest
+from bob.run.pool import each_in_a_guest
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked

@@ -21,7 +21,7 @@ from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
 from bob.run.agents import guests_of
-from bob.run.second_chances import each_in_a_guest
+from bob.run.pool import each_in_a_guest
 from bob.run.witness_image import by_image
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read

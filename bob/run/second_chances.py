@@ -9,18 +9,11 @@ from __future__ import annotations
 
 import errno
 import traceback
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Hashable
 from typing import TypeVar
 
-from bob.agent.client import Agent, AgentBroken, what_happened
-from bob.agent.loss import GuestLost
 from bob.errors import BobError, MalformedError, RecordingError
-from bob.guest.spec import Clock
-from bob.image import Image
 from bob.progress import Progress
-from bob.run.agents import AnyGuests, agent_in
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,39 +38,6 @@ class SecondChances:
     def loss(self, work: Hashable) -> str | None:
         """How ``work`` lost its first guest; None where it did not."""
         return self._losses.get(work)
-
-
-def each_in_a_guest(
-    hypervisor: AnyGuests,
-    image: Image,
-    clock: Clock,
-    items: Sequence[tuple[str, T]],
-    do: Callable[[Agent, T], R],
-    progress: Progress,
-    world: Path | None = None,
-) -> Iterator[R]:
-    """What ``do`` makes of each of ``items``, which have titles, one after the other in one guest, which has
-    a ``world`` where programs need one. Where its agent has failed at what was done all the same, another guest goes
-    on.
-
-    Raises GuestLost or AgentBroken where the second guest is lost at an item, too.
-    """
-    chances = SecondChances(progress)
-    left = deque(enumerate(items))
-    while left:
-        with agent_in(hypervisor, image, clock, world) as agent:
-            while left:
-                number, (title, item) = left[0]
-                try:
-                    done = do(agent, item)
-                except (GuestLost, AgentBroken) as loss:
-                    if chances.has(number, title, what_happened(loss)):
-                        break  # go on with a new guest
-                    raise
-                left.popleft()
-                yield done
-                if not agent.is_sound:
-                    break  # what was done went on without an answer; the next one would get that
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

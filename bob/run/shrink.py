@@ -17,8 +17,8 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.progress import Progress
+from bob.run.pool import each_in_a_guest
 from bob.run.program_shrinker import ProgramShrinker
-from bob.run.second_chances import each_in_a_guest
 from bob.run.shrinker import Shrinker, in_words
 from bob.run.witness_image import Found, by_image
 from bob.story.timeline import Asked

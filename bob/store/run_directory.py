@@ -24,7 +24,7 @@ import shlex
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -276,6 +276,21 @@ class RunDirectory:
             "examined_outcomes": observed.examined,
         }
         write_document(folder / "observed.json", document, compact=True)
+
+    def keep_observed(
+        self, folder: Path, workload: Workload, observed: Observed, first_loss: str | None = None
+    ) -> Observed:
+        """Keep what was seen of a workload, and return it with how a guest was lost before (``first_loss``, or in an
+        earlier session). Where this one was lost on the way, the workload is to be tried again some day."""
+        before = self.loss(folder)
+        observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
+        is_lost = observed.lost is not None and not observed.final
+        if is_lost:
+            self.save_loss(folder, workload, observed.lost or "")
+        self.save_observed(folder, observed)
+        if not is_lost:
+            self.clear_loss(folder)
+        return observed
 
     def is_observed(self, folder: Path) -> bool:
         """Whether the observations of a workload were kept."""

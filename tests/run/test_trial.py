@@ -29,8 +29,8 @@ from bob.report.answers_page import to_html
 from bob.report.points import Outcome, suites_of_tried
 from bob.request import ProbeRequest, configuration_to_json
 from bob.result import Environment, Run, Verdict
-from bob.run import programs, recoveries
-from bob.run.recoveries import Recoveries
+from bob.run import pool, programs, recoveries
+from bob.run.recoveries import crash_recoveries
 from bob.store.new_folder import check_new_folder
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
@@ -224,7 +224,7 @@ class Guests:
     @contextmanager
     def agent_in(self, *_: object) -> Iterator[object]:
         self.started += 1
-        yield object()
+        yield SimpleNamespace(is_sound=True)
 
     def record_recovery(self, *_: object, **__: object) -> object:
         self.recorded += 1
@@ -239,8 +239,9 @@ class Guests:
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
-    for name in ("agent_in", "record_recovery", "explore"):
+    for name in ("record_recovery", "explore"):
         monkeypatch.setattr(recoveries, name, getattr(made, name))
+    monkeypatch.setattr(pool, "agent_in", made.agent_in)
     monkeypatch.setattr(recoveries, "put_base", lambda _agent, _base: None)
     monkeypatch.setattr(recoveries, "drop_base", lambda _agent, _base: None)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
@@ -258,7 +259,7 @@ def run(tmp_path: Path) -> RunDirectory:
 def crash(run: RunDirectory) -> list[bool]:
     """Which recoveries are done afterwards."""
     request = ProbeRequest(samples.CONFIGURATION, recovery_crashes=PLACES)
-    Recoveries(object(), object(), run, request, Silent()).crash([samples.WORKLOAD])  # type: ignore[arg-type]
+    crash_recoveries(object(), object(), run, request, [samples.WORKLOAD], Silent())  # type: ignore[arg-type]
     return [run.is_done(run.recovery_folder(place)) for place in range(PLACES)]
 
 

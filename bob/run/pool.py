@@ -1,0 +1,311 @@
+"""One pool of guests: it hands out jobs, and it alone knows what a lost guest means.
+
+When a guest is lost, another one begins its job anew, before all others, and the user sees a line about it. If the
+second guest is lost, too, the job gives up. Each kind of job does that in its own way: its question stays unknown, the
+kernel's own fall is a finding, or the loss ends the command. If bob itself breaks at a job, the job gives up, its guest
+ends, and the others go on. An error that every job would meet ends the run.
+
+The loop is :meth:`Pool.done`. A command that does one thing after the other goes through it in its own thread. A run
+goes through it in several threads, from :meth:`Pool.start` to :meth:`Pool.stop`. When a user stops a run, its guests
+may end before their workers notice: such a loss is not marked.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from enum import Enum
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.loss import GuestLost
+from bob.errors import BobError, MalformedError, RecordingError
+from bob.guest.spec import Clock
+from bob.image import Image
+from bob.progress import Progress
+from bob.run.agents import AnyGuests, agent_in
+
+T = TypeVar("T")
+R = TypeVar("R")
+Tell = Callable[[int], None]
+"""Reports that so many more crash states of a job are done. It also ends the job when the run is stopped."""
+Errand = Callable[[], None]
+"""Work that a worker does without a guest of the queue."""
+
+
+class Lost(Exception):
+    """The guest was lost on the way, and the job has a part of its answer. The message says how it was lost."""
+
+
+class Stopped(BaseException):
+    """The run was stopped during a job."""
+
+
+class Job:
+    """A piece of work for one guest.
+
+    ``title`` names it for the user. ``first_loss`` says how its first guest was lost (None: it was not). Messages say
+    ``when`` a guest was lost, and what bob did (``verb``) when it broke. ``states`` counts the crash states that this
+    attempt has reported.
+    """
+
+    when = ""
+    verb = "did"
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.first_loss: str | None = None
+        self.states = 0
+
+    def do(self, agent: Agent, tell: Tell) -> bool:
+        """Do it, and return whether the guest can do more. Raises GuestLost, AgentBroken or Lost if it was lost."""
+        raise NotImplementedError
+
+    def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
+        """Note that the second guest was lost, or that bob itself broke (then there is a ``trace``)."""
+        raise error
+
+
+class Idle(Enum):
+    """A queue has no job now: more may come (WAIT), or none will (OVER)."""
+
+    WAIT = "wait"
+    OVER = "over"
+
+
+class JobQueue:
+    """Hands out jobs for guests with this ``clock`` and the disk ``world``. This one has a list of them.
+
+    The pool holds its condition when it calls :meth:`next` and :meth:`put_back`.
+    """
+
+    def __init__(self, clock: Clock, jobs: Iterable[Job] = (), world: Path | None = None) -> None:
+        self.clock, self.world = clock, world
+        self._jobs = deque(jobs)
+
+    def begin(self, agent: Agent) -> None:
+        """Make a new guest ready for the jobs."""
+
+    def next(self) -> Job | Errand | Idle:
+        """Return the next job."""
+        return self._jobs.popleft() if self._jobs else Idle.OVER
+
+    def put_back(self, job: Job) -> None:
+        """Have a job begun anew, before all others."""
+        self._jobs.appendleft(job)
+
+
+class Pool:
+    """Does the jobs of a queue in guests. It notifies ``changed`` when a job ends."""
+
+    def __init__(self, guests: AnyGuests, image: Image, progress: Progress) -> None:
+        self._guests, self._image, self._progress = guests, image, progress
+        self.changed = threading.Condition()
+        self.is_stopped = False
+        self._failure: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+        self._at_work = self._ended = 0
+
+    def done(self, queue: JobQueue) -> Iterator[Job]:
+        """Do all jobs of ``queue`` in one guest after the other, and yield each job when it ends.
+
+        Raises GuestLost or AgentBroken if two guests in a row are lost at their start. Raises the error of a job if
+        every job would meet it, and the error with which a job gives up.
+        """
+        agent: Agent | None = None
+        with ExitStack() as guest:
+            while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
+                if not isinstance(job, Job | Idle):
+                    job()
+                    continue
+                agent = agent or self._begun(guest, queue)
+                if isinstance(job, Idle):
+                    continue
+                has_ended, can_go_on = self._tried(job, agent, queue)
+                if not can_go_on:
+                    _let_go(guest, agent)
+                    agent = None
+                if has_ended:
+                    yield job
+                del job  # it may be large
+
+    def do_all(self, queue: JobQueue, jobs: int) -> None:
+        """Do all jobs of ``queue`` in so many guests side by side. Raises as :meth:`done` does."""
+        try:
+            self.start(queue, jobs)
+            self.wait_until(lambda: self._ended == jobs)
+        finally:
+            self.stop()
+
+    def start(self, queue: JobQueue, jobs: int) -> None:
+        """Start so many guests side by side on the jobs of ``queue``. Call :meth:`stop` in the end."""
+        self._threads = [threading.Thread(target=self._work, args=[queue], name=f"worker {n + 1}") for n in range(jobs)]
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # an interrupt: the caller is not in its ``with`` block yet
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Hand out nothing more, and wait until every worker has ended its guest."""
+        self.is_stopped = True  # before anything that could end a guest, and that waits
+        with self.changed:
+            self.changed.notify_all()
+            # Not Thread.join: when a signal interrupts it, CPython before 3.13 takes the thread for ended
+            # (Thread._wait_for_tstate_lock); then Python ends, with all guests, while the thread is still at work.
+            self.changed.wait_for(lambda: not self._at_work)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for the workers. Raises the error of the first one that failed."""
+        with self.changed:
+            self.changed.wait_for(lambda: self._failure or is_so())
+            if self._failure:
+                raise self._failure
+
+    def _work(self, queue: JobQueue) -> None:
+        """Do the jobs of ``queue`` in a thread."""
+        with self.changed:
+            self._at_work += 1
+        try:
+            for _job in self.done(queue):
+                with self.changed:
+                    self.changed.notify_all()
+        except BaseException as failure:
+            with self.changed:
+                self._failure = self._failure or failure
+                self.is_stopped = True
+        finally:
+            with self.changed:
+                self._at_work -= 1
+                self._ended += 1
+                self.changed.notify_all()
+
+    def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
+        """Return the next job for a worker. A worker without a guest does not wait: it starts one."""
+        with self.changed:
+            while not self.is_stopped:
+                job = queue.next()
+                if job is not Idle.WAIT or not has_guest:
+                    return job
+                self.changed.wait()
+        return Idle.OVER
+
+    def _begun(self, guest: ExitStack, queue: JobQueue) -> Agent:
+        """Return the agent of a new guest, ready for the jobs of ``queue``. A loss at its start costs no job."""
+        try:
+            return self._started(guest, queue)
+        except (GuestLost, AgentBroken) as loss:
+            if self.is_stopped:
+                raise Stopped from None
+            self._progress.step(f"{what_happened(loss, ' at its start')}; another one is started")
+        return self._started(guest, queue)
+
+    def _started(self, guest: ExitStack, queue: JobQueue) -> Agent:
+        agent = guest.enter_context(agent_in(self._guests, self._image, queue.clock, queue.world))
+        try:
+            queue.begin(agent)
+        except BaseException:
+            _let_go(guest, agent)
+            raise
+        return agent
+
+    def _tried(self, job: Job, agent: Agent, queue: JobQueue) -> tuple[bool, bool]:
+        """Try ``job``. Return whether it has ended, and whether its guest can do more."""
+
+        def tell(states: int) -> None:
+            if self.is_stopped:
+                raise Stopped
+            if states:
+                job.states += states
+                self._progress.observed(job.title, states)
+
+        trace = ""
+        try:
+            can_go_on = job.do(agent, tell)
+        except (GuestLost, AgentBroken, Lost) as loss:
+            error: Exception = loss
+            reason = str(loss) if isinstance(loss, Lost) else what_happened(loss, job.when)
+            if not self.is_stopped and job.first_loss is None:
+                self._begin_anew(job, reason, queue)
+                return False, False
+        except Exception as broken:
+            if ends_the_run(broken):
+                raise
+            said = " ".join(f"{type(broken).__name__}: {broken}".split())
+            error, reason = broken, f"bob broke while it {job.verb} this workload: {said}"
+            trace = "".join(traceback.format_exception(broken))
+        else:
+            return True, can_go_on and agent.is_sound
+        if self.is_stopped:  # so the guest was ended, and not lost
+            raise Stopped
+        job.give_up(error, reason, trace)
+        return True, False
+
+    def _begin_anew(self, job: Job, reason: str, queue: JobQueue) -> None:
+        job.first_loss = reason
+        self._progress.step(f"{job.title}: {reason}; another guest begins it anew")
+        if job.states:
+            self._progress.observed(job.title, -job.states)
+            job.states = 0
+        with self.changed:
+            queue.put_back(job)
+            self.changed.notify_all()
+
+
+def _let_go(guest: ExitStack, agent: Agent) -> None:
+    """End the guest of ``agent``, also where guests are kept for the next user."""
+    agent.is_sound = False
+    guest.close()
+
+
+class _Item(Job, Generic[T, R]):
+    """An item that a function turns into a result."""
+
+    result: R
+
+    def __init__(self, title: str, item: T, make: Callable[[Agent, T], R]) -> None:
+        super().__init__(title)
+        self._item, self._make = item, make
+
+    def do(self, agent: Agent, tell: Tell) -> bool:
+        self.result = self._make(agent, self._item)
+        return True
+
+
+def each_in_a_guest(
+    guests: AnyGuests,
+    image: Image,
+    clock: Clock,
+    items: Sequence[tuple[str, T]],
+    do: Callable[[Agent, T], R],
+    progress: Progress,
+    world: Path | None = None,
+) -> Iterator[R]:
+    """Yield the result of ``do`` for each of ``items`` (title, item), one after the other in one guest.
+
+    Raises GuestLost or AgentBroken if the second guest is lost at an item, too.
+    """
+    every = [_Item(title, item, do) for title, item in items]
+    for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
+        assert isinstance(job, _Item)
+        yield job.result
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def ends_the_run(error: Exception) -> bool:
+    """Return whether every job would meet this error: the machine, the run directory or the configuration is at
+    fault."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)
