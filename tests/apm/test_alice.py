@@ -120,6 +120,27 @@ def compare(asked: Workload, promised: frozenset[Clause]) -> None:
     assert all(needed <= op.hidden_dependencies for needed, op in zip(given, found, strict=True))
 
 
+def test_a_directory_that_is_opened_as_a_dot_is_the_same() -> None:
+    """ALICE's parser gives «/d/.» for an fsync of «.» in /d."""
+    asked = workload("create /d/a; fsync /d; rename /d/a /d/b; fsync /d; acknowledge done", "mkdir /d")
+    module = load(alice_module(model(frozenset({clause_of("durable fsync-directory entries")}))))
+
+    class Dotted(module.FileSystem):  # type: ignore[misc, name-defined]
+        def get_disk_ops(self, line: Any) -> None:
+            if line.op == "fsync":
+                line.name += "/."
+            super().get_disk_ops(line)
+
+    found, dotted = (
+        disk_operations(system("aligned", 512), asked, graph_of_workload(asked).workings.history)
+        for system in (module.FileSystem, Dotted)
+    )
+    module.FileSystem().get_deps(found)
+    module.FileSystem().get_deps(dotted)
+    assert any(op.hidden_dependencies for op in found if op.op == "stdout")
+    assert [op.hidden_dependencies for op in dotted] == [op.hidden_dependencies for op in found]
+
+
 def images(needed: Sequence[frozenset[int]], of: Sequence[int]) -> dict[int, set[int]]:
     """What disk operations need where each has all that its micro-operations do: of one sector there may be several."""
     found: dict[int, set[int]] = {at: set() for at in of}
