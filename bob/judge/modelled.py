@@ -16,7 +16,7 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.strace import SystemCall
-from bob.protocol.contrast import Presence, groups
+from bob.protocol.contrast import PresenceByCall, groups
 from bob.protocol.effects import Effects
 
 INODES_FROM = 1
@@ -52,7 +52,7 @@ class ModelLooked:
     states: Sequence[BuiltState]
     tree: Callable[[int], Mapping[str, Node]]
     checks: int
-    presence: Callable[[int], Presence] | None = None
+    presence: Callable[[int], PresenceByCall] | None = None
     accepted: Sequence[bool | None] = ()
     calls: Sequence[int] = ()
     tellings: Mapping[int, bytes] = field(default_factory=dict)

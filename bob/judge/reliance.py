@@ -13,12 +13,13 @@ from bob.judge.looked import Looked
 from bob.judge.unmade import Unmade
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
+from bob.observe.presence import Presence
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
     Explanation,
     Group,
-    Presence,
+    PresenceByCall,
     Presences,
     by_then,
     explain,
@@ -33,7 +34,6 @@ from bob.protocol.kinds import kind_of, place_of, type_of
 from bob.protocol.located import locate
 from bob.protocol.presence import cleared, presence, signs_of
 from bob.protocol.protocol import protocol
-from bob.protocol.signs import Persisted
 from bob.protocol.untold import Untold, untold
 from bob.story.timeline import Asked
 
@@ -42,10 +42,10 @@ MOST_TREES = 200
 are held against them."""
 
 
-_AS_TOLD: Mapping[Persisted | None, str] = {
-    Persisted.THERE: "there",
-    Persisted.PARTLY: "partly",
-    Persisted.MISSING: "missing",
+_AS_TOLD: Mapping[Presence | None, str] = {
+    Presence.FULL: "there",
+    Presence.PARTIAL: "partly",
+    Presence.NONE: "missing",
 }
 
 
@@ -195,7 +195,7 @@ class Reliances:
         calls: Sequence[SystemCall],
         effects: Effects | None,
         groups: Sequence[Group] = (),
-        known: Callable[[int], Presence] | None = None,
+        known: Callable[[int], PresenceByCall] | None = None,
         tellings: Mapping[int, bytes] = MappingProxyType({}),
         explaining: Explaining | None = None,
         unmade: Callable[[int, int], Collection[int]] = lambda _place, _outcome: (),
@@ -276,7 +276,7 @@ class Reliances:
             self._accepted[place] = _Accepted(told, known)
         return self._accepted[place]
 
-    def _presence(self, effects: Effects, place: int, outcome: int) -> tuple[Presence, Untold]:
+    def _presence(self, effects: Effects, place: int, outcome: int) -> tuple[PresenceByCall, Untold]:
         tree = self._tree(place, outcome)
         located = locate(effects, tree)
         signs = signs_of(effects, tree, located, self._unmade(place, outcome), self._kept(effects, place))
@@ -316,7 +316,7 @@ def calls_with_effects(
     return asked_for(calls, effects, presence(effects, tree), offset)
 
 
-def asked_for(calls: Sequence[SystemCall], effects: Effects, there: Presence, offset: float) -> list[Asked]:
+def asked_for(calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float) -> list[Asked]:
     """The same where it is known how much of each is ``there``."""
     return [
         Asked(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))

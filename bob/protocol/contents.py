@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.protocol.effects import AT_FIRST, Effects, File, Stored, Version
-from bob.protocol.signs import Persisted, Signs
+from bob.protocol.signs import Signs
 
 BLOCK = 4096
 SECTOR = 512
@@ -24,7 +25,7 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: File, node: No
         for history in (file.sizes, file.stored, file.modes):
             for change in history:
                 if change.call != AT_FIRST:
-                    signs.say(change.call, Persisted.MISSING if is_missing else Persisted.UNCLEAR)
+                    signs.say(change.call, Presence.NONE if is_missing else Presence.UNDECIDED)
         return
     if len(file.sizes) > 1:
         _size_signs(signs, file.sizes, node.size)
@@ -65,7 +66,7 @@ def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
     for change in sizes:
         if change.call != AT_FIRST:
             is_first = bool(later) and change.call == later[0]
-            says = Persisted.PARTLY if is_first else Persisted.MISSING if change.call in later else Persisted.THERE
+            says = Presence.PARTIAL if is_first else Presence.NONE if change.call in later else Presence.FULL
             signs.say(change.call, says)
 
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from bob.protocol.signs import Persisted
+from bob.observe.presence import Presence
 from bob.protocol.untold import Untold
 
-Presence = Mapping[int, Persisted]
+PresenceByCall = Mapping[int, Presence]
 MOST_NAMED = 3
 """So many calls are named in a sentence."""
 
@@ -103,7 +103,7 @@ class Presences:
     """Those of several states, as a table: a row for each of them, a column for each call. All tell of the same
     calls. ``untold`` is what no call tells of each of them; of none where it is left out."""
 
-    def __init__(self, states: Iterable[Presence], untold: Sequence[Untold] = ()) -> None:
+    def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
         self._calls: tuple[int, ...] = ()
         rows = []
@@ -122,11 +122,11 @@ class Presences:
         columns = [at[self._calls[place]] for place in places]
         if len(self._table) and places:
             told = self._table[:, places]
-            made._table[:, places] = np.where(told == Persisted.UNCLEAR.value, known._table[:, columns], told)
+            made._table[:, places] = np.where(told == Presence.UNDECIDED.value, known._table[:, columns], told)
         return made
 
     def nearest(
-        self, state: Presence, own: Untold = _NOTHING
+        self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Difference | None, Difference | None, Difference | None]:
         """How one of these differs that has all of a ``state`` and nothing else; what the state has less than the
         nearest of these that has all of it; and what it has more than the nearest of these that has nothing else. None
@@ -139,19 +139,19 @@ class Presences:
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
         few = Presences((), self._untold)
         few._calls, few._table = tuple(self._calls[place] for place in differ), self._table[:, differ]
-        torn = [call for call, effect in state.items() if effect is Persisted.PARTLY]
+        torn = [call for call, effect in state.items() if effect is Presence.PARTIAL]
         return few._nearest(mine[differ], own, torn)
 
     def _nearest(
         self, mine: np.ndarray[Any, np.dtype[np.uint8]], own: Untold, torn: Sequence[int]
     ) -> tuple[Difference | None, Difference | None, Difference | None]:
-        tells, told = self._table != Persisted.UNCLEAR.value, mine != Persisted.UNCLEAR.value
+        tells, told = self._table != Presence.UNDECIDED.value, mine != Presence.UNDECIDED.value
         more, less = tells & told & (self._table > mine), tells & told & (self._table < mine)
         has_more, has_less, maybe = more.any(axis=1), less.any(axis=1), tells & ~told
         others = (tells != told).sum(axis=1) + np.array([len(one.differing(own)) for one in self._untold] or 0)
         alike = ~(has_more | has_less | maybe.any(axis=1))
-        lacking = np.where(has_more[:, None], more, maybe & (self._table != Persisted.MISSING.value))
-        beyond = np.where(has_less[:, None], less, maybe & (self._table != Persisted.THERE.value))
+        lacking = np.where(has_more[:, None], more, maybe & (self._table != Presence.NONE.value))
+        beyond = np.where(has_less[:, None], less, maybe & (self._table != Presence.FULL.value))
         return (
             self._first(alike, others, np.zeros_like(more), own, torn),
             self._first(lacking.any(axis=1) & ~has_less, more.sum(axis=1) + others, lacking, own, torn),
@@ -178,7 +178,7 @@ class Presences:
 _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def explain(refused: Presence, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
+def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
     """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``; ``own``
     is what no call tells of it."""
     alike, missing, there = accepted.nearest(refused, own)
@@ -204,10 +204,10 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
     return replace(explanation, missing=earlier or explanation.missing)
 
 
-def missing_by_then(refused: Presence, told_by: int | None) -> Explanation:
+def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
     """What is to be said of a ``refused`` state where no state is accepted after the same output, with which call
     number ``told_by`` had told something: which calls up to it are missing, or not there whole."""
-    lacking = {Persisted.MISSING, Persisted.PARTLY}
+    lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
 
@@ -269,7 +269,7 @@ def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Col
             begun = None
 
 
-def folded(explanation: Explanation, refused: Presence, found: Iterable[Group]) -> Explanation:
+def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Group]) -> Explanation:
     """The ``explanation`` of a ``refused`` state; that of a whole group where the crash came inside of it, or where all
     that is said is of its members. What was told too early is a fault of its own."""
     if explanation.reliance is Reliance.DURABLE:
@@ -283,11 +283,11 @@ def folded(explanation: Explanation, refused: Presence, found: Iterable[Group]) 
     return explanation
 
 
-def _cut(refused: Presence) -> int | None:
+def _cut(refused: PresenceByCall) -> int | None:
     """The last call that is there, where all up to it are and none after it is; else None."""
-    clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Persisted.UNCLEAR]
-    there = [call for call, effect in clear if effect is Persisted.THERE]
+    clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
+    there = [call for call, effect in clear if effect is Presence.FULL]
     cut = len(there)
-    is_prefix = all((effect is Persisted.THERE) is (place < cut) for place, (_call, effect) in enumerate(clear))
-    is_whole = all(effect is not Persisted.PARTLY for _call, effect in clear)
+    is_prefix = all((effect is Presence.FULL) is (place < cut) for place, (_call, effect) in enumerate(clear))
+    is_whole = all(effect is not Presence.PARTIAL for _call, effect in clear)
     return there[-1] if is_prefix and is_whole and there else None

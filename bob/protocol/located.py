@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.protocol.contents import file_signs
 from bob.protocol.effects import ROOT_FILE, DirectoryEntry, Effects, File, Version
-from bob.protocol.signs import Persisted, Signs
+from bob.protocol.signs import Signs
 
 
 def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
@@ -62,4 +63,4 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
         return False  # no call changes what is in it
     signs = Signs(file.calls)
     file_signs(signs, effects, number, file, node)
-    return Persisted.PARTLY not in signs.said()
+    return Presence.PARTIAL not in signs.said()

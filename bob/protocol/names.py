@@ -12,9 +12,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
 from bob.protocol.located import candidates, only, path_in
-from bob.protocol.signs import Persisted, made_by_then, persisted
+from bob.protocol.signs import made_by_then, presence_at
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ def names_shown(
 def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry, NameUnit]) -> bool:
     """Whether each call that gives the directory a name is missing by that name."""
     return all(
-        call != AT_FIRST and entry in units and persisted(place, units[entry].shown) is Persisted.MISSING
+        call != AT_FIRST and entry in units and presence_at(place, units[entry].shown) is Presence.NONE
         for entry, place, call in effects.leading_to(folder)
     )
 
@@ -87,10 +88,10 @@ def _agree(units: Collection[NameUnit]) -> None:
     while waiting:
         call = waiting.pop()
         queued.discard(call)
-        said = {persisted(place, unit.shown) for unit, place in of_call[call]} - {Persisted.UNCLEAR}
-        if len(said) != 1 or said == {Persisted.PARTLY}:
+        said = {presence_at(place, unit.shown) for unit, place in of_call[call]} - {Presence.UNDECIDED}
+        if len(said) != 1 or said == {Presence.PARTIAL}:
             continue
-        is_there = said == {Persisted.THERE}
+        is_there = said == {Presence.FULL}
         for unit, place in of_call[call]:
             left = {one for one in unit.shown if (one >= place) is is_there}
             if left and left != unit.shown:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.protocol.contents import file_signs
 from bob.protocol.effects import DirectoryEntry, Effects
 from bob.protocol.located import candidates, locate, path_in
 from bob.protocol.names import names_shown
-from bob.protocol.signs import Persisted, Signs
+from bob.protocol.signs import Signs
 
 
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
-) -> dict[int, Persisted]:
+) -> dict[int, Presence]:
     """Of each call that changes something, how much of it is in ``tree``. The ``unmade`` calls had not begun by the
     crash; the names of those that are ``kept`` were durable."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).told()
@@ -38,9 +39,9 @@ def signs_of(
     return signs
 
 
-def cleared(told: Mapping[int, Persisted], known: Mapping[int, Persisted]) -> dict[int, Persisted]:
+def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
     """What a tree has ``told`` of each call; what is ``known`` otherwise of those of which the tree does not tell."""
-    return {call: known.get(call, effect) if effect is Persisted.UNCLEAR else effect for call, effect in told.items()}
+    return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
@@ -53,10 +54,10 @@ def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int,
     return parts
 
 
-def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Persisted]:
+def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
     """The same where it is known which ``parts`` of calls are ``there`` (bit masks)."""
     return {
-        call: Persisted.MISSING if not there & of else Persisted.THERE if there & of == of else Persisted.PARTLY
+        call: Presence.NONE if not there & of else Presence.FULL if there & of == of else Presence.PARTIAL
         for call, of in parts.items()
     }
 
@@ -81,6 +82,6 @@ def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
         if file.followed and number in located:
             signs = Signs(file.calls)
             file_signs(signs, effects, number, file, after[located[number]])
-            if signs.said() & {Persisted.MISSING, Persisted.PARTLY}:
+            if signs.said() & {Presence.NONE, Presence.PARTIAL}:
                 found.append(number)
     return tuple(found)

@@ -8,18 +8,9 @@ agree is partly there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from enum import Enum
 
+from bob.observe.presence import Presence
 from bob.protocol.effects import AT_FIRST
-
-
-class Persisted(Enum):
-    """How much of what a call changes is there."""
-
-    MISSING = 0
-    PARTLY = 1
-    THERE = 2
-    UNCLEAR = 3
 
 
 class Signs:
@@ -28,7 +19,7 @@ class Signs:
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
-        self._of: dict[int, list[Persisted]] = {call: [] for call in calls}
+        self._of: dict[int, list[Presence]] = {call: [] for call in calls}
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
@@ -38,27 +29,27 @@ class Signs:
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
             if call != AT_FIRST:
-                self.say(call, persisted(place, made))
+                self.say(call, presence_at(place, made))
                 if not places:
                     self._strange.setdefault(call, []).append(shown)
 
-    def say(self, call: int, says: Persisted) -> None:
+    def say(self, call: int, says: Presence) -> None:
         """Take in what a unit says of a call."""
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:
         """Whether all that was taken in says so, and something was."""
-        return set(self._of.get(call, ())) == {Persisted.MISSING}
+        return set(self._of.get(call, ())) == {Presence.NONE}
 
-    def said(self) -> set[Persisted]:
+    def said(self) -> set[Presence]:
         """What any unit says of any call."""
         return {says for several in self._of.values() for says in several}
 
-    def told(self) -> dict[int, Persisted]:
+    def told(self) -> dict[int, Presence]:
         """What all units of each call say together."""
         found = {call: _together(set(said)) for call, said in self._of.items()}
         return {
-            call: Persisted.MISSING if effect is Persisted.UNCLEAR and call in self._unmade else effect
+            call: Presence.NONE if effect is Presence.UNDECIDED and call in self._unmade else effect
             for call, effect in found.items()
         }
 
@@ -68,17 +59,17 @@ class Signs:
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))
             for call, said in self._of.items()
-            if told[call] is Persisted.PARTLY
+            if told[call] is Presence.PARTIAL
         }
 
 
-def persisted(place: int, shown: Collection[int]) -> Persisted:
+def presence_at(place: int, shown: Collection[int]) -> Presence:
     """What a unit says of the call with this ``place`` in its history, where it may be at any of those ``shown``."""
     if not shown:
-        return Persisted.PARTLY
+        return Presence.PARTIAL
     if min(shown) >= place:
-        return Persisted.THERE
-    return Persisted.MISSING if max(shown) < place else Persisted.UNCLEAR
+        return Presence.FULL
+    return Presence.NONE if max(shown) < place else Presence.UNDECIDED
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
@@ -86,8 +77,8 @@ def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int])
     return {place for place in shown if calls[place] not in unmade} or shown
 
 
-def _together(said: set[Persisted]) -> Persisted:
-    clear = said - {Persisted.UNCLEAR}
+def _together(said: set[Presence]) -> Presence:
+    clear = said - {Presence.UNDECIDED}
     if not clear:
-        return Persisted.UNCLEAR
-    return clear.pop() if len(clear) == 1 else Persisted.PARTLY
+        return Presence.UNDECIDED
+    return clear.pop() if len(clear) == 1 else Presence.PARTIAL

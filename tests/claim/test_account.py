@@ -11,10 +11,11 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.property.account import Account, Extent, Part, Presence
+from bob.claim.property.account import Account, Extent, Part
 from bob.claim.property.rules import Property, Violation, questions, violation
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
+from bob.observe.presence import Presence
 from bob.workload.history import Kind
 from bob.workload.language import parse
 from bob.workload.operations import Workload

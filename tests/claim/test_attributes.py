@@ -9,8 +9,8 @@ import pytest
 
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.claim.property.account import Presence
 from bob.errors import PointedError
+from bob.observe.presence import Presence
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
 

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.property.account import Presence
 from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.contents import Story
 from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation
+from bob.observe.presence import Presence
 from bob.trace.recording import Status
 from bob.workload.history import Kind
 from bob.workload.language import parse

@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from bob.claim.property.account import Presence
 from bob.claim.property.possible import Group, groups
 from bob.claim.property.presence import Reading
 from bob.claim.property.sightings import Places
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
+from bob.observe.presence import Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.language import parse, write_one

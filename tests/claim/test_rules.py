@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.claim import Context
-from bob.claim.property.account import Presence
 from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.errors import MalformedError
 from bob.observe.observation import Node, Observation
+from bob.observe.presence import Presence
 from bob.story.timeline import Timeline
 from bob.workload.language import parse
 from bob.workload.operations import Workload

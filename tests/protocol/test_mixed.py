@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.protocol.presence import presence
 from bob.protocol.protocol import protocol
-from bob.protocol.signs import Persisted
 from tests.protocol.test_protocol import Performed, perform, steps
 
 
@@ -59,5 +59,5 @@ def test_no_tree_breaks_an_explanation_and_no_reason_contradicts_its_tree(
     assert not reliances.explaining.notes
     [one] = told
     says = presence(effects, trees[0], unmade)
-    assert all(says[call] is not Persisted.THERE for call in one.explanation.missing)
-    assert all(says[call] is not Persisted.MISSING for call in one.explanation.there)
+    assert all(says[call] is not Presence.FULL for call in one.explanation.missing)
+    assert all(says[call] is not Presence.NONE for call in one.explanation.there)

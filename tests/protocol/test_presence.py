@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from bob.judge.reliance import Reliances, ReliedOn
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
 from bob.protocol.kept import names_kept
 from bob.protocol.presence import presence
 from bob.protocol.protocol import protocol
-from bob.protocol.signs import Persisted
 
 ROOT = "/mnt"
 
@@ -80,9 +80,9 @@ def test_a_name_that_two_files_bear_of_which_one_is_not_followed() -> None:
     words = "write a old; unlink a; write a new"
     effects = followed(words, {}, {"/a": b"new"})
     effects.files[1].followed = False
-    assert set(presence(effects, tree({"/a": b"new"})).values()) <= {Persisted.THERE, Persisted.UNCLEAR}
+    assert set(presence(effects, tree({"/a": b"new"})).values()) <= {Presence.FULL, Presence.UNDECIDED}
     first, removed, *later = (how for _call, how in sorted(presence(effects, tree({"/a": b"mapped"})).items()))
-    assert (first, removed, set(later)) == (Persisted.THERE, Persisted.MISSING, {Persisted.MISSING})
+    assert (first, removed, set(later)) == (Presence.FULL, Presence.NONE, {Presence.NONE})
 
 
 Shown = dict[DirectoryEntry, int]
@@ -158,23 +158,23 @@ def scripts(rng: Random) -> tuple[str, dict[str, int]]:
 @pytest.mark.parametrize(
     ("words", "unmade", "files", "expected"),
     [
-        ("write g xy; rename g h", 0, {}, "MISSING MISSING MISSING"),
-        ("write g xy; rename g h", 0, {"/g": b"xy"}, "THERE THERE MISSING"),
-        ("write g xy; rename g h", 0, {"/h": b"xy"}, "THERE THERE THERE"),
-        ("write a xy; rename a b; rename b c", 0, {}, "MISSING MISSING MISSING MISSING"),
-        ("write a xy; rename a b; rename b c", 0, {"/b": b""}, "THERE MISSING THERE MISSING"),
-        ("create a; unlink a", 0, {}, "UNCLEAR UNCLEAR"),
-        ("create a; unlink a", 1, {}, "MISSING MISSING"),
-        ("create a; rename a b; unlink b", 0, {}, "UNCLEAR UNCLEAR UNCLEAR"),
-        ("create a; rename a b; unlink b", 1, {}, "MISSING MISSING MISSING"),
-        ("write a xy; link a b; unlink a", 1, {}, "MISSING MISSING MISSING MISSING"),
-        ("write a xy; link a b; unlink a", 0, {"/b": b"xy"}, "THERE THERE THERE THERE"),
-        ("write a xy; link a b", 0, {"/b": b"xy"}, "PARTLY THERE THERE"),
-        ("mkdir d; write d/a xy; rename d/a d/b", 0, {}, "MISSING MISSING MISSING MISSING"),
-        ("mkdir d; write d/a xy; rename d e", 0, {"/e/": b""}, "THERE MISSING MISSING THERE"),
-        ("write a xy; write a zz; write a xy", 0, {"/a": b"xy"}, "THERE THERE UNCLEAR UNCLEAR"),
-        ("write a xy; write a zz; write a xy", 2, {"/a": b"xy"}, "THERE THERE MISSING MISSING"),
-        ("write a xy; write a zz; write a xy", 2, {"/a": b"zz"}, "THERE THERE THERE MISSING"),
+        ("write g xy; rename g h", 0, {}, "NONE NONE NONE"),
+        ("write g xy; rename g h", 0, {"/g": b"xy"}, "FULL FULL NONE"),
+        ("write g xy; rename g h", 0, {"/h": b"xy"}, "FULL FULL FULL"),
+        ("write a xy; rename a b; rename b c", 0, {}, "NONE NONE NONE NONE"),
+        ("write a xy; rename a b; rename b c", 0, {"/b": b""}, "FULL NONE FULL NONE"),
+        ("create a; unlink a", 0, {}, "UNDECIDED UNDECIDED"),
+        ("create a; unlink a", 1, {}, "NONE NONE"),
+        ("create a; rename a b; unlink b", 0, {}, "UNDECIDED UNDECIDED UNDECIDED"),
+        ("create a; rename a b; unlink b", 1, {}, "NONE NONE NONE"),
+        ("write a xy; link a b; unlink a", 1, {}, "NONE NONE NONE NONE"),
+        ("write a xy; link a b; unlink a", 0, {"/b": b"xy"}, "FULL FULL FULL FULL"),
+        ("write a xy; link a b", 0, {"/b": b"xy"}, "PARTIAL FULL FULL"),
+        ("mkdir d; write d/a xy; rename d/a d/b", 0, {}, "NONE NONE NONE NONE"),
+        ("mkdir d; write d/a xy; rename d e", 0, {"/e/": b""}, "FULL NONE NONE FULL"),
+        ("write a xy; write a zz; write a xy", 0, {"/a": b"xy"}, "FULL FULL UNDECIDED UNDECIDED"),
+        ("write a xy; write a zz; write a xy", 2, {"/a": b"xy"}, "FULL FULL NONE NONE"),
+        ("write a xy; write a zz; write a xy", 2, {"/a": b"zz"}, "FULL FULL FULL NONE"),
     ],
 )
 def test_a_call_is_not_there_where_its_other_half_is_not_or_it_had_not_begun(
@@ -194,11 +194,11 @@ def test_a_call_is_not_there_where_its_other_half_is_not_or_it_had_not_begun(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("create a; sync /; rename a b", "THERE PARTLY"),
-        ("create a; rename a b; sync /", "MISSING MISSING"),
-        ("create a; sync a; rename a b", "MISSING MISSING"),
-        ("mkdir d; sync /; create d/a; sync /d; rename d/a b", "MISSING MISSING MISSING"),
-        ("create a; sync; create b; rename a c", "THERE MISSING PARTLY"),
+        ("create a; sync /; rename a b", "FULL PARTIAL"),
+        ("create a; rename a b; sync /", "NONE NONE"),
+        ("create a; sync a; rename a b", "NONE NONE"),
+        ("mkdir d; sync /; create d/a; sync /d; rename d/a b", "NONE NONE NONE"),
+        ("create a; sync; create b; rename a c", "FULL NONE PARTIAL"),
     ],
 )
 def test_a_name_that_was_durable_was_there_before_a_rename_took_it(words: str, expected: str) -> None:
@@ -281,11 +281,11 @@ def test_what_is_said_of_names_is_said_by_the_ways_in_which_the_tree_may_have_co
     for call in calls_of(effects):
         may = {frozenset(way[call]) for way in counting}
         match told[call]:
-            case Persisted.THERE:
+            case Presence.FULL:
                 assert may & {frozenset({True}), frozenset({True, False})}
-            case Persisted.MISSING:
+            case Presence.NONE:
                 assert may & {frozenset({False}), frozenset({True, False})}
-            case Persisted.PARTLY:
+            case Presence.PARTIAL:
                 assert not are_whole
             case _:
                 assert len(may) > 1
@@ -365,7 +365,7 @@ def test_a_name_that_no_call_tells_of_blames_no_call() -> None:
     """Something renames /f.new to /f, and removes /f.old: the calls do not tell that, and have made /g."""
     before = {"/f.old": b"old"}
     effects = followed("write f.new ab; write g cd", before, {"/f": b"ab", "/g": b"cd"})
-    assert presence(effects, tree({"/f": b"ab", "/g": b"cd"}))[effects.changing[0]] is not Persisted.MISSING
+    assert presence(effects, tree({"/f": b"ab", "/g": b"cd"}))[effects.changing[0]] is not Presence.NONE
     refused, accepted = tree({**before, "/g": b"cd"}), tree({"/f": b"ab", "/g": b"cd"})
     said = reason(effects, refused, accepted)
     assert said == Explanation(Reliance.UNCLEAR, beside=("the name /f", "the name /f.old"))

@@ -31,6 +31,7 @@ from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
+from bob.observe.presence import Presence
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
 from bob.program.told import tellings
@@ -47,7 +48,6 @@ from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
-from bob.protocol.signs import Persisted
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
@@ -247,15 +247,11 @@ def test_after_each_call_nothing_before_it_is_missing_and_nothing_after_it_is_th
         assert copies_onto_itself(effects) or (not effects.untold and all(file.followed for file in effects.files))
         for made_so_far, tree in enumerate(done.trees):
             for call, effect in presence(effects, tree).items():
-                wrong = Persisted.MISSING if call < made_so_far else Persisted.THERE
-                assert effect not in (wrong, Persisted.PARTLY), (made_so_far, done.calls[call], effect)
+                wrong = Presence.NONE if call < made_so_far else Presence.FULL
+                assert effect not in (wrong, Presence.PARTIAL), (made_so_far, done.calls[call], effect)
             later = range(made_so_far, len(done.calls))
             for call, effect in presence(effects, tree, later).items():
-                wrong = (
-                    {Persisted.MISSING, Persisted.PARTLY}
-                    if call < made_so_far
-                    else set(Persisted) - {Persisted.MISSING}
-                )
+                wrong = {Presence.NONE, Presence.PARTIAL} if call < made_so_far else set(Presence) - {Presence.NONE}
                 assert effect not in wrong, (made_so_far, done.calls[call], effect)
 
 
@@ -285,15 +281,15 @@ def test_a_write_at_an_offset_appends_where_the_file_is_open_to_append(tmp_path:
     [write] = effects.changing
     where = "overwrite 2 bytes at 3" if flags == "O_RDWR" else "append 2 bytes at 5000"
     assert effects.words[write] == f"{where} of /a"
-    assert presence(effects, done.trees[-1])[write] is Persisted.THERE
+    assert presence(effects, done.trees[-1])[write] is Presence.FULL
 
 
 def test_what_is_unambiguous_is_told(tmp_path: Path) -> None:
     done = perform(tmp_path, [("write", "/b", b"bb" * 3000, "O_TRUNC", 0), ("rename", "/b", "/a"), ("unlink", "/a")])
     effects = made(done)
     rename = next(number for number, call in enumerate(done.calls) if call.name == "rename")
-    assert presence(effects, done.trees[rename])[rename] is Persisted.MISSING
-    assert presence(effects, done.trees[rename + 1])[rename] is Persisted.THERE
+    assert presence(effects, done.trees[rename])[rename] is Presence.NONE
+    assert presence(effects, done.trees[rename + 1])[rename] is Presence.FULL
     assert effects.words[rename] == "rename /b to /a"
 
 
@@ -303,10 +299,10 @@ def test_a_write_of_which_one_block_is_there_is_partly_there(tmp_path: Path) -> 
     [write] = effects.changing
     half = dict(done.trees[-1])
     half["/a"] = Node("file", half["/a"].inode, 1, 8192, b"x" * 4096 + bytes(4096), mode=half["/a"].mode)
-    assert presence(effects, half)[write] is Persisted.PARTLY
+    assert presence(effects, half)[write] is Presence.PARTIAL
     torn = dict(done.trees[0])
     torn["/a"] = Node("file", half["/a"].inode, 1, 5000, b"x" * 512 + (b"first" * 1000)[512:], mode=half["/a"].mode)
-    assert presence(effects, torn)[write] is Persisted.PARTLY
+    assert presence(effects, torn)[write] is Presence.PARTIAL
 
 
 @settings(deadline=None, max_examples=30)
@@ -321,7 +317,7 @@ def test_of_appends_those_up_to_where_the_file_ends_are_there_and_those_behind_a
     whole = done.trees[-1]["/a"]
     tree = {**done.trees[-1], "/a": replace(whole, size=size, content=whole.content[:size])}
     for begin, end, call in zip(sizes, sizes[1:], effects.changing, strict=False):
-        says = Persisted.THERE if end <= size else Persisted.MISSING if begin >= size else Persisted.PARTLY
+        says = Presence.FULL if end <= size else Presence.NONE if begin >= size else Presence.PARTIAL
         assert presence(effects, tree)[call] is says, (begin, end, size)
 
 
@@ -335,12 +331,12 @@ def test_a_file_that_has_the_inode_of_the_one_in_whose_place_it_is_is_told_by_it
     before, *_between, after = map(alike, done.trees)
     effects = protocol(done.calls, str(tmp_path), before, after)
     unlink, create, *writes = effects.changing
-    assert set(presence(effects, before).values()) == {Persisted.MISSING}
-    assert set(presence(effects, after).values()) == {Persisted.THERE}
+    assert set(presence(effects, before).values()) == {Presence.NONE}
+    assert set(presence(effects, after).values()) == {Presence.FULL}
     empty = {**after, "/a": replace(after["/a"], size=0, content=b"")}
     says = presence(effects, empty)
-    assert (says[unlink], says[create]) == (Persisted.THERE, Persisted.THERE)
-    assert {says[write] for write in writes} == {Persisted.MISSING}
+    assert (says[unlink], says[create]) == (Presence.FULL, Presence.FULL)
+    assert {says[write] for write in writes} == {Presence.NONE}
 
 
 def test_what_no_call_tells_is_not_followed(tmp_path: Path) -> None:
@@ -363,7 +359,7 @@ def test_a_write_far_in_a_long_file_is_partly_there_where_a_part_of_it_is() -> N
     assert file is not None
     effects.files[file].stored.append(Version(1, Stored(far, far + 8192, new + new)))
     said = {pieces: presence(effects, tree(*pieces))[1] for pieces in ((old, old), (new, old), (new, new), (b"?" * 9,))}
-    assert list(said.values()) == [Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.PARTLY]
+    assert list(said.values()) == [Presence.NONE, Presence.PARTIAL, Presence.FULL, Presence.PARTIAL]
     node = tree(new, old)["/f"]
     assert is_elsewhere_as_at_first(effects, file, effects.files[file], node)
     foreign = replace(node, pieces={**(node.pieces or {}), far // 2: new})
@@ -383,7 +379,7 @@ def test_a_write_that_strace_cut_off_makes_its_file_one_that_is_not_followed(tmp
     assert protocol([*done.calls[:-1], cut], str(tmp_path), done.trees[0], done.trees[-1]).changing == ()
 
 
-M, P, T, U = Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.UNCLEAR
+M, P, T, U = Presence.NONE, Presence.PARTIAL, Presence.FULL, Presence.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -403,7 +399,7 @@ M, P, T, U = Persisted.MISSING, Persisted.PARTLY, Persisted.THERE, Persisted.UNC
     ],
 )
 def test_the_contrast(
-    refused: tuple[Persisted, ...], accepted: list[tuple[Persisted, ...]], expected: Explanation
+    refused: tuple[Presence, ...], accepted: list[tuple[Presence, ...]], expected: Explanation
 ) -> None:
     assert explain(dict(enumerate(refused)), Presences(dict(enumerate(one)) for one in accepted)) == expected
 
@@ -473,7 +469,7 @@ TOGETHER = Explanation(Reliance.TOGETHER, (2, 3), (1,))
     ],
 )
 def test_a_member_of_a_group_is_accused_of_nothing_else(
-    explanation: Explanation, refused: tuple[Persisted, ...], expected: Explanation | None
+    explanation: Explanation, refused: tuple[Presence, ...], expected: Explanation | None
 ) -> None:
     assert folded(explanation, dict(enumerate(refused)), [(1, 2, 3)]) == (expected or explanation)
     assert folded(explanation, dict(enumerate(refused)), []) == explanation
@@ -1287,5 +1283,5 @@ def test_a_socket_gets_its_name_by_a_call(tmp_path: Path, name: str, is_told: bo
     assert [(deed.operation, deed.mode) for deed in effects.deeds[1:]] == (
         [(ops.Mknod("/d/socket", ops.Special.SOCKET), mode)] if is_told else []
     )
-    assert presence(effects, done.trees[1]).get(1) is (Persisted.MISSING if is_told else None)
-    assert presence(effects, done.trees[2]).get(1) is (Persisted.THERE if is_told else None)
+    assert presence(effects, done.trees[1]).get(1) is (Presence.NONE if is_told else None)
+    assert presence(effects, done.trees[2]).get(1) is (Presence.FULL if is_told else None)

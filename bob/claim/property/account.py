@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 from bob.claim.property.contents import Fact
-
-
-class Presence(Enum):
-    """How much of an operation's effect is there."""
-
-    NONE = "none"
-    PARTIAL = "partial"
-    FULL = "full"
-    UNDECIDED = "undecided"
-    """The observation cannot tell none from full."""
+from bob.observe.presence import Presence
 
 
 class Part(StrEnum):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bob.claim.counting import judged
-from bob.claim.property.account import Presence
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import (
     Property,
@@ -25,6 +24,7 @@ from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed, Seen
+from bob.observe.presence import Presence
 from bob.result import PropertyResult, Verdict, WorkloadResult
 from bob.trace.recording import Statuses
 from bob.workload.history import History

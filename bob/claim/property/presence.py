@@ -25,13 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bob.claim.property.account import Account, Extent, Finding, Part, Presence, presence_of
+from bob.claim.property.account import Account, Extent, Finding, Part, presence_of
 from bob.claim.property.collateral import Collateral, Damage, described
 from bob.claim.property.contents import Fact, Story, fact_of
 from bob.claim.property.possible import Group, found, groups, unexplained
 from bob.claim.property.sightings import Place, Places, Sightings
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
+from bob.observe.presence import Presence
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
 from bob.workload.history import MODE, OWNER, TIME, History, Inode, Kind, Thing, attribute_set_by

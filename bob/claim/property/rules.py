@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from bob.claim.property.account import Account, Extent, Presence
+from bob.claim.property.account import Account, Extent
 from bob.claim.property.calls import covered, makers
 from bob.claim.property.collateral import Damage
 from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.subjects import Effect, Span, Subject, subjects
 from bob.claim.property.vocabulary import Call
 from bob.observe.observation import Observation
+from bob.observe.presence import Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.kinds import ChangeKind, Relation, changes, relation, single_changes
