@@ -81,15 +81,19 @@ class Idle(Enum):
 class JobQueue:
     """Hands out jobs for guests with this ``clock`` and the disk ``world``. This one has a list of them.
 
-    The pool holds its condition when it calls :meth:`next` and :meth:`put_back`.
+    ``begin`` makes a new guest ready for the jobs. The pool holds its condition when it calls :meth:`next` and
+    :meth:`put_back`.
     """
 
-    def __init__(self, clock: Clock, jobs: Iterable[Job] = (), world: Path | None = None) -> None:
-        self.clock, self.world = clock, world
+    def __init__(
+        self,
+        clock: Clock,
+        jobs: Iterable[Job] = (),
+        world: Path | None = None,
+        begin: Callable[[Agent], None] = lambda _agent: None,
+    ) -> None:
+        self.clock, self.world, self.begin = clock, world, begin
         self._jobs = deque(jobs)
-
-    def begin(self, agent: Agent) -> None:
-        """Make a new guest ready for the jobs."""
 
     def next(self) -> Job | Errand | Idle:
         """Return the next job."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from random import Random
@@ -29,9 +26,9 @@ from bob.program.told import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest
-from bob.run.agents import AnyGuests, agent_in
+from bob.run.agents import AnyGuests
+from bob.run.pool import Job, JobQueue, Lost, Pool, Tell
 from bob.run.program_recording import TakenProgram, session_of
-from bob.run.second_chances import SecondChances
 
 LEAST_SAMPLED = 3
 """Of the states of a window whose tree was checked in another state, at least so many are checked all the same."""
@@ -41,87 +38,47 @@ one."""
 
 
 def look(guests: AnyGuests, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
-    """Explore all windows, in several guests side by side. An interrupt lets each worker come to where it can stop."""
-    waiting = deque(enumerate(taken.windows))
-    stop = threading.Event()
-    done: dict[int, Looked] = {}
-    chances = SecondChances(progress)
+    """Explore all windows, in several guests side by side, and return what is there, in their order."""
+    windows = [_Window(taken, place, window, progress) for place, window in enumerate(taken.windows)]
+    queue = JobQueue(Clock.REAL, windows, taken.world, lambda agent: put_program(agent, taken.program))
+    Pool(guests, image, progress).do_all(queue, min(jobs, len(windows)))
+    return [window.looked for window in windows]
 
-    def work() -> None:
-        while waiting:
+
+class _Window(Job):
+    """One window: it is explored, and then the checker looks at each tree. ``looked`` is what was seen last."""
+
+    when = " while checking"
+    looked: Looked
+
+    def __init__(self, taken: TakenProgram, place: int, window: Window, progress: Progress) -> None:
+        super().__init__(f"{taken.program.name}, window {place + 1}")
+        self._taken, self._window, self._progress = taken, window, progress
+
+    def do(self, agent: Agent, tell: Tell) -> bool:
+        taken, window = self._taken, self._window
+        plan = Plan(window.trace, taken.case.base, taken.request.model)
+        case = replace(taken.case, plan=plan)
+        observed = explore(agent, taken.request.configuration, plan, _effort(taken.request), tell, taken.sights)
+        checked = _Checks()
+        if agent.is_sound:
             try:
-                with agent_in(guests, image, Clock.REAL, taken.world) as agent:
-                    put_program(agent, taken.program)
-                    for place, window in _next(waiting):
-                        looked, is_lost = _look_at(agent, taken, window, place, progress, stop)
-                        if is_lost and chances.has(place, f"window {place + 1}", looked.observed.lost or ""):
-                            waiting.appendleft((place, window))
-                        else:
-                            done[place] = looked
-                        if is_lost:
-                            break  # on with a new guest
-            except _Stopped:
-                return
-            except GuestLost as loss:
-                if stop.is_set():
-                    return
-                if not chances.has("started", taken.program.name, str(loss)):
-                    raise
+                _check(agent, taken, plan, window, observed, checked, tell)
+            except (GuestLost, AgentBroken, UsageError) as loss:
+                observed = replace(observed, lost=what_happened(loss, self.when))
+        self.looked = Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed)
+        if not agent.is_sound:
+            raise Lost(observed.lost)
+        self._finished()
+        return True
 
-    with ThreadPoolExecutor(min(jobs, len(taken.windows))) as pool:
-        try:
-            for future in [pool.submit(work) for _ in range(min(jobs, len(taken.windows)))]:
-                future.result()
-        except BaseException:
-            stop.set()
-            waiting.clear()
-            raise
-    return [done[place] for place in range(len(taken.windows))]
+    def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
+        if not isinstance(error, Lost):
+            raise error
+        self._finished()
 
-
-class _Stopped(BaseException):
-    """The run was interrupted while a window was looked at."""
-
-
-def _stop_if(stop: threading.Event) -> None:
-    if stop.is_set():
-        raise _Stopped
-
-
-def _next(waiting: deque[tuple[int, Window]]) -> Iterator[tuple[int, Window]]:
-    while True:
-        try:
-            yield waiting.popleft()
-        except IndexError:
-            return
-
-
-def _look_at(
-    agent: Agent, taken: TakenProgram, window: Window, place: int, progress: Progress, stop: threading.Event
-) -> tuple[Looked, bool]:
-    """Explore one window, and have the checker look at each tree; whether another guest is needed."""
-    request = taken.request
-    plan = Plan(window.trace, taken.case.base, request.model)
-    case = replace(taken.case, plan=plan)
-    name = f"{taken.program.name}, window {place + 1}"
-    dealt_with = 0
-
-    def tell(states: int) -> None:
-        nonlocal dealt_with
-        _stop_if(stop)
-        dealt_with += states
-        progress.observed(name, states)
-
-    observed = explore(agent, request.configuration, plan, _effort(request), tell, taken.sights)
-    if not agent.is_sound:
-        return Looked(window.told, case, observed, {}), True
-    checked = _Checks()
-    try:
-        _check(agent, taken, plan, window, observed, checked, stop)
-    except (GuestLost, AgentBroken, UsageError) as loss:
-        observed = replace(observed, lost=what_happened(loss, " while checking"))
-    progress.finished(name, request.budget - dealt_with)
-    return Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed), not agent.is_sound
+    def _finished(self) -> None:
+        self._progress.finished(self.title, self._taken.request.budget - self.states)
 
 
 @dataclass(slots=True)
@@ -150,7 +107,7 @@ def _check(
     window: Window,
     observed: Observed,
     checked: _Checks,
-    stop: threading.Event,
+    tell: Tell,
 ) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain; then on a sample of other
     states with the same tree, and once more where it did not end."""
@@ -166,7 +123,7 @@ def _check(
 
     def ask(asked: Iterator[tuple[int, CrashState]]) -> None:
         while some := list(islice(asked, batches.size)):
-            _stop_if(stop)
+            tell(0)
             began = time.monotonic()
             checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)

@@ -342,9 +342,6 @@ def test_who_has_nothing_to_do_yet_makes_a_guest_ready_and_errands_need_none(wor
                 return super().next()
             return Idle.WAIT
 
-        def begin(self, agent: Agent) -> None:
-            ready.set()
-
         def errand(self) -> None:
             assert ready.wait(30)
             assert world.story == ["start"], "the one of who waits"
@@ -361,5 +358,5 @@ def test_who_has_nothing_to_do_yet_makes_a_guest_ready_and_errands_need_none(wor
             return True
 
     fine, made = Fine("fine"), pool(Watching())
-    made.do_all(Later(Clock.REAL), 2)
+    made.do_all(Later(Clock.REAL, begin=lambda _agent: ready.set()), 2)
     assert fine.guest in (1, 2)
