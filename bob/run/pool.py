@@ -95,8 +95,8 @@ class JobQueue:
         self.clock, self.world, self.begin = clock, world, begin
         self._jobs = deque(jobs)
 
-    def next(self) -> Job | Errand | Idle:
-        """Return the next job."""
+    def next(self, *, has_guest: bool) -> Job | Errand | Idle:
+        """Return the next job, for a worker that has a guest, or would have to start one."""
         return self._jobs.popleft() if self._jobs else Idle.OVER
 
     def put_back(self, job: Job) -> None:
@@ -197,7 +197,7 @@ class Pool:
         """Return the next job for a worker. A worker without a guest does not wait: it starts one."""
         with self.changed:
             while not self.is_stopped:
-                job = queue.next()
+                job = queue.next(has_guest=has_guest)
                 if job is not Idle.WAIT or not has_guest:
                     return job
                 self.changed.wait()

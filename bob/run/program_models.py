@@ -3,19 +3,16 @@ the program's checker looks at each."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.apm.allowed import Foreseen
 from bob.apm.clauses import Clause, Intact, Part
 from bob.apm.counting import Count, count
-from bob.apm.crashes import ModelState, Tries
+from bob.apm.crashes import Tries
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
@@ -31,7 +28,7 @@ from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refuse
 from bob.judge.program_result import ModelResult
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node, Observation
-from bob.program.answer import Batches, CheckerAnswer
+from bob.program.answer import CheckerAnswer
 from bob.program.program import EMPTIED, Program
 from bob.program.told import tellings
 from bob.progress import Progress
@@ -39,19 +36,18 @@ from bob.protocol.diagram import steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
-from bob.run.agents import AnyGuests, agent_in, unshared
-from bob.run.pool import each_in_a_guest
+from bob.run.agents import AnyGuests, unshared
+from bob.run.pool import Pool, each_in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 from bob.run.program_recording import TakenProgram
-from bob.run.second_chances import SecondChances
-from bob.run.state_queue import BATCH, StateQueue
+from bob.run.state_queue import Built, StateQueue
 
 MOST_TRIED = 50
 """So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
 MOST_MICRO_OPERATIONS = 20_000
 """A larger workload is not held against models: what needs what is a bit for each pair of micro-operations."""
 SAMPLED = 3
-"""So many trees of each guest are checked once more at the end: a checker may contradict itself."""
+"""So many trees for each guest are checked once more at the end: a checker may contradict itself."""
 MOST_IN_PAIRS = 500
 """Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
 _STALE = (
@@ -236,15 +232,28 @@ class _Work:
         asked = graph_under(self._again.workload, self._apart, model.promised)
         tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
         known = len(self._answers)
-        queue = StateQueue(tries, budget, self._answers)
-        threads = [_Worker(self, queue, model.name) for _ in range(self._jobs)]
-        with ThreadPoolExecutor(self._jobs) as pool:
-            try:
-                for future in [pool.submit(thread.work) for thread in threads]:
-                    future.result()
-            except BaseException:
-                queue.stop()
-                raise
+        builders: dict[Agent, Builder] = {}
+
+        def begin(agent: Agent) -> None:
+            put_program(agent, self.taken.program)
+            builders[agent] = Builder(agent, self.root)
+
+        def check(agent: Agent, built: Built) -> list[CheckerAnswer]:
+            asked = [BuiltChecking(tree, state.told) for state, tree in built]
+            return builders[agent].check(asked, self.taken.program.seconds)
+
+        queue = StateQueue(
+            model.name,
+            tries,
+            budget,
+            self._answers,
+            check,
+            again=SAMPLED * self._jobs,
+            seed=self.taken.request.seed,
+            world=self.taken.world,
+            begin=begin,
+        )
+        Pool(self.guests, self.image, self.progress).do_all(queue, self._jobs)
         self.progress.finished(model.name, budget - queue.handed_out)
         told = [state for state in queue.states if state.digest in self._answers]
         calls = self._again.calls
@@ -260,7 +269,7 @@ class _Work:
             is_all=tries.is_all,
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
-            checks=len(self._answers) - known + sum(thread.again for thread in threads),
+            checks=len(self._answers) - known + queue.rechecks,
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
             accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
@@ -270,7 +279,7 @@ class _Work:
             allowed=allowed.states,
             is_counted=allowed.is_exact,
         )
-        without = sorted({name for thread in threads for name in thread.without})
+        without = sorted({name for builder in builders.values() for name in builder.without})
         left = [f"extended attributes are not in these states: {named(without)}"] if without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
@@ -288,55 +297,6 @@ class _Work:
             foreseen = Foreseen(self._pairs, model.promised, self._again.told)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
         return by_list(tries, by_pairs, model) if is_all else by_pairs
-
-
-class _Worker:
-    """Has one guest after the other look at what is handed out. ``again`` counts the checks that were made twice."""
-
-    def __init__(self, work: _Work, queue: StateQueue, model: str) -> None:
-        self._work, self._queue, self._model = work, queue, model
-        self._chances = SecondChances(work.progress)
-        self._batches = Batches(BATCH)
-        self.again = 0
-        self.without: tuple[str, ...] = ()
-
-    def work(self) -> None:
-        """Work until nothing is left."""
-        while batch := self._queue.batch(self._batches.size):
-            work, taken = self._work, self._work.taken
-            mine: list[ModelState] = []
-            try:
-                with agent_in(work.guests, work.image, Clock.REAL, taken.world) as agent:
-                    put_program(agent, taken.program)
-                    builder = Builder(agent, work.root)
-                    while batch:
-                        self._ask(builder, batch)
-                        mine += [state for state, _tree in batch] if len(mine) < BATCH else []
-                        batch = self._queue.batch(self._batches.size)
-                    hung = [one for one in mine if (said := self._queue.answer(one)) and said.code is None]
-                    sample = Random(taken.request.seed).sample(mine, min(SAMPLED, len(mine)))
-                    batch = self._queue.built([*hung, *sample])
-                    self.again += len(batch)
-                    self._ask(builder, batch)
-                    self.without = builder.without
-            except (GuestLost, AgentBroken, UsageError) as loss:
-                self._lost([state for state, _tree in batch], loss)
-
-    def _ask(self, builder: Builder, batch: Sequence[tuple[ModelState, Mapping[str, Node]]]) -> None:
-        asked = [BuiltChecking(tree, state.told) for state, tree in batch]
-        began = time.monotonic()
-        answers = builder.check(asked, self._work.taken.program.seconds)
-        self._batches.took(len(asked), time.monotonic() - began)
-        new = sum(self._queue.take(state, answer) for (state, _tree), answer in zip(batch, answers, strict=True))
-        if new:
-            self._work.progress.observed(self._model, new)
-
-    def _lost(self, states: list[ModelState], loss: BobError) -> None:
-        words = what_happened(loss, " while checking")
-        if states and self._chances.has(states[0].digest, f"{len(states)} states of a model", words):
-            self._queue.put_back(states)
-        else:
-            self._queue.give_up(words)
 
 
 def unasked(model: Model) -> Modelled:

@@ -1,90 +1,155 @@
-"""The distinct states of a model, as they are handed out to guests whose checkers look at them."""
+"""The distinct states of a model, as a queue of the pool: guests build them in batches, and a checker looks at each."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
 
+from bob.agent.client import Agent, what_happened
 from bob.apm.crashes import ModelState, Tries
+from bob.errors import UsageError
+from bob.guest.spec import Clock
 from bob.observe.observation import Node
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswer
+from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Tell
 
 BATCH = 20
-"""So many states are built in one request at most."""
+"""Most states in one request."""
 MOST_BYTES = 16 * 1024 * 1024
-"""So many bytes of files are in one request, unless one state alone has more."""
+"""Most bytes of files in one request, unless one state alone has more."""
+MOST_HUNG = 100
+"""Of the states whose check did not end in time, at most so many are checked once more."""
+
+Built = Sequence[tuple[ModelState, Mapping[str, Node]]]
+Check = Callable[[Agent, Built], Sequence[CheckerAnswer]]
+"""Has the checker look at some states in the guest of an agent."""
 
 
-class StateQueue:
-    """The distinct states of a model, handed out in batches to several workers; each is checked once."""
+class StateQueue(JobQueue):
+    """Hands out the states of ``tries`` that have no answer yet, ``most`` at the most, in batches.
 
-    def __init__(self, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer]) -> None:
-        self.handed_out = 0
+    Afterwards it hands out some of them once more, as a checker may contradict itself: ``again`` of them, drawn by
+    ``seed``, and those whose check did not end in time. Guests that are there do this; none is started for it. It fills
+    ``answers``. ``states`` are all states of the model so far. ``lost`` says why some have no answer, ``disagreed`` how
+    the checker contradicted itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tries: Tries,
+        most: int,
+        answers: dict[bytes, CheckerAnswer],
+        check: Check,
+        *,
+        again: int = 0,
+        seed: int = 1,
+        world: Path | None = None,
+        begin: Callable[[Agent], None] = lambda _agent: None,
+    ) -> None:
+        super().__init__(Clock.REAL, world=world, begin=begin)
+        self.name, self.check, self.batches = name, check, Batches(BATCH)
+        self.handed_out = self.rechecks = self.under_way = 0
         self.states: list[ModelState] = []
         self.lost: str | None = None
         self.disagreed: str | None = None
-        self._made, self._most, self._answers = iter(tries), most, answers
-        self._again: deque[list[ModelState]] = deque()
-        self._tries = tries
-        self._lock = threading.Lock()
-        self._is_over = self._is_stopped = False
+        self.lock = threading.Lock()
+        """Guards the answers, and all of this but :meth:`next`."""
+        self._made, self._most, self._answers, self._tries = iter(tries), most, answers, tries
+        self._again, self._random = again, Random(seed)
+        self._asked: list[ModelState] = []
+        self._is_over = False
 
-    def batch(self, most: int = BATCH) -> list[tuple[ModelState, Mapping[str, Node]]]:
-        """The next states that the checker is to look at, ``most`` at the most; none where the work is done."""
-        with self._lock:
-            if self._is_stopped:
-                return []
-            if self._again:
-                return self._built(self._again.popleft())
-            found: list[tuple[ModelState, Mapping[str, Node]]] = []
-            size = 0
-            while len(found) < most and size < MOST_BYTES and not self._is_over:
-                made = next(self._made, None)
-                if made is None or len(self.states) >= self._most:
-                    self._is_over = True
-                    break
-                self.states.append(made)
-                if made.digest not in self._answers:
-                    found += self._built([made])
-                    size += sum(node.size for node in found[-1][1].values())
-            self.handed_out += len(found)
-            return found
+    def next(self, *, has_guest: bool) -> Job | Errand | Idle:
+        if self._jobs:
+            return super().next(has_guest=has_guest)
+        if batch := self._new():
+            with self.lock:
+                self.under_way += 1
+            return _Batch(self, batch, is_first=True)
+        if not has_guest:
+            return Idle.OVER
+        if self.under_way:
+            return Idle.WAIT
+        some, self._asked = self._to_recheck(), []
+        size = self.batches.size
+        self._jobs.extend(
+            _Batch(self, self._built(some[at : at + size]), is_first=False) for at in range(0, len(some), size)
+        )
+        return super().next(has_guest=has_guest)
 
-    def built(self, states: Sequence[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
-        """These states with their trees, made again."""
-        with self._lock:
-            return self._built(states)
+    def _new(self) -> Built:
+        """Return the next states without an answer; none when all were handed out."""
+        new: list[tuple[ModelState, Mapping[str, Node]]] = []
+        size = 0
+        while len(new) < self.batches.size and size < MOST_BYTES and not self._is_over:
+            made = next(self._made, None)
+            if made is None or len(self.states) >= self._most:
+                self._is_over = True
+                break
+            self.states.append(made)
+            if made.digest not in self._answers:
+                new += self._built([made])
+                size += sum(node.size for node in new[-1][1].values())
+        self._asked += [state for state, _tree in new]
+        self.handed_out += len(new)
+        return new
+
+    def _to_recheck(self) -> list[ModelState]:
+        hung = [one for one in self._asked if (answer := self.answer(one)) is not None and answer.code is None]
+        return [*hung[:MOST_HUNG], *self._random.sample(self._asked, min(self._again, len(self._asked)))]
 
     def _built(self, states: Iterable[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
         return [(state, self._tries.nodes(state)) for state in states]
 
-    def put_back(self, states: list[ModelState]) -> None:
-        """A guest was lost with these."""
-        with self._lock:
-            self._again.append(states)
-
     def take(self, state: ModelState, answer: CheckerAnswer) -> bool:
-        """Take in an answer, and say whether it is the first of its tree. One that did not end in time is no answer
-        where the same tree has another one."""
-        with self._lock:
-            known = self._answers.get(state.digest)
-            if known is None or known.code is None:
-                self._answers[state.digest] = answer
-            elif answer.code is not None and answer.code != known.code:
-                codes = f"{known.code} and with {answer.code}"
-                self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
-            return known is None
+        """Note an answer, and return whether it is the first one for its tree. A check that did not end in time gives
+        no answer if the same tree has another one."""
+        known = self._answers.get(state.digest)
+        if known is None or known.code is None:
+            self._answers[state.digest] = answer
+        elif answer.code is not None and answer.code != known.code:
+            codes = f"{known.code} and with {answer.code}"
+            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
+        return known is None
 
     def answer(self, state: ModelState) -> CheckerAnswer | None:
-        """What the checker said so far."""
+        """Return the checker's answer so far."""
         return self._answers.get(state.digest)
 
-    def give_up(self, reason: str) -> None:
-        """Some states have no answer, for this ``reason``."""
-        with self._lock:
-            self.lost = self.lost or reason
 
-    def stop(self) -> None:
-        """Hand out nothing more."""
-        self._is_stopped = True
+class _Batch(Job):
+    """Some states that the checker looks at, for the first time or once more."""
+
+    when = " while checking"
+
+    def __init__(self, queue: StateQueue, built: Built, *, is_first: bool) -> None:
+        super().__init__(queue.name)
+        self._queue, self._built, self._is_first = queue, built, is_first
+
+    def do(self, agent: Agent, tell: Tell) -> bool:
+        queue, began = self._queue, time.monotonic()
+        try:
+            answers = queue.check(agent, self._built)
+        except UsageError as refusal:
+            raise Lost(what_happened(refusal)) from None
+        with queue.lock:
+            queue.batches.took(len(answers), time.monotonic() - began)
+            new = sum(queue.take(state, answer) for (state, _tree), answer in zip(self._built, answers, strict=True))
+            queue.rechecks += 0 if self._is_first else len(answers)
+            self._end()
+        tell(new)
+        return True
+
+    def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
+        if trace:
+            raise error
+        with self._queue.lock:
+            self._queue.lost = self._queue.lost or reason
+            self._end()
+
+    def _end(self) -> None:
+        self._queue.under_way -= int(self._is_first)

@@ -334,12 +334,12 @@ def test_who_has_nothing_to_do_yet_makes_a_guest_ready_and_errands_need_none(wor
 
         is_out = is_back = False
 
-        def next(self) -> Job | Errand | Idle:
+        def next(self, *, has_guest: bool) -> Job | Errand | Idle:
             if not self.is_out:
                 self.is_out = True
                 return self.errand
             if self._jobs or self.is_back:
-                return super().next()
+                return super().next(has_guest=has_guest)
             return Idle.WAIT
 
         def errand(self) -> None:

@@ -1,75 +1,168 @@
-"""The states of a model, as they are handed out."""
+"""The states of a model, as they are handed out to guests that are made up."""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.apm.crashes import Tries
+from bob.agent.client import Agent
+from bob.agent.loss import Cause, GuestLost, Loss
+from bob.apm.crashes import ModelState, Tries
+from bob.errors import UsageError
 from bob.program.answer import Batches, CheckerAnswer
-from bob.run.state_queue import StateQueue
+from bob.progress import Silent
+from bob.run import pool
+from bob.run.pool import Pool
+from bob.run.state_queue import Built, StateQueue
 from tests.apm.cases import NOTHING, graph_of
 
+LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+FINE = CheckerAnswer(0, "")
 
-def queue(most: int, answers: dict[bytes, CheckerAnswer] | None = None) -> tuple[StateQueue, Tries]:
-    """The states of a workload of eight sectors under a model that promises nothing: 2**8 trees."""
+
+@dataclass
+class Guests:
+    """Made-up guests, and what their checker was asked; ``saying`` is told what was asked before, and may raise."""
+
+    saying: Callable[[ModelState, int], CheckerAnswer] = lambda _state, _times: FINE
+    asked: Counter[bytes] = field(default_factory=Counter)
+    requests: list[int] = field(default_factory=list)
+    started: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def agent_in(self, *_: object) -> Iterator[object]:
+        with self.lock:
+            self.started += 1
+        yield SimpleNamespace(is_sound=True)
+
+    def check(self, _agent: Agent, built: Built) -> list[CheckerAnswer]:
+        with self.lock:
+            self.requests.append(len(built))
+            answers = []
+            for state, _tree in built:
+                answers.append(self.saying(state, self.asked[state.digest]))
+                self.asked[state.digest] += 1
+            return answers
+
+
+class Watching(Silent):
+    """Counts states."""
+
+    states = 0
+
+    def observed(self, workload: str, states: int) -> None:
+        self.states += states
+
+
+@pytest.fixture
+def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
+    made = Guests()
+    monkeypatch.setattr(pool, "agent_in", made.agent_in)
+    return made
+
+
+def worked(guests: Guests, most: int = 1000, jobs: int = 2, **more: Any) -> tuple[StateQueue, Tries, Watching]:
+    """The states of a workload of eight sectors under a model that promises nothing, 2**8 trees, all handed out."""
     asked = graph_of("write /a 0 4096", "write /a 0 4096")
     tries = Tries(asked, NOTHING, [b"", b""], 10_000)
-    return StateQueue(tries, most, {} if answers is None else answers), tries
+    answers: dict[bytes, CheckerAnswer] = more.pop("answers", {})
+    queue, watching = StateQueue("nothing", tries, most, answers, guests.check, **more), Watching()
+    Pool(None, None, watching).do_all(queue, jobs)  # type: ignore[arg-type]
+    return queue, tries, watching
 
 
-def test_each_state_of_a_model_is_handed_out_once_and_those_of_a_lost_guest_once_more() -> None:
-    handing, tries = queue(1000)
-    seen: list[bytes] = []
-    lost: list[bytes] = []
-    while batch := handing.batch():
-        digests = [state.digest for state, _tree in batch]
-        if not lost:
-            lost = digests
-            handing.put_back([state for state, _tree in batch])
-        else:
-            seen += digests
-    assert len(seen) == len(set(seen)) == 2**8 == len(handing.states)
-    assert set(lost) < set(seen) and tries.is_all
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("lost", [0, 1, 7])
+def test_each_state_of_a_model_is_checked_and_those_of_a_lost_guest_in_another_one(
+    guests: Guests, jobs: int, lost: int
+) -> None:
+    left = [lost]
+
+    def saying(_state: ModelState, _times: int) -> CheckerAnswer:
+        left[0] -= 1
+        if not left[0]:
+            raise LOSS
+        return FINE
+
+    guests.saying = saying
+    queue, tries, watching = worked(guests, jobs=jobs)
+    assert len(queue.states) == 2**8 == watching.states and tries.is_all
+    assert all(queue.answer(state) == FINE for state in queue.states)
+    assert queue.lost is None and queue.handed_out == 2**8
+    assert guests.started <= jobs + bool(lost)
 
 
-def test_states_that_an_earlier_model_has_left_are_not_handed_out() -> None:
-    first, _tries = queue(1000)
-    fine = CheckerAnswer(0, "")
-    answers = {state.digest: fine for _ in range(3) for state, _tree in first.batch()}
-    second, tries = queue(1000, answers)
-    handed = set()
-    while batch := second.batch():
-        handed |= {state.digest for state, _tree in batch}
-    assert not handed & answers.keys() and len(handed) == 2**8 - len(answers)
-    assert len(second.states) == 2**8 and tries.is_all
+@pytest.mark.parametrize("error", [LOSS, UsageError("no such thing")])
+def test_states_that_are_lost_twice_have_no_answer_and_the_others_have(guests: Guests, error: Exception) -> None:
+    def saying(state: ModelState, _times: int) -> CheckerAnswer:
+        if state.digest == unlucky:
+            raise error
+        return FINE
+
+    unlucky = worked(guests)[0].states[100].digest
+    guests.saying = saying
+    queue, _tries, _watching = worked(guests)
+    without = [state.digest for state in queue.states if queue.answer(state) is None]
+    assert unlucky in without and len(without) <= 20
+    assert str(error) in (queue.lost or "")
 
 
-def test_a_budget_of_trees_ends_the_work_on_a_model_and_is_no_proof() -> None:
-    handing, tries = queue(45)
-    sizes = []
-    while batch := handing.batch():
-        sizes.append(len(batch))
-    assert sum(sizes) == len(handing.states) == 45
+def test_states_that_an_earlier_model_has_left_are_not_handed_out(guests: Guests) -> None:
+    answers: dict[bytes, CheckerAnswer] = {}
+    worked(guests, most=60, answers=answers)
+    known = set(answers)
+    assert len(known) == 60
+    guests.asked.clear()
+    queue, tries, _watching = worked(guests, answers=answers)
+    assert not known & guests.asked.keys() and queue.handed_out == 2**8 - 60
+    assert len(queue.states) == 2**8 and tries.is_all
+
+
+def test_no_guest_is_started_where_all_is_known(guests: Guests) -> None:
+    answers: dict[bytes, CheckerAnswer] = {}
+    worked(guests, answers=answers)
+    started = guests.started
+    assert worked(guests, answers=answers, again=3)[0].rechecks == 0
+    assert guests.started == started
+
+
+def test_a_budget_of_trees_ends_the_work_on_a_model_and_is_no_proof(guests: Guests) -> None:
+    queue, tries, _watching = worked(guests, most=45)
+    assert queue.handed_out == len(queue.states) == sum(guests.asked.values()) == 45
+    assert max(guests.requests) <= 20
     assert not tries.is_all
 
 
-def test_a_checker_that_says_two_things_of_one_tree_is_told_and_a_hang_is_no_answer() -> None:
-    handing, _tries = queue(10)
-    [(state, _tree), (other, _), *_more] = handing.batch()
-    for answer in (CheckerAnswer(None, ""), CheckerAnswer(0, ""), CheckerAnswer(None, ""), CheckerAnswer(0, "")):
-        handing.take(state, answer)
-    assert handing.answer(state) == CheckerAnswer(0, "") and handing.disagreed is None
-    handing.take(other, CheckerAnswer(0, ""))
-    handing.take(other, CheckerAnswer(10, "lost"))
-    assert "contradicts itself" in (handing.disagreed or "")
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_some_trees_are_checked_once_more_and_a_checker_that_says_two_things_is_told(guests: Guests, jobs: int) -> None:
+    queue, _tries, watching = worked(guests, jobs=jobs, again=6)
+    assert queue.rechecks == 6 and sorted(guests.asked.values())[-6:] == [2] * 6
+    assert queue.disagreed is None and watching.states == 2**8
+    guests.asked.clear()
+    guests.saying = lambda _state, times: CheckerAnswer(10 * times, "")
+    queue, _tries, _watching = worked(guests, jobs=jobs, again=6)
+    assert "contradicts itself" in (queue.disagreed or "")
 
 
-def test_nothing_is_handed_out_after_an_interrupt() -> None:
-    handing, _tries = queue(1000)
-    handing.put_back([state for state, _tree in handing.batch()])
-    handing.stop()
-    assert handing.batch() == []
+def test_a_check_that_did_not_end_is_made_once_more_and_is_no_answer_beside_another(guests: Guests) -> None:
+    guests.saying = lambda state, times: CheckerAnswer(None, "") if state.digest[0] < 16 and not times else FINE
+    queue, _tries, _watching = worked(guests)
+    hung = [state for state in queue.states if state.digest[0] < 16]
+    assert queue.rechecks == len(hung) > 0
+    assert all(queue.answer(state) == FINE for state in queue.states) and queue.disagreed is None
+    for answer in (CheckerAnswer(None, ""), FINE):
+        queue.take(hung[0], answer)
+    assert queue.answer(hung[0]) == FINE and queue.disagreed is None
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 300), st.booleans()), max_size=20), st.integers(1, 20))
