@@ -15,5 +15,4 @@ replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files
 witness_image  which guest image a witness needs
 interrupts     Ctrl-C, and that no guest is left
-second_chances which work has lost a guest
 """

@@ -68,15 +68,6 @@ class Work:
     refusal: UsageError | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """A recording that is to be observed: ``recorded``, or in the run directory."""
-
-    work: Work
-    number: int
-    recorded: Recorded | None
-
-
 def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
     """Whether a recording may wait in memory beside ``others``, which do."""
     return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import samples_of_runs as samples
-from bob.agent.client import AgentBroken
+from bob.agent.client import AgentBroken, what_happened
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash import case
 from bob.crash.device import DeviceModel
@@ -34,7 +35,7 @@ from bob.observe.observed import Observed, Seen
 from bob.progress import Silent
 from bob.record.base import base_name
 from bob.run import pipeline as module
-from bob.run import tasks
+from bob.run import pool, tasks
 from bob.run.pipeline import Pipeline
 from bob.run.tasks import Explored, Task
 from bob.store.refused import Refused
@@ -68,12 +69,12 @@ class World:
     most: int = 0
 
     @contextmanager
-    def agent_in(self, _hypervisor: object, _image: object, clock: Clock) -> Iterator[object]:
+    def agent_in(self, _guests: object, _image: object, clock: Clock, _world: object) -> Iterator[object]:
         self.guests.append(clock)
         self.most = max(self.most, len(self.guests) - len(self.ended))
         try:
             self.started(clock)
-            yield object()
+            yield SimpleNamespace(is_sound=True)
         finally:
             self.ended.append(clock)
 
@@ -112,14 +113,19 @@ class World:
         *_: Any,
     ) -> Observed:
         told(1)
-        return self.observing(samples.WORKLOAD)
+        try:
+            return self.observing(samples.WORKLOAD)
+        except (GuestLost, AgentBroken, UsageError) as loss:
+            lost, died = what_happened(loss), isinstance(loss, GuestLost)
+            return Observed((), Findings(), samples.plan().nothing_explored(), lost, died=died)
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
-    for name in ("agent_in", "make_base", "put_base", "record", "explore"):
+    for name in ("make_base", "put_base", "record", "explore"):
         monkeypatch.setattr(module, name, getattr(world, name))
+    monkeypatch.setattr(pool, "agent_in", world.agent_in)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     return world
 
