@@ -23,7 +23,7 @@ from bob.cli.models import (
 from bob.cli.options import RUN, NewFile, json_option, quiet_option
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.cli.what_if import what_if_
-from bob.errors import Exit, UsageError
+from bob.errors import Exit, MissingProgramError, UsageError
 from bob.report.counts import plural
 
 if TYPE_CHECKING:
@@ -295,8 +295,8 @@ def show(model: str, json_file: Path | None) -> Exit:
 def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: Path | None) -> Exit:
     """Write MODEL for people, and for other programs.
 
-    A page has the picture of all models that are named, the first of which it is about. The file for ALICE is a Python
-    module that needs nothing of bob; it says what of the model cannot be said there.
+    A page has the picture of all models that are named, the first of which it is about. Graphviz draws it. The file for
+    ALICE is a Python module that needs nothing of bob; it says what of the model cannot be said there.
 
     \b
     Examples:
@@ -308,6 +308,7 @@ def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: 
     Exit codes:
       0   the files were written
       2   usage, or no file was asked for
+      4   --svg, and Graphviz is not installed
       8   a file is no model, or damaged
     """
     from bob.apm.export.alice import alice_module, not_sayable
@@ -326,7 +327,12 @@ def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: 
     if html is not None:
         beside = Path(os.path.relpath(Path(models[0]).parent, html.parent)).as_posix()
         folder = "" if beside == "." else f"{beside}/"
-        write_text(html, page(found[0], lattice(found) if len(found) > 1 else "", folder), "--html")
+        picture = ""
+        try:
+            picture = lattice(found) if len(found) > 1 else ""
+        except MissingProgramError as error:
+            console(stderr=True).print(Text(f"note: the page has no picture: {error.message}; {error.hint}", "bob.dim"))
+        write_text(html, page(found[0], picture, folder), "--html")
     if alice is not None:
         write_text(alice, alice_module(found[0]), "--alice")
         for sentence in not_sayable(found[0]):

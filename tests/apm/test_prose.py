@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import combinations
+from pathlib import Path
 from random import Random
 from xml.etree import ElementTree as Xml
+
+import pytest
 
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import Clause, clause_of, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.lattice import boxes, lattice, stronger, told
+from bob.apm.export.lattice import APART, boxes, lattice, stronger, told
 from bob.apm.export.prose import origin, page, text
 from bob.apm.export.standing import Reader, Standing, standing
 from bob.apm.model import Finding, Model, Refutation, Status
 from bob.crash.state import CrashState
+from bob.errors import MissingProgramError
 from tests.apm.cases import EVERYTHING, NOTHING, model, without_order
 
 SAFE = {clause_of("ordered append rename-over same-file"), clause_of("whole rename-over whole")}
@@ -135,33 +138,40 @@ def test_the_papers_models_are_in_their_order() -> None:
         assert tie in said
 
 
-def test_every_model_is_drawn_once_and_no_box_over_another() -> None:
-    for seed in range(8):
+def test_every_model_and_every_tie_is_drawn_once() -> None:
+    for seed in range(4):
         rng, sets = Random(seed), [NOTHING]
         for _ in range(16):
             sets.append(rng.choice(sets) | frozenset(rng.sample(every_clause(), rng.choice([0, 5, 50]))))
         picture = Xml.fromstring(lattice([model(one, f"model-{number}") for number, one in enumerate(sets)]))
-        said = [element.text or "" for element in picture.iter(f"{SVG}text")]
-        assert sorted(one for one in said if one.startswith("model-")) == sorted(f"model-{n}" for n in range(17))
-        places = [[float(one.attrib[side]) for side in ("x", "y", "width", "height")] for one in _rects(picture)]
-        assert not [two for two in combinations(places, 2) if _overlap(*two)]
-        width, height = (float(picture.attrib[side]) for side in ("width", "height"))
-        assert all(x >= 0 and y >= 0 and x + w <= width and y + h <= height for x, y, w, h in places)
+        said = [text for text in _texts(picture) if text.startswith("model-")]
+        assert sorted(said) == sorted(f"model-{n}" for n in range(17))
         found = boxes([model(one, "x") for one in sets])
-        assert len(list(picture.iter(f"{SVG}path"))) == sum(map(len, stronger(found).values()))
+        assert len(_groups(picture, "node")) == len(found)
+        assert len(_groups(picture, "edge")) == sum(map(len, stronger(found).values()))
 
 
-def test_it_can_be_drawn_of_one_model_and_of_models_without_an_order() -> None:
-    for models in ([model(NOTHING)], [model({ONE}, "one"), model({TWO}, "two")], [model(without_order(), "<&>")]):
-        said = {element.text for element in Xml.fromstring(lattice(models)).iter(f"{SVG}text")}
-        assert {one.name for one in models} <= said
+def test_models_without_an_order_are_below_with_a_word_that_says_so() -> None:
+    low, high, alone = model({ONE}, "low"), model({ONE, TWO}, "high"), model(without_order() - {ONE, TWO}, "<&>")
+    for models in ([model(NOTHING)], [model({ONE}, "one"), model({TWO}, "two")], [low, high, alone]):
+        picture = Xml.fromstring(lattice(models))
+        height = {text.text: float(text.attrib["y"]) for text in picture.iter(f"{SVG}text")}
+        assert {one.name for one in models} <= set(height)
+        assert APART in height and height[APART] == max(height.values())
+    assert height["high"] < height["low"] < height["<&>"]
+    assert APART not in _texts(Xml.fromstring(lattice([low, high])))
 
 
-def _rects(picture: Xml.Element) -> list[Xml.Element]:
-    return list(picture.iter(f"{SVG}rect"))
+def test_without_graphviz_there_is_no_picture_and_a_hint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingProgramError, match="there is no dot") as raised:
+        lattice([model(NOTHING)])
+    assert raised.value.hint == "install it: apt-get install graphviz"
 
 
-def _overlap(one: list[float], other: list[float]) -> bool:
-    x, y, width, height = one
-    left, top, wide, high = other
-    return x < left + wide and left < x + width and y < top + high and top < y + height
+def _texts(picture: Xml.Element) -> list[str]:
+    return [element.text or "" for element in picture.iter(f"{SVG}text")]
+
+
+def _groups(picture: Xml.Element, kind: str) -> list[Xml.Element]:
+    return [group for group in picture.iter(f"{SVG}g") if group.get("class") == kind]

@@ -89,6 +89,21 @@ def test_a_design_that_does_not_exist_is_a_model_that_all_commands_take(
     named_models(["./apm/ext3-j-what-if.json"])
 
 
+def test_without_graphviz_a_page_has_no_picture_and_a_picture_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, picture = tmp_path / "page.html", tmp_path / "m.svg"
+    assert run_bob(["apm", "export", "ext4-o", "btrfs", "--html", str(page)]) == 0
+    assert 'class="bob-lattice"' in page.read_text() and capsys.readouterr().err == ""
+    page.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run_bob(["apm", "export", "ext4-o", "btrfs", "--html", str(page)]) == 0
+    assert "Beside other models" not in page.read_text()
+    assert "apt-get install graphviz" in " ".join(capsys.readouterr().err.split())
+    assert run_bob(["apm", "export", "ext4-o", "btrfs", "--svg", str(picture)]) == Exit.MISSING_PROGRAM
+    assert capsys.readouterr().err.endswith("hint: install it: apt-get install graphviz\n") and not picture.exists()
+
+
 def test_a_clause_may_begin_with_a_minus_and_the_answer_may_be_json(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
