@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.cli.ending import exit_code
 from bob.errors import BobError, Exit, PointedError, RecordingError
+from wording import text_with
 
 from .stand_in import Bob, Work
 
@@ -55,7 +57,10 @@ def test_errors(error: BaseException, code: int, said: str, capsys: pytest.Captu
 
 def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert raising(OSError(errno.ENOSPC, "No space left on device", "/x/log")) == Exit.STORE
-    assert capsys.readouterr().err.startswith("bob: No space left on device (/x/log)\nhint: free some space")
+    assert text_with(capsys.readouterr().err, "/x/log") == snapshot("""\
+bob: No space left on device (/x/log)
+hint: free some space, or choose another folder with --out or XDG_CACHE_HOME
+""")
 
 
 def test_an_internal_error(bob: Bob, work: Work, tmp_path: Path) -> None:
@@ -80,7 +85,10 @@ def test_an_internal_error_when_nothing_can_be_written(monkeypatch: pytest.Monke
     ended = bob("probe", "--fs", "ext4", "--quiet")
 
     assert ended.code == 70
-    assert ended.err == "bob: internal error: ZeroDivisionError: x\nhint: BOB_DEBUG=1 shows the traceback\n"
+    assert text_with(ended.err, "BOB_DEBUG=1") == snapshot("""\
+bob: internal error: ZeroDivisionError: x
+hint: BOB_DEBUG=1 shows the traceback
+""")
 
 
 def test_a_python_package_that_is_not_installed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,13 +194,20 @@ def interrupted(cleaning: float, gaps: list[float]) -> tuple[int, str, str]:
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1])
 def test_a_signal_that_is_repeated_at_once_disturbs_no_cleaning_up(gap: float) -> None:
     """`timeout` sends one to bob and one to its process group, which bob is in."""
-    assert interrupted(1.0, [gap] * 6) == (130, "cleaning up\ncleaned up\n", "bob: interrupted\n")
+    assert interrupted(1.0, [gap] * 6) == (
+        130,
+        snapshot("""\
+cleaning up
+cleaned up
+"""),
+        "bob: interrupted\n",
+    )
 
 
 def test_a_signal_after_a_while_ends_bob_at_once() -> None:
     code, out, err = interrupted(60, [0.1, 1.5])
     assert (code, out) == (130, "cleaning up\n")
-    assert err == "bob: interrupted again, and ended at once; what is finished is kept\n"
+    assert err == snapshot("bob: interrupted again, and ended at once; what is finished is kept\n")
 
 
 def test_an_interrupt_that_c_code_has_swallowed_is_one_still(tmp_path: Path) -> None:
@@ -268,7 +283,10 @@ def test_stdout_that_is_full() -> None:
             [*BOB, "image", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=CHECKOUT
         )
     assert done.returncode == Exit.STORE
-    assert done.stderr.startswith("bob: No space left on device\n")
+    assert done.stderr == snapshot("""\
+bob: No space left on device
+hint: free some space, or choose another folder with --out or XDG_CACHE_HOME
+""")
 
 
 STORM = """

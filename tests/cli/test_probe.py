@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import load, probe_names
 from bob.catalogue.sets import Rows, probes_of
@@ -16,6 +17,7 @@ from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import from_json
 from bob.subject import configuration
 from bob.trace.completion import Completion
+from wording import text_with
 
 from .stand_in import Bob, Work, result
 
@@ -216,7 +218,10 @@ def test_what_is_there_stays(bob: Bob, tmp_path: Path) -> None:
     ended = bob("probe", "new", "mine")
 
     assert ended.code == 2
-    assert ended.err == "bob: mine.toml is there already\nhint: choose another name, or remove it\n"
+    assert text_with(ended.err, "mine.toml") == snapshot("""\
+bob: mine.toml is there already
+hint: choose another name, or remove it
+""")
     assert (tmp_path / "mine.toml").read_text() == "precious"
 
 
@@ -239,12 +244,15 @@ def test_two_of_one_name_and_one_of_a_shipped_name(bob: Bob, work: Work, tmp_pat
     bob("probe", "new", "mine")
     (tmp_path / "copy.toml").write_text((tmp_path / "mine.toml").read_text())
     ended = bob(*NEW_PROBE, "--probe", "mine.toml", "--probe", "copy.toml")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: two probe files are named 'mine'")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: two probe files are named 'mine'"))
 
     (tmp_path / "copy.toml").write_text((tmp_path / "mine.toml").read_text().replace('"mine"', '"append-any"'))
     ended = bob(*NEW_PROBE, "--probe", "copy.toml")
     assert ended.code == 2
-    assert ended.err == "bob: 'append-any' is a shipped property\nhint: name yours otherwise, e.g. 'my-append-any'\n"
+    assert text_with(ended.err, "append-any", "my-append-any") == snapshot("""\
+bob: 'append-any' is a shipped property
+hint: name yours otherwise, e.g. 'my-append-any'
+""")
     assert work.asked == []
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.request import ProbeRequest
 from bob.result import Verdict
@@ -15,6 +16,7 @@ from bob.search.bounds import load
 from bob.search.space import Part
 from bob.search.spaces import Search, search
 from bob.search.within import Promising
+from wording import text_with
 
 from .stand_in import Bob, Work, result
 
@@ -74,7 +76,7 @@ def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
     assert (ended.code, ended.out) == (0, f"1 operation: {len(made)} workloads\n")
     assert work.asked == []
     ended = bob("search", "--bounds", "ace", "--count")
-    assert ended.out == "1 operation: 300 workloads (ACE counts 328)\n"
+    assert text_with(ended.out, 1, 300, 328) == snapshot("1 operation: 300 workloads (ACE counts 328)\n")
 
 
 @pytest.mark.parametrize(("verdict", "code"), [(Verdict.FAILS, 1), (Verdict.HOLDS, 0), (Verdict.UNKNOWN, 3)])
@@ -88,25 +90,88 @@ def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "bob: missing option '--fs'"),
-        (("--fs", "ext4", "--bounds", "smal"), "bob: there are no bounds 'smal'"),
-        (("--fs", "ext4", "--bounds", "ac"), "bob: there are no bounds 'ac'"),
-        (("--bounds", "ace", "--property", "append-any"), "bob: the bounds ace ask what a call promises"),
-        (("--fs", "ext4", "--ops", "5"), "bob: invalid value for '--ops': 5 is not in the range"),
-        (("--fs", "ext4", "--ops", "3"), "bob: there are too many workloads of 3 operations to try all"),
-        (("--fs", "ext4", "--shard", "3/2"), "bob: invalid value for '--shard': '3/2' is no part such as 1/4"),
-        (("--fs", "ext4", "--shard", "0/2"), "bob: invalid value for '--shard': '0/2' is no part such as 1/4"),
-        (("--fs", "ext4", "--property", "append-all"), "bob: unknown property 'append-all'"),
+        (
+            (),
+            snapshot("""\
+bob: missing option '--fs'
+hint: bob search --help
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--bounds", "smal"),
+            snapshot("""\
+bob: there are no bounds 'smal'
+hint: did you mean 'small'?
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--bounds", "ac"),
+            snapshot("""\
+bob: there are no bounds 'ac'
+hint: did you mean 'ace'?
+"""),
+        ),
+        (
+            ("--bounds", "ace", "--property", "append-any"),
+            snapshot("""\
+bob: the bounds ace ask what a call promises, not for append-any
+hint: --property goes with shapes, small and bounds of your own
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--ops", "5"),
+            snapshot("""\
+bob: invalid value for '--ops': 5 is not in the range 1<=x<=4
+hint: bob search --help
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--ops", "3"),
+            snapshot("""\
+bob: there are too many workloads of 3 operations to try all
+hint: --sample N draws some, --seconds N as many as that time allows
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--shard", "3/2"),
+            snapshot("""\
+bob: invalid value for '--shard': '3/2' is no part such as 1/4: the first of four
+hint: bob search --help
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--shard", "0/2"),
+            snapshot("""\
+bob: invalid value for '--shard': '0/2' is no part such as 1/4: the first of four
+hint: bob search --help
+"""),
+        ),
+        (
+            ("--fs", "ext4", "--property", "append-all"),
+            snapshot("""\
+bob: unknown property 'append-all'
+hint: did you mean 'append-any'?
+"""),
+        ),
         (
             ("--fs", "ext4", "--sample", "3", "--seconds", "5"),
-            "bob: --sample says how many workloads are drawn, --seconds for how long",
+            snapshot("""\
+bob: --sample says how many workloads are drawn, --seconds for how long
+hint: leave one out
+"""),
         ),
-        (("--fs", "ext4", "--resume", "."), "bob: --fs cannot be changed on the way"),
+        (
+            ("--fs", "ext4", "--resume", "."),
+            snapshot("""\
+bob: --fs cannot be changed on the way
+hint: with --resume, RUN itself says what it was asked; for other questions, start a new run
+"""),
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(bob: Bob, work: Work, words: tuple[str, ...], said: str) -> None:
     ended = bob("search", *words)
-    assert ended.code == 2 and ended.err.startswith(said), ended.err
+    assert ended.code == 2 and ended.err == said, ended.err
     assert work.asked == []
 
 
@@ -145,10 +210,8 @@ def test_a_python_file_makes_the_workloads(bob: Bob, work: Work) -> None:
 def test_counting_the_workloads_of_a_python_file(bob: Bob, work: Work) -> None:
     Path("mine.py").write_text(WORKLOAD)
     ended = bob("search", "--workload", "mine.py", "--count")
-    assert " ".join(ended.out.split()) == (
-        "4 workloads 6 sequences of choices"
-        " 2 ended at a call that a file system refuses; the first: mine.py, line 8: create /f: /f exists already"
-        " 2 asked for nothing: no call of theirs promises anything of what was done before it"
+    assert text_with(" ".join(ended.out.split()), 4, 6, 2, "mine.py", 8, "/f") == snapshot(
+        "4 workloads 6 sequences of choices 2 ended at a call that a file system refuses; the first: mine.py, line 8: create /f: /f exists already 2 asked for nothing: no call of theirs promises anything of what was done before it"
     )
     assert bob("search", "--workload", "mine.py", "--count", "--sample", 3).out == "3 workloads\n"
     assert bob("search", "--workload", "mine.py", "--count", "--seconds", 3).out.startswith("4 workloads\n")
@@ -158,12 +221,48 @@ def test_counting_the_workloads_of_a_python_file(bob: Bob, work: Work) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--bounds", "small"), "bob: --bounds does not go with --workload"),
-        (("--ops", "1"), "bob: --ops does not go with --workload"),
-        (("--property", "append-any"), "bob: --property does not go with --workload"),
-        (("--workload", "none.py"), "bob: invalid value for '--workload': File 'none.py' does not exist"),
-        (("--workload", "wrong.py"), "bob: wrong.py, line 2: there is no fs.apend\nhint: did you mean 'append'?"),
-        (("--resume", "."), "bob: --workload cannot be changed on the way"),
+        (
+            ("--bounds", "small"),
+            snapshot("""\
+bob: --bounds does not go with --workload
+hint: the Python file says what a workload does, and what is promised of it
+"""),
+        ),
+        (
+            ("--ops", "1"),
+            snapshot("""\
+bob: --ops does not go with --workload
+hint: the Python file says what a workload does, and what is promised of it
+"""),
+        ),
+        (
+            ("--property", "append-any"),
+            snapshot("""\
+bob: --property does not go with --workload
+hint: the Python file says what a workload does, and what is promised of it
+"""),
+        ),
+        (
+            ("--workload", "none.py"),
+            snapshot("""\
+bob: invalid value for '--workload': File 'none.py' does not exist
+hint: bob search --help
+"""),
+        ),
+        (
+            ("--workload", "wrong.py"),
+            snapshot("""\
+bob: wrong.py, line 2: there is no fs.apend
+hint: did you mean 'append'?
+"""),
+        ),
+        (
+            ("--resume", "."),
+            snapshot("""\
+bob: --workload cannot be changed on the way
+hint: with --resume, RUN itself says what it was asked; for other questions, start a new run
+"""),
+        ),
     ],
 )
 def test_a_python_file_says_what_its_workloads_are(bob: Bob, work: Work, words: tuple[str, ...], said: str) -> None:
@@ -172,5 +271,5 @@ def test_a_python_file_says_what_its_workloads_are(bob: Bob, work: Work, words: 
     fs = () if "--resume" in words else ("--fs", "ext4")
     mine = () if "--workload" in words else ("--workload", "mine.py")
     ended = bob("search", *fs, *mine, *words)
-    assert ended.code == 2 and ended.err.startswith(said), ended.err
+    assert ended.code == 2 and ended.err == said, ended.err
     assert work.asked == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.claim.expectation.language import parse as expectation
 from bob.crash.caches import CACHES
@@ -23,6 +24,7 @@ from bob.subject import FileSystem, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
+from wording import line_with, text_with
 
 from .stand_in import Bob, Work
 
@@ -122,49 +124,55 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
     ended = bob(*TRY, "--expect", "exists   /a", "--quiet")
 
     assert ended.code == 1
-    assert ended.out.splitlines() == [
-        "ext4   mounted rw,relatime",
-        "  op1  write /a 0 4096",
-        "  op2  fsync /a",
-        "",
-        "content /a = new",
-        "× can break in 3 ways, in 7 crash states",
-        "  finish natural: breaks in 7; finish fsync /: holds",
-        "    /a is wrong in way 0   in 1 crash state, finish natural",
-        "    bob replay bob-runs/made-up/witnesses/expectation-1-1.json",
-        "    /a is wrong in way 1   in 2 crash states, finish natural",
-        "    bob replay bob-runs/made-up/witnesses/expectation-1-2.json",
-        "    and 1 more way in 4 crash states: --witnesses N shows more of them",
-        "",
-        "exists /a",
-        "holds in all explored legal crash states that can be mounted: some of 4,096",
-        "whole states",
-        "",
-        "! 3 crash states could not be mounted, and count for nothing above",
-        "    Structure needs cleaning",
-        "    bob replay bob-runs/made-up/witnesses/unmountable.json",
-        "",
-        "note: a note",
-        "the crash comes after the last operation has returned",
-        "finish natural: some of 4,096 whole states, by 17 mounts",
-        "finish fsync /: some of 4,096 whole states, by 17 mounts",
-        "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic,",
-        "done late, youngest first",
-        "run bob-runs/made-up",
-        "holds: no explored crash state breaks it. It is no proof.",
-    ]
+    assert ended.out.splitlines() == snapshot(
+        [
+            "ext4   mounted rw,relatime",
+            "  op1  write /a 0 4096",
+            "  op2  fsync /a",
+            "",
+            "content /a = new",
+            "× can break in 3 ways, in 7 crash states",
+            "  finish natural: breaks in 7; finish fsync /: holds",
+            "    /a is wrong in way 0   in 1 crash state, finish natural",
+            "    bob replay bob-runs/made-up/witnesses/expectation-1-1.json",
+            "    /a is wrong in way 1   in 2 crash states, finish natural",
+            "    bob replay bob-runs/made-up/witnesses/expectation-1-2.json",
+            "    and 1 more way in 4 crash states: --witnesses N shows more of them",
+            "",
+            "exists /a",
+            "holds in all explored legal crash states that can be mounted: some of 4,096",
+            "whole states",
+            "",
+            "! 3 crash states could not be mounted, and count for nothing above",
+            "    Structure needs cleaning",
+            "    bob replay bob-runs/made-up/witnesses/unmountable.json",
+            "",
+            "note: a note",
+            "the crash comes after the last operation has returned",
+            "finish natural: some of 4,096 whole states, by 17 mounts",
+            "finish fsync /: some of 4,096 whole states, by 17 mounts",
+            "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic,",
+            "done late, youngest first",
+            "run bob-runs/made-up",
+            "holds: no explored crash state breaks it. It is no proof.",
+        ]
+    )
 
 
 def test_one_finish_is_told_without_its_name(bob: Bob, work: Work) -> None:
     work.breaks = 1
     shown = bob(*TRY, "--finish", "sync", "--quiet").out.splitlines()
-    assert "    /a is wrong in way 0   in 1 crash state" in shown
-    assert [line for line in shown if "finish" in line] == ["finish sync: some of 4,096 whole states, by 17 mounts"]
+    assert line_with(shown, "/a", 0, 1, "crash") == snapshot("/a is wrong in way 0   in 1 crash state")
+    assert [line for line in shown if "finish" in line] == snapshot(
+        ["finish sync: some of 4,096 whole states, by 17 mounts"]
+    )
 
 
 def test_states_that_do_not_mount_count_where_that_is_asked(bob: Bob, work: Work) -> None:
     shown = bob(*TRY, "--expect", "mounts", "--quiet").out
-    assert "! 3 crash states could not be mounted, and count above only where mounts is" in shown
+    assert line_with(shown, 3) == snapshot(
+        "! 3 crash states could not be mounted, and count above only where mounts is"
+    )
     [names, mounts] = [line for line in shown.splitlines() if line.startswith("holds in")]
     assert ("can be mounted" in names, "can be mounted" in mounts) == (True, False)
 
@@ -190,7 +198,7 @@ def test_answers_are_read_again(bob: Bob, work: Work, breaks: int, finishes: tup
     ended = bob("show", run, "--format", "csv")
     assert (ended.code, ended.err.splitlines()[0]) == (
         2,
-        f"bob: {run} is the run of a quick question, whose answers are no table",
+        snapshot("bob: bob-runs/made-up is the run of a quick question, whose answers are no table"),
     )
 
 
@@ -202,7 +210,9 @@ def test_answers_become_a_page(bob: Bob, work: Work) -> None:
     ended = bob(*asked, "--output", "answers.html")
     assert (ended.code, ended.out) == (printed.code, printed.out)
     page = Path("answers.html").read_text()
-    assert "/a is wrong in way 2" in page and page.startswith("<!DOCTYPE html>")
+    assert line_with(page, "/a", 2, "wrong") == snapshot("<h4>/a is wrong in way 2</h4>") and page.startswith(
+        "<!DOCTYPE html>"
+    )
     run = Path("bob-runs/made-up")
     run.mkdir(parents=True)
     (run / "result.json").write_text(bob(*asked, "--json", "-").out)
@@ -217,17 +227,41 @@ def test_answers_become_a_page(bob: Bob, work: Work) -> None:
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ("answers.csv", "it is the run of a quick question, whose answers are no table"),
-        ("answers.pdf", "--output: bob writes no .pdf"),
-        ("-", "the answers are printed anyway"),
-        ("nowhere/answers.html", "--output: there is no directory nowhere"),
+        (
+            "answers.csv",
+            snapshot("""\
+bob: it is the run of a quick question, whose answers are no table
+hint: bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI
+"""),
+        ),
+        (
+            "answers.pdf",
+            snapshot("""\
+bob: --output: bob writes no .pdf
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; --format makes any file one
+"""),
+        ),
+        (
+            "-",
+            snapshot("""\
+bob: the answers are printed anyway
+hint: name a file: --output answers.html
+"""),
+        ),
+        (
+            "nowhere/answers.html",
+            snapshot("""\
+bob: --output: there is no directory nowhere
+hint: mkdir -p nowhere
+"""),
+        ),
     ],
 )
 def test_what_the_answers_do_not_become_is_said_before_anything_is_asked(
     bob: Bob, work: Work, output: str, said: str
 ) -> None:
     ended = bob(*TRY, "--output", output)
-    assert ended.code == 2 and ended.err.startswith(f"bob: {said}"), ended.err
+    assert ended.code == 2 and ended.err == said, ended.err
     assert work.asked == []
 
 
@@ -249,7 +283,7 @@ def test_answers_of_an_earlier_bob_are_shown(bob: Bob, work: Work) -> None:
 def test_damaged_answers_are_told(bob: Bob, work: Work) -> None:
     Path("answers.json").write_text('{"schema": "bob.try/1"}')
     ended = bob("show", "answers.json")
-    assert (ended.code, ended.err.splitlines()[0][:42]) == (8, "bob: answers.json: the answers are damaged")
+    assert (ended.code, ended.err.splitlines()[0][:42]) == (8, snapshot("bob: answers.json: the answers are damaged"))
 
 
 def test_a_kernel_of_ones_own(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +310,10 @@ def test_a_kernel_needs_its_modules(bob: Bob, work: Work) -> None:
     Path("bzImage").touch()
     ended = bob(*TRY, "--kernel", "bzImage")
     assert (ended.code, work.asked) == (2, [])
-    assert ended.err.startswith("bob: --kernel and --modules go together")
+    assert text_with(ended.err, "--kernel", "--modules") == snapshot("""\
+bob: --kernel and --modules go together
+hint: --kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both
+""")
 
 
 @pytest.mark.parametrize(
@@ -298,13 +335,15 @@ def test_what_a_file_system_lacks_is_said_before_anything_starts(
     ended = bob("try", "--fs", "vfat", *arguments, "--expect", "exists /a")
     assert (ended.code, ended.out, work.asked) == (2, "", [])
     assert ended.err.splitlines()[:3] == list(said)
-    assert ended.err.splitlines()[3].startswith("hint: the kernel says: Operation not permitted; vfat lacks")
+    assert ended.err.splitlines()[3] == snapshot(
+        "hint: the kernel says: Operation not permitted; vfat lacks link, symlink, setxattr, chmod, punch, zero, mknod, tmpfile, reflink, collapse"
+    )
 
 
 def test_what_is_not_known(bob: Bob, work: Work) -> None:
     ended = bob(*TRY, "--expect", "not content /a = zeros")
     assert ended.code == 3
-    assert "? the guest was lost: it hung" in ended.out
+    assert line_with(ended.out, "guest") == snapshot("? the guest was lost: it hung")
     work.breaks = 1
     assert bob(*TRY, "--expect", "not content /a = zeros").code == 1
 
@@ -442,7 +481,10 @@ def test_a_lost_guest_ends_it(bob: Bob, work: Work) -> None:
     work.raises = GuestError("the guest vanished")
     ended = bob(*TRY)
     assert (ended.code, ended.out) == (6, "")
-    assert "bob: the guest vanished" in ended.err
+    assert ended.err == snapshot("""\
+1 workload, at most 100 tries
+bob: the guest vanished
+""")
 
 
 def commands() -> list[tuple[list[str], str]]:
@@ -473,5 +515,7 @@ def test_on_a_machine_of_ones_own_it_says_so(bob: Bob, work: Work) -> None:
     there = replace(work.result.environment, image="ssh://me@box:2222 (0123)", accelerator="ssh", clock="real", qemu="")
     work.result = replace(work.result, environment=there)
     ended = bob(*TRY, "--guest", "ssh://me@box:2222")
-    assert "kernel 6.1.0-31-amd64 of ssh://me@box:2222, in real time, " in ended.out
+    assert line_with(ended.out, "6.1.0-31-amd64", "ssh://me@box:2222") == snapshot(
+        "kernel 6.1.0-31-amd64 of ssh://me@box:2222, in real time, volatile write cache,"
+    )
     assert work.asked[-1][0].request.image == "ssh://me@box:2222"

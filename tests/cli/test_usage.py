@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from inline_snapshot import snapshot
 
 from bob.cli.help_page import contexts
 from bob.documents import opened
@@ -20,6 +21,7 @@ from bob.report.drawing import svg
 from bob.report.witness_page import to_html
 from bob.witness.document import Size, read
 from report.witnesses import documents
+from wording import line_with, text_with
 
 from .stand_in import Bob, Ended, Work
 
@@ -183,7 +185,10 @@ def test_the_default_run_directory_must_be_writable(bob: Bob, work: Work, tmp_pa
     ended = bob(*PROBE)
 
     assert ended.code == 2
-    assert ended.err.startswith("bob: --out: cannot write to ")
+    assert text_with(ended.err.replace(str(tmp_path), "TMP"), "--out") == snapshot("""\
+bob: --out: cannot write to TMP/bob-runs: Not a directory
+hint: name another directory
+""")
     assert work.asked == []
 
 
@@ -212,9 +217,11 @@ def test_the_story(bob: Bob, found: Path) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert "overwrite-any on ext4-ordered (data=ordered)\n" in ended.out
-    assert "  1 write /a 0 512 <- must come before operation 2\n" in ended.out
-    assert "  2 create /n <- is there too early\n" in ended.out
-    assert ended.out.endswith("bob replay 'a witness.json'\n")
+    assert line_with(ended.out, 1, "/a", 0, 512, 2, "before") == snapshot(
+        "1 write /a 0 512 <- must come before operation 2"
+    )
+    assert line_with(ended.out, 2, "/n", "early") == snapshot("2 create /n <- is there too early")
+    assert text_with(ended.out.splitlines()[-1], "a witness.json") == snapshot("bob replay 'a witness.json'")
 
 
 def test_the_picture_and_the_page(bob: Bob, found: Path) -> None:
@@ -248,8 +255,8 @@ def test_a_property_of_the_users_own_is_told_from_the_witness_alone(bob: Bob, fo
     ended = bob("witness", "show", found, "--html", "a.html")
 
     assert (ended.code, ended.err) == (0, "")
-    assert "Mine asks for it" in ended.out
-    assert "Mine asks for it" in Path("a.html").read_text()
+    assert line_with(ended.out, "Mine") == snapshot("Mine asks for it")
+    assert line_with(Path("a.html").read_text(), "Mine") == snapshot("<p>Mine asks for it.</p>")
 
 
 def test_a_property_that_bob_does_not_ship(bob: Bob, found: Path) -> None:
@@ -260,7 +267,12 @@ def test_a_property_that_bob_does_not_ship(bob: Bob, found: Path) -> None:
 
 def test_what_cannot_be(bob: Bob, found: Path) -> None:
     assert bob("witness", "show", found, "--html", "gone/a.html") == Ended(
-        2, "", "bob: --html: there is no directory gone\nhint: mkdir -p gone\n"
+        2,
+        "",
+        snapshot("""\
+bob: --html: there is no directory gone
+hint: mkdir -p gone
+"""),
     )
     found.write_text("{}")
     assert bob("witness", "show", found, "--html", "a.html").code == 8
@@ -297,4 +309,4 @@ def test_what_became_smaller_as_json(bob: Bob, found: Path, monkeypatch: pytest.
     found.write_text(json.dumps(documents()["overwrite-any"]))
     assert opened(bob("witness", "shrink", found, "--output", "-", "--quiet").out.encode()) == made[found]
     ended = bob("witness", "shrink", found, "--output", "-", "--json", "-")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: two documents cannot both go to stdout")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: two documents cannot both go to stdout"))

@@ -12,6 +12,7 @@ from posixpath import normpath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.catalogue.places import place_of
@@ -30,6 +31,7 @@ from bob.report.site import INDEX, pages
 from bob.report.table import print_result
 from bob.result import PropertyResult, Result, Verdict, WorkloadResult
 from bob.witness.document import read
+from wording import line_with
 
 from .html_pages import NASTY, Page, parse
 from .samples import MORE, SIXTEEN, finer, result, sixteen
@@ -80,7 +82,7 @@ def test_few_configurations_have_their_names() -> None:
     assert lines[0].split() == ["ext4-ordered", "btrfs"]
     assert lines[2].split() == ["single-sector-overwrite", "·", "·"]
     assert lines[4].split() == ["single-block-overwrite", "×", "×"]
-    assert lines[-1] == "× fails   · holds in what was explored (no proof)   ? unknown   – skipped"
+    assert lines[-1] == snapshot("× fails   · holds in what was explored (no proof)   ? unknown   – skipped")
 
 
 def test_sixteen_configurations_fit_eighty_columns() -> None:
@@ -89,7 +91,9 @@ def test_sixteen_configurations_fit_eighty_columns() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == list("abcdefghijklmnop")
     assert "a  ext2              i  ext4-datajournal" in lines
-    assert "h  ext4-nodelalloc   p  reiserfs-datajournal" in lines
+    assert line_with(lines, "ext4-nodelalloc", "reiserfs-datajournal") == snapshot(
+        "h  ext4-nodelalloc   p  reiserfs-datajournal"
+    )
 
 
 @pytest.mark.parametrize(
@@ -293,8 +297,8 @@ def test_a_row_of_a_grid_that_only_a_search_broke_is_told_as_such() -> None:
     text = " ".join(printed(shown, 100).split())
     assert f"× found by bob search {first.name} " in text
     assert f"searched: {first.name}: 12,000 more workloads, 2 fail; whole states: all 2^31" in text
-    assert "Found by bob search, not by the 2 workloads of the probe; 12,000 more workloads, 2 fail" in to_html(
-        columns_of([(shown, Path("run"))])
+    assert line_with(to_html(columns_of([(shown, Path("run"))])), 2, "12,000", "Found") == snapshot(
+        '<p class="meta">Found by bob search, not by the 2 workloads of the probe; 12,000 more workloads, 2 fail; whole states: all 2³¹.</p>'
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.apm.builtin import builtin, names
@@ -115,7 +116,7 @@ def test_a_sync_mount_on_a_disk_without_a_cache(name: str, missing: str, torn: s
     words = {Trait.MISSING: missing, Trait.TORN: torn}
     shown = {trait: frozenset({words.get(trait, "nothing")}) for trait in Trait}
     told = reason_for(osdi14_reasons(), Difference("ext2-sync", name, Direction.FOUND, shown))
-    assert told is not None and told.title == "A sync mount does not write everything at once"
+    assert told is not None and told.title == snapshot("A sync mount does not write everything at once")
 
 
 def test_what_is_known_of_ext4_ordered() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.console import Console
 from rich.text import Text
 
@@ -21,6 +22,7 @@ from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
 from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, TroubleKind, Unmountable, Verdict
+from wording import line_with, text_with
 
 from .samples import MORE, SEARCH, cell, result, searched, sixteen
 
@@ -99,14 +101,20 @@ def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
     )
     shown = replace(shown, configurations=(replace(column, troubles=troubles, examined=2, examinable=40),))
     text = printed(shown)
-    assert "! 3 crash states mounted, but the kernel warned" in text
-    assert "EXT4-fs error (device loop): bad" in text
+    assert line_with(text, 3, "mounted") == snapshot("! 3 crash states mounted, but the kernel warned")
+    assert line_with(text, "EXT4-fs") == snapshot("EXT4-fs error (device loop): bad")
     assert witness_command(RUN, "witnesses/kernel-message.json") in text
-    assert "! 1 crash state mounted, but the file system's checker found fault afterwards" in text
-    assert "2 of 40 outcomes have a tree that was examined" in text
-    assert "! a: 3 crash states" in printed(
-        replace(shown, configurations=(replace(shown.configurations[0], name="a"), replace(column, name="b")))
+    assert line_with(text, 1, "afterwards") == snapshot(
+        "! 1 crash state mounted, but the file system's checker found fault afterwards"
     )
+    assert line_with(text, 2, 40) == snapshot(
+        "2 of 40 outcomes have a tree that was examined: by removing all of it, and by"
+    )
+    assert line_with(
+        printed(replace(shown, configurations=(replace(shown.configurations[0], name="a"), replace(column, name="b")))),
+        3,
+        "states",
+    ) == snapshot("! a: 3 crash states mounted, but the kernel warned")
 
 
 def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() -> None:
@@ -115,8 +123,12 @@ def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() 
     removals = tuple(Trouble(TroubleKind.REMOVAL, states, f"{states}", None) for states in (1, 9, 4))
     several = replace(column, name="a", troubles=(*removals, Trouble(TroubleKind.CHECKER, 2, "fsck ends with 4", None)))
     text = printed(replace(shown, configurations=(several, replace(column, name="b"))), width=120)
-    assert "! a: 3 findings of 1 to 9 crash states each: mounted, but not all that was there could be removed" in text
-    assert "! a: 2 crash states mounted, but the file system's checker found fault afterwards" in text
+    assert line_with(text, 3, 1, 9) == snapshot(
+        "! a: 3 findings of 1 to 9 crash states each: mounted, but not all that was there could be removed"
+    )
+    assert line_with(text, 2, "afterwards") == snapshot(
+        "! a: 2 crash states mounted, but the file system's checker found fault afterwards"
+    )
     assert text.count("! a:") == 2
 
 
@@ -132,7 +144,9 @@ def test_a_property_that_is_not_in_table_1_comes_last_in_its_family() -> None:
 def test_a_run_that_was_never_finished() -> None:
     shown = with_cells(Verdict.UNKNOWN)
     text = printed(replace(shown, run=replace(shown.run, finished="")))
-    assert "seed 1; the run was stopped" in text
+    assert line_with(text, 1, "stopped") == snapshot(
+        "explored  budget 200 mounts per workload, seed 1; the run was stopped before its"
+    )
 
 
 def test_commands_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,29 +202,39 @@ def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) ->
     for column in shown.configurations:
         assert (f"\n! {column.name}: " in text) == (column.unmountable.states > 0)
     assert "bob replay" not in text
-    assert f"\nbob show {tmp_path / shown.configurations[0].name} shows a column" in text
-    assert f"\nbob show {tmp_path / shown.configurations[0].name} shows a column" in printed(
-        shown, run=tmp_path, width=40
+    assert line_with(text.replace(str(tmp_path), "TMP"), "column") == snapshot(
+        "bob show TMP/ext2 shows a column with its evidence."
+    )
+    assert line_with(printed(shown, run=tmp_path, width=40).replace(str(tmp_path), "TMP"), "column") == snapshot(
+        "bob show TMP/ext2 shows a column with its evidence."
     )
     assert "bob show" not in printed(shown, run=tmp_path / "elsewhere", width=200)
 
 
 def test_what_was_searched_is_part_of_a_cell() -> None:
     lines = [" ".join(line.split()) for line in printed(searched(), 120).splitlines()]
-    assert "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched" in lines
-    assert "append-rename-any × 700 of 4,096 < 0.1 % 0 of 12 fail, 3 of 12,000 searched fail" in lines
+    assert line_with(lines, "directory-op", 700, "4,096", "0.1", 12, "12,000") == snapshot(
+        "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched"
+    )
+    assert line_with(lines, "append-rename-any", 700, "4,096", "0.1", 0, 12, 3, "12,000") == snapshot(
+        "append-rename-any × 700 of 4,096 < 0.1 % 0 of 12 fail, 3 of 12,000 searched fail"
+    )
     place = lines.index("× append-rename-any")
     assert lines[place + 1 : place + 4] == [
-        "found by bob search, not by the 12 workloads of the probe",
-        "the rename is there, the append is not",
+        snapshot("found by bob search, not by the 12 workloads of the probe"),
+        snapshot("the rename is there, the append is not"),
         f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json",
     ]
-    assert "searched: directory-op: 12,000 more workloads; whole states: all 2^31" in lines
+    assert line_with(lines, "directory-op", "12,000", "2^31") == snapshot(
+        "searched: directory-op: 12,000 more workloads; whole states: all 2^31"
+    )
     text = " ".join(lines)
     assert (
         "append-rename-any: 12,000 more workloads, 3 fail; whole states: 50 % of 2^31 (all in 11,940 workloads)" in text
     )
-    assert f"searched bounds shapes, 2 operations, bob 0.1.0 ({SEARCH})" in lines
+    assert line_with(lines, 2, "0.1.0", SEARCH) == snapshot(
+        "searched bounds shapes, 2 operations, bob 0.1.0 (20261120T010203-abcdef)"
+    )
     assert "each counts once" in text
     assert "search" not in printed(result(), 120)
 
@@ -228,7 +252,12 @@ def test_a_machine_that_bob_did_not_boot_has_no_hypervisor_of_bobs() -> None:
     assert ", QEMU 7.2.0, libvirt 9.0.0" in dict(foot(made))["measured"]
     there = replace(made.environment, image="ssh://box (0123)", accelerator="ssh", clock="real", qemu="", libvirt="")
     told = dict(foot(replace(made, environment=there)))["measured"]
-    assert "SSH, real clock, image ssh://box (0123)" in told and "QEMU" not in told and not told.endswith(", ")
+    assert (
+        text_with(told, "ssh://box")
+        == snapshot("kernel 6.1.0-31-amd64, SSH, real clock, image ssh://box (0123), e2fsprogs 1.47.0-2+b2")
+        and "QEMU" not in told
+        and not told.endswith(", ")
+    )
 
 
 def test_of_many_searches_some_are_named() -> None:
@@ -236,7 +265,9 @@ def test_of_many_searches_some_are_named() -> None:
     many = replace(MORE, searches={f"{number:02}": "bounds small" for number in range(30)})
     cells = tuple(replace(cell, searched=many if cell.name == "directory-op" else None) for cell in column.properties)
     told = dict(foot(replace(searched(), configurations=(replace(column, properties=cells),))))["searched"]
-    assert told.startswith("bounds small (00); bounds small (01); ") and told.endswith("(07); and 22 more")
+    assert told == snapshot(
+        "bounds small (00); bounds small (01); bounds small (02); bounds small (03); bounds small (04); bounds small (05); bounds small (06); bounds small (07); and 22 more"
+    ) and told.endswith("(07); and 22 more")
 
 
 # Lines are broken at blanks and behind commas, and nothing of them is lost

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.crash.coverage import States
@@ -29,6 +30,7 @@ from bob.report.published import osdi14, osdi14_reasons
 from bob.report.saved import read_result
 from bob.result import ConfigurationResult, PropertyResult, Verdict
 from bob.witness.traits import Trait
+from wording import line_with, text_with
 
 from ..html_pages import NASTY, parse
 from ..samples import MORE
@@ -178,15 +180,17 @@ def test_no_mark_becomes_another_one_in_ascii() -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (cell(verdict=Verdict.FAILS), "fails in 7 crash states, in 1 of 1 workload"),
+        (cell(verdict=Verdict.FAILS), snapshot("fails in 7 crash states, in 1 of 1 workload")),
         (cell(verdict=Verdict.FAILS, workloads=()), "fails"),
         (
             cell(),
-            "holds: nothing found in 1 workload finished by natural; explored in vain: some of 4,096 whole states",
+            snapshot(
+                "holds: nothing found in 1 workload finished by natural; explored in vain: some of 4,096 whole states"
+            ),
         ),
-        (cell(states=States()), "holds: nothing found in 1 workload finished by natural"),
+        (cell(states=States()), snapshot("holds: nothing found in 1 workload finished by natural")),
         (cell(workloads=()), "holds"),
-        (cell(verdict=Verdict.UNKNOWN), "unknown: the guest was lost"),
+        (cell(verdict=Verdict.UNKNOWN), snapshot("unknown: the guest was lost")),
         (cell(verdict=Verdict.SKIPPED), "skipped"),
     ],
 )
@@ -197,8 +201,8 @@ def test_what_a_run_says(told: PropertyResult, words: str) -> None:
 
 def test_what_the_published_table_says() -> None:
     answers = table(append_any="btrfs").columns["btrfs"]
-    assert says(answers["append-any"]) == "×: a reproducible case was found"
-    assert says(answers["overwrite-any"]) == "blank: no case was found"
+    assert says(answers["append-any"]) == snapshot("×: a reproducible case was found")
+    assert says(answers["overwrite-any"]) == snapshot("blank: no case was found")
 
 
 # The page
@@ -251,7 +255,9 @@ def test_how_much_was_found_again() -> None:
     words = "Of 2 violations that the paper reports for these configurations, 1 showed again."
     assert words in page(compare(table(**fails), found))
     assert words in page(compare(found, table(**fails)))
-    assert "The paper reports no violation in these cells." in page(compare(found, table()))
+    assert line_with(page(compare(found, table())), "reports") == snapshot(
+        "6.1.0. The paper reports no violation in these cells."
+    )
 
 
 def test_background_is_no_explanation() -> None:
@@ -259,7 +265,9 @@ def test_background_is_no_explanation() -> None:
         "r", run_of(column("ext3-ordered"), column("ext4-ordered", single_block_append=Verdict.FAILS)), Path()
     )
     text = page(compare(published_side(osdi14()), found, osdi14_reasons()))
-    assert "The reason is known for 1 of 8 differences.\n" in text
+    assert line_with(text, 1, 8) == snapshot(
+        "26 cells compared: 1 newly fails, 7 no longer fail, 18 the same. The reason is known for 1 of 8 differences."
+    )
     assert "The reason" not in page(compare(found, found))
 
 
@@ -334,7 +342,7 @@ def test_what_was_searched_is_told_and_a_violation_of_a_search_is_one() -> None:
     [found] = compare(side(held), side(broken)).cells
     assert found.kind is Kind.NEWLY_FAILS and found.a is not None and found.b is not None
     assert says(found.a).endswith("; 12,000 more searched")
-    assert says(found.b) == (
+    assert text_with(says(found.b), 1, 3, "12,000") == snapshot(
         "fails: found by bob search, not by the 1 workload of the probe; 3 of 12,000 searched fail"
     )
 
@@ -360,8 +368,8 @@ def test_the_page_in_html_has_both_sides_and_the_reason_and_nothing_that_looks_l
     column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw", (nasty,))
     shown = parse(html_page(compare(table(), run_side(NASTY, run_of(column), Path("a b")))))
     [article] = shown.all("article")
-    assert "blank: no case was found" in article.text and NASTY in article.text
-    assert "bob replay 'a b/w.json'" in article.text
+    assert line_with(article.text, "blank") == snapshot("A, osdi14: blank: no case was found") and NASTY in article.text
+    assert line_with(article.text, "a b/w.json") == snapshot("bob replay 'a b/w.json'")
     assert not shown.all("script") and not shown.all("img") and not shown.all("link")
 
 
@@ -371,6 +379,6 @@ REFERENCE = Path(__file__).parents[3] / "reports/reference/osdi14-linux-6.1"
 def test_the_published_table_and_the_reference_as_a_page() -> None:
     new = run_side("new", read_result(REFERENCE), REFERENCE)
     shown = parse(html_page(compare(published_side(osdi14()), new, osdi14_reasons())))
-    assert [one.text for one in shown.all("h1")] == ["Table 1, then and now"]
+    assert [one.text for one in shown.all("h1")] == snapshot(["Table 1, then and now"])
     assert len(shown.all("article")) == len(shown.with_class("td", "fails")) + len(shown.with_class("td", "holds")) > 40
     assert "`" not in shown.by_id("kind-1").text
