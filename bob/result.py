@@ -12,24 +12,17 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from bob import counts
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
+from bob.observe.observed import TroubleKind
 from bob.typed import array, typed
 
 T = TypeVar("T")
 
 SCHEMA = "bob.result/1"
-
-
-class Verdict(StrEnum):
-    """A cell of the table. FAILS wins over everything; HOLDS is said only of what was explored."""
-
-    FAILS = "fails"
-    HOLDS = "holds"
-    UNKNOWN = "unknown"
-    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,29 +94,6 @@ class Unmountable:
     states: int = 0
     witness: str | None = None
     error: str | None = None
-
-
-class TroubleKind(StrEnum):
-    """What can be wrong with a crash state that mounts: the kernel warned of it, or made it read-only; the file
-    system's checker finds fault with what recovery left; or not all that is there can be removed."""
-
-    KERNEL_MESSAGE = "kernel-message"
-    READ_ONLY = "read-only"
-    CHECKER = "checker"
-    REMOVAL = "removal"
-
-    @property
-    def said(self) -> str:
-        """After a number of crash states, what is wrong with them."""
-        return _SAID[self]
-
-
-_SAID = {
-    TroubleKind.KERNEL_MESSAGE: "mounted, but the kernel warned",
-    TroubleKind.READ_ONLY: "mounted, but the kernel made the file system read-only",
-    TroubleKind.CHECKER: "mounted, but the file system's checker found fault afterwards",
-    TroubleKind.REMOVAL: "mounted, but not all that was there could be removed",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ import pytest
 
 from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import Rows, properties_of
+from bob.claim.verdict import Verdict
 from bob.cli.main import run
 from bob.cli.readme_sample import SHOWN, sample, written
 from bob.report.saved import read_result, several_programs
 from bob.report.vulnerability_tables import by_cross_check
-from bob.result import Verdict
 from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import bundle

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bob.claim.verdict import Verdict
 from bob.counts import written
 from bob.crash.caches import CACHES
 from bob.crash.coverage import States, states_from_json, total
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
+from bob.observe.observed import TroubleKind
 from bob.result import (
     SCHEMA,
     Cause,
@@ -26,9 +28,7 @@ from bob.result import (
     Run,
     Searched,
     Trouble,
-    TroubleKind,
     Unmountable,
-    Verdict,
     WorkloadResult,
     condensed,
     from_json,

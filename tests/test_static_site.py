@@ -23,10 +23,11 @@ from bob.apm.model import Status
 from bob.apm.model import load as load_model
 from bob.catalogue.sets import Rows
 from bob.claim.property.vocabulary import Call, What
+from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModel
 from bob.errors import Exit, MalformedError, StoreError
 from bob.request import DEFAULT_MODEL
-from bob.result import Verdict, to_json
+from bob.result import to_json
 from bob.site.build import MARKER, build
 from bob.site.links import faults
 from bob.site.questions import GROUPS

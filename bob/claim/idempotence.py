@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bob.claim import counting
+from bob.claim.property.bench import Judged
 from bob.claim.property.rules import Property, Rule
+from bob.claim.verdict import Verdict
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Observed
 from bob.printable import printable
-from bob.result import Verdict, WorkloadResult
-from bob.workload.operations import Workload
 from bob.workload.pattern import describe
 
 IDEMPOTENT = Property(
@@ -29,9 +29,7 @@ IDEMPOTENT = Property(
 )
 
 
-def judged(
-    workload: Workload, observed: Observed, expected: Observation
-) -> tuple[WorkloadResult, tuple[CrashState, str] | None]:
+def judged(observed: Observed, expected: Observation) -> tuple[Judged, tuple[CrashState, str] | None]:
     """What the crash states of one recovery say, with the state that shows a violation best, and what it shows.
 
     ``expected`` is what was found when the disk was first recovered, by another guest: a control. States that do not
@@ -56,17 +54,11 @@ def judged(
         showing = [seen for seen in observed.states if seen.outcome in found]
     breach = easiest(showing)
     verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
-    result = WorkloadResult(
-        workload.name,
-        workload.finish.name,
-        verdict,
-        counting.judged(observed.coverage, observed.states, mounting),
-        breach.states,
-        None if showing else reason,
-    )
+    states = counting.judged(observed.coverage, observed.states, mounting)
+    said = Judged(verdict, states, breach.states, None if showing else reason, showing=tuple(showing))
     if not breach or breach.shown.outcome is None:
-        return result, None
-    return result, (breach.shown.state, found[breach.shown.outcome])
+        return said, None
+    return said, (breach.shown.state, found[breach.shown.outcome])
 
 
 def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:

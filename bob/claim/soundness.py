@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
 from bob.observe.observation import Observation
-from bob.result import TroubleKind
+from bob.observe.observed import TroubleKind
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
 from bob.workload.operations import Workload

@@ -12,6 +12,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.cli.commands import Commands
 from bob.cli.options import json_option
 from bob.cli.output import console, is_stdout, write_json
@@ -21,7 +22,6 @@ from bob.report.counts import plural, size
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
-from bob.result import Verdict
 from bob.store.kept_runs import KeptRun, State, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 

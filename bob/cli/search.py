@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from bob.catalogue.probe_files import probe_names
+from bob.claim.verdict import Verdict
 from bob.cli.asking import (
     check_out,
     check_resumed,
@@ -30,7 +31,7 @@ from bob.cli.output import console, deliver
 from bob.errors import Exit, UsageError
 from bob.report.counts import plural
 from bob.report.points import suites_of
-from bob.result import Result, Verdict
+from bob.result import Result
 from bob.run.requests import ALL
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part

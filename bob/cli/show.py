@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.cli.app import programs_exit
 from bob.cli.commands import Command
 from bob.cli.options import Destination, NewFileOrFolder, json_option
@@ -26,7 +27,7 @@ from bob.report.points import suites_of, suites_of_programs, suites_of_tried
 from bob.report.programs import print_programs
 from bob.report.saved import Saved, document_of, load, programs, result_file, several_programs, tried
 from bob.report.table import print_result
-from bob.result import Verdict, to_json
+from bob.result import to_json
 from bob.store.kept_runs import Kind, kept_run
 from bob.store.new_folder import check_folder
 from bob.store.searched_file import FILE as SEARCHED

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from bob.claim.verdict import Verdict
 from bob.cli.asking import (
     check_out,
     configuration_options,
@@ -28,7 +29,6 @@ from bob.errors import Exit, UsageError
 from bob.judge.tried import to_json
 from bob.report.answers import print_answers
 from bob.report.points import suites_of_tried
-from bob.result import Verdict
 from bob.run.requests import MOST_WITNESSES, Parts, Question
 from bob.run.requests import trial as read
 from bob.subject import configuration

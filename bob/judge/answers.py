@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from bob.claim.expectation.evaluate import evidence, holds
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.property.bench import Bench
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observed import Observed
-from bob.result import Verdict
 from bob.workload.operations import Sync, Workload
 
 

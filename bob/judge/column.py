@@ -15,19 +15,21 @@ from bob.blocks.naming import Name
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import Bench, Judged, cell
+from bob.claim.property.bench import Bench, Judged
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
 from bob.claim.recovery import Idempotent
 from bob.claim.soundness import Sound
+from bob.claim.verdict import Verdict
 from bob.crash.case import Case
+from bob.crash.coverage import total
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
-from bob.observe.observed import Observed, Seen, alike, without_numbers
-from bob.result import ConfigurationResult, PropertyResult, Trouble, TroubleKind, Unmountable, WorkloadResult
+from bob.observe.observed import Observed, Seen, TroubleKind, alike, without_numbers
+from bob.result import ConfigurationResult, PropertyResult, Trouble, Unmountable, WorkloadResult
 from bob.subject import Configuration
 from bob.witness import document as witness
 from bob.witness.document import Showing
@@ -113,7 +115,7 @@ class Column:
                 continue
             if said is None:
                 continue
-            self._results[prop.name].append(said.result)
+            self._take(prop, workload, said)
             if said.evidence is None:
                 continue
             state, found = said.evidence.state, said.evidence.violation
@@ -124,6 +126,12 @@ class Column:
                 best.explain(_explained(showing, bench))
             if self._findings is not None:
                 self._find(self._findings, case, bench, prop, said)
+
+    def _take(self, prop: Property, workload: Workload, said: Judged) -> None:
+        """Keep what a workload says of ``prop``."""
+        name, finish = workload.name, workload.finish.name
+        result = WorkloadResult(name, finish, said.verdict, said.states, said.violations, said.reason)
+        self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: Bench, prop: Property, said: Judged) -> None:
         """Add what a workload breaks to the findings. Where bob breaks at that, the cell is what it is without them."""
@@ -141,8 +149,8 @@ class Column:
         ]
         self._add_unmountable(case, unmountable, observed)
         self._add_troubles(case, observed)
-        result, shown = judged(case.workload, observed, expected)
-        self._results.setdefault(IDEMPOTENT.name, []).append(result)
+        said, shown = judged(observed, expected)
+        self._take(IDEMPOTENT, case.workload, said)
         if shown is None:
             return
         state, evidence = shown
@@ -259,3 +267,19 @@ def _broke(error: Exception) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = str(error).strip() or type(error).__name__
     return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
+
+
+def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None) -> PropertyResult:
+    """The cell of ``prop`` from what its workloads said; ``refused`` is why some of them could not be recorded."""
+    verdicts = {result.verdict for result in results}
+    reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
+    if Verdict.FAILS in verdicts:
+        verdict, reason = Verdict.FAILS, None
+    elif reason is not None or not results:
+        verdict, reason = Verdict.UNKNOWN, reason or "no workload asks for it"
+    else:
+        verdict = Verdict.HOLDS
+    states = total([result.states for result in results])
+    if refused:
+        states = replace(states, exhaustive=None)  # what was not recorded was not explored
+    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason, meaning=prop.meaning)

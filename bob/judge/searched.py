@@ -16,18 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bob.catalogue.sets import properties_of
+from bob.claim.verdict import Verdict
 from bob.errors import BobError
 from bob.request import ProbeRequest, request_of
-from bob.result import (
-    ConfigurationResult,
-    PropertyResult,
-    Result,
-    Searched,
-    Verdict,
-    environment_from_json,
-    from_json,
-    to_json,
-)
+from bob.result import ConfigurationResult, PropertyResult, Result, Searched, environment_from_json, from_json, to_json
 from bob.search.searched import Counted, Kept, On, Said, Whole, asked_by, counted, key, merged, words_of
 from bob.search.spaces import Search
 from bob.store.lock import writing

@@ -10,22 +10,14 @@ from bob import counts
 from bob.agent.loss import Loss
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, states_from_json
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.judge.answers import Answer, Way
 from bob.request import ProbeRequest, configuration_from_json, configuration_to_json
-from bob.result import (
-    Environment,
-    Run,
-    Unmountable,
-    Verdict,
-    environment_from_json,
-    plain,
-    run_from_json,
-    unmountable_from_json,
-)
+from bob.result import Environment, Run, Unmountable, environment_from_json, plain, run_from_json, unmountable_from_json
 from bob.subject import Configuration
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.plain import finish_from_json, finish_to_json, workload_from_json, workload_to_json

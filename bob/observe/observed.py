@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
+
+
+class TroubleKind(StrEnum):
+    """What can be wrong with a crash state that mounts: the kernel warned of it, or made it read-only; the file
+    system's checker finds fault with what recovery left; or not all that is there can be removed."""
+
+    KERNEL_MESSAGE = "kernel-message"
+    READ_ONLY = "read-only"
+    CHECKER = "checker"
+    REMOVAL = "removal"
+
+    @property
+    def said(self) -> str:
+        """After a number of crash states, what is wrong with them."""
+        return _SAID[self]
+
+
+_SAID = {
+    TroubleKind.KERNEL_MESSAGE: "mounted, but the kernel warned",
+    TroubleKind.READ_ONLY: "mounted, but the kernel made the file system read-only",
+    TroubleKind.CHECKER: "mounted, but the file system's checker found fault afterwards",
+    TroubleKind.REMOVAL: "mounted, but not all that was there could be removed",
+}
 
 
 class Seen(NamedTuple):
@@ -32,7 +56,7 @@ class Seen(NamedTuple):
 
 class Troubled(NamedTuple):
     """Something that is wrong with a crash state that mounts, number ``state`` of those that were seen: its ``kind`` is
-    that of a :class:`bob.result.TroubleKind`."""
+    that of a :class:`TroubleKind`."""
 
     state: int
     kind: str

@@ -30,7 +30,7 @@ EXAMINE_TIMEOUT = 120.0
 
 
 class Complaint(NamedTuple):
-    """Something that is wrong with a state though it mounts: ``kind`` is that of a :class:`bob.result.TroubleKind`."""
+    """Something that is wrong with a state though it mounts: ``kind`` is a TroubleKind."""
 
     kind: str
     words: str

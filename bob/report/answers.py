@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
@@ -17,7 +18,6 @@ from bob.report.counts import compact, explored, plural
 from bob.report.lines import Trimmed, broken, print_indented
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
-from bob.result import Verdict
 from bob.workload.language import write_one
 from bob.workload.operations import At
 

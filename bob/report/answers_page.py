@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from bob import __version__
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
@@ -21,7 +22,6 @@ from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import MARKS_HERE, html
 from bob.report.witness_page import to_html as witness_page
 from bob.report.witness_page import witness_text
-from bob.result import Verdict
 from bob.witness import bundle
 from bob.witness.document import read
 from bob.workload.language import write_one

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob import __version__
+from bob.claim.verdict import Verdict
 from bob.report.columns import Column, grouped
 from bob.report.counts import by_search, examined, looked_at, plural, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
@@ -16,7 +17,7 @@ from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, cells, title
 from bob.report.table import HOLDS_MEANS, SEARCHED_MEANS, STATES_MEAN, foot, searched_lines, searches, tally
 from bob.report.templating import environment
-from bob.result import Result, Verdict
+from bob.result import Result
 
 _BLANK = {MARKS[Verdict.HOLDS]: ""}
 NOT_PROBED = "·"

@@ -12,11 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.columns import Column
 from bob.report.counts import log2
 from bob.report.rows import cells
-from bob.result import PropertyResult, Verdict, WorkloadResult
+from bob.result import PropertyResult, WorkloadResult
 
 _STATES = (
     *(

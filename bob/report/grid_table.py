@@ -10,12 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.report.grids import Grid, finishes
 from bob.report.lines import Trimmed, key, letters
 from bob.report.nearby import witness_command
 from bob.report.overview import LEGEND, mark
 from bob.report.rows import MARKS, style
-from bob.result import PropertyResult, Verdict
+from bob.result import PropertyResult
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from bob.catalogue.places import Layout, place_of
-from bob.result import ConfigurationResult, PropertyResult, Verdict
+from bob.claim.verdict import Verdict
+from bob.result import ConfigurationResult, PropertyResult
 
 
 @dataclass(frozen=True, slots=True)

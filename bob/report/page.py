@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from bob import __version__
 from bob.catalogue.places import place_of
+from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
 from bob.report.counts import by_search, examined, explored, looked_at, plural, searched, searched_states
@@ -31,7 +32,7 @@ from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
 from bob.report.table import HOLDS_MEANS, SEARCHED_MEANS, STATES_MEAN, searches, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
-from bob.result import ConfigurationResult, PropertyResult, Trouble, Verdict, WorkloadResult
+from bob.result import ConfigurationResult, PropertyResult, Trouble, WorkloadResult
 from bob.witness.document import Witness, read
 
 

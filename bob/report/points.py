@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from bob.claim.verdict import Verdict
 from bob.judge.answers import Answer
 from bob.judge.program_result import ModelResult, ProgramResult, Programs, Safety
 from bob.judge.tried import Tried
@@ -23,7 +24,7 @@ from bob.report.comparison.words import BETTER, WORSE, command, evidence, says
 from bob.report.counts import explored, of_model, plural
 from bob.report.nearby import witness_command
 from bob.report.rows import cells
-from bob.result import ConfigurationResult, PropertyResult, Result, Run, Verdict
+from bob.result import ConfigurationResult, PropertyResult, Result, Run
 
 
 class Outcome(StrEnum):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bob.result import ConfigurationResult, PropertyResult, Verdict
+from bob.claim.verdict import Verdict
+from bob.result import ConfigurationResult, PropertyResult
 
 FAMILIES = {
     "atomicity": (

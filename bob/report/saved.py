@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bob import documents, fields
 from bob.claim.property.vocabulary import row_of_today
+from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError
 from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
 from bob.judge.program_result import Programs
@@ -20,7 +21,7 @@ from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
 from bob.report.counts import plural
-from bob.result import Result, Verdict, from_json
+from bob.result import Result, from_json
 from bob.store.run_directory import RunDirectory, cannot_be_resumed, instead_of_resuming
 
 if TYPE_CHECKING:

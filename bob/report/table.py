@@ -15,7 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
+from bob.observe.observed import TroubleKind
 from bob.report.counts import (
     by_search,
     compact,
@@ -31,7 +33,7 @@ from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
-from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble, TroubleKind, Verdict
+from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 STATES_MEAN = (

@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from bob.claim.verdict import Verdict
 from bob.report import drawing
 from bob.report.counts import compact, explored, plural, torn_states, whole_states
 from bob.report.escape import clean
 from bob.report.rows import MARKS, title
 from bob.report.table import foot
-from bob.result import Verdict
 from bob.story.timeline import Fate
 
 MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}

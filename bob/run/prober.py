@@ -14,6 +14,7 @@ from typing import Protocol
 import bob
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import questions
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
@@ -27,7 +28,7 @@ from bob.memory import give_back_now
 from bob.progress import Progress
 from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Verdict, from_json, to_json
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, from_json, to_json
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries

@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import bob
+from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given import is_machine
@@ -17,7 +18,7 @@ from bob.judge.again import told
 from bob.progress import Progress
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
-from bob.result import PropertyResult, Result, Verdict, from_json
+from bob.result import PropertyResult, Result, from_json
 from bob.run import lots, prober
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers

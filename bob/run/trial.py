@@ -17,6 +17,7 @@ from bob.claim.claim import AfterMount, Claim, context_of
 from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState
@@ -25,10 +26,10 @@ from bob.image import Image, check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.easiest import easiest
-from bob.observe.observed import Observed, Troubled, alike
+from bob.observe.observed import Observed, Troubled, TroubleKind, alike
 from bob.progress import Progress
 from bob.request import configuration_to_json
-from bob.result import Environment, Run, TroubleKind, Unmountable, Verdict
+from bob.result import Environment, Run, Unmountable
 from bob.run.agents import check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import Pipeline
 from bob.run.prober import RUNS, environment_of, new_identity, now

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bob.claim.verdict import Verdict
 from bob.report.comparison.compare import Kind, kind_of
 from bob.report.comparison.sides import answer_of
 from bob.report.meanings import meanings
 from bob.report.page import PageCell, PageColumn
 from bob.report.rows import by_family
 from bob.report.site import INDEX
-from bob.result import Verdict
 from bob.site.results import RESULTS, Reference, short, version
 
 FIRST = ("ext4", "xfs", "btrfs")

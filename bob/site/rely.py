@@ -15,11 +15,11 @@ from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.standing import Reader, Standing, standing
 from bob.apm.model import Finding, Model
 from bob.claim.property.vocabulary import What
+from bob.claim.verdict import Verdict
 from bob.judge.program_result import ProgramResult, Safety
 from bob.report.counts import explored, plural
 from bob.report.page import PageColumn
 from bob.report.site import INDEX
-from bob.result import Verdict
 from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, Tested, short
 from bob.trace.completion import Completion

@@ -16,17 +16,16 @@ from bob.claim.idempotence import judged
 from bob.claim.property.bench import Bench
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
+from bob.claim.verdict import Verdict
 from bob.crash.caches import VOLATILE
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan, writes_of_operations
 from bob.errors import UsageError
-from bob.judge.recoveries import recovery_of
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.progress import Silent
 from bob.record.base import make_base, put_base
 from bob.record.recorder import record_recovery
-from bob.result import Verdict
 from bob.run.recoveries import after_crash
 from bob.run.shrinker import Shrinker
 from bob.subject import MIB, Stack, configuration
@@ -62,12 +61,12 @@ def test_recovery_is_recorded_and_crashed(recording: Inhabited) -> None:
     assert seen.lost is None
     assert {seen.findings.observation(0).summary} == {before.summary}
     assert found(seen.findings.observation(0)) == found(before) == expected(asked, 2)
-    result, shown = judged(recovery_of(asked, taken.last), seen, before)
+    result, shown = judged(seen, before)
     assert (result.verdict, shown) == (Verdict.HOLDS, None)
     assert result.states.explored > 100
     # Had the first recovery found another tree, the control would say so.
     [other] = observe(agent, taken, [taken.first])
-    assert judged(recovery_of(asked, taken.last), seen, other)[0].verdict is Verdict.UNKNOWN
+    assert judged(seen, other)[0].verdict is Verdict.UNKNOWN
 
 
 # A witness with too much in it becomes one with as much as the violation needs

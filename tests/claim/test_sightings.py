@@ -11,12 +11,11 @@ import pytest
 from bob.claim.idempotence import difference, judged
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Places, Sightings
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings, Node, Observation
 from bob.observe.observed import Observed, Seen
-from bob.result import Verdict
-from bob.workload.operations import Finish, Workload
 
 from .test_collateral import done, read, world_of
 from .worlds import World
@@ -125,7 +124,6 @@ def test_names_of_a_file_are_counted_with_those_that_nothing_gave() -> None:
 
 # Recovery is idempotent: planted differences fail, and what was not controlled is unknown
 
-RECOVERY = Workload("recovery of it", (), (), Finish("mounted"))
 WHOLE, SHORT, GONE = ({"/a": {"kind": "file", "size": size}} if size else {} for size in (8, 4, 0))
 DAMAGED = None
 FIRST, SECOND = CrashState(0), CrashState(1, (2, 3))
@@ -142,7 +140,7 @@ EXPECTED = observed(WHOLE).findings.observation(0)
 
 
 def test_the_same_tree_holds() -> None:
-    result, shown = judged(RECOVERY, observed(WHOLE, WHOLE), EXPECTED)
+    result, shown = judged(observed(WHOLE, WHOLE), EXPECTED)
     assert (result.verdict, shown, result.violations) == (Verdict.HOLDS, None, 0)
 
 
@@ -151,7 +149,7 @@ def test_the_same_tree_holds() -> None:
     [(SHORT, "/a is a file of 4 B"), (GONE, "/a is missing"), ({**WHOLE, "/b": WHOLE["/a"]}, "/b is")],
 )
 def test_another_tree_fails_and_says_how(tree: object, words: str) -> None:
-    result, shown = judged(RECOVERY, observed(WHOLE, tree), EXPECTED)
+    result, shown = judged(observed(WHOLE, tree), EXPECTED)
     assert (result.verdict, result.violations) == (Verdict.FAILS, 7)
     assert shown is not None
     assert shown[0] == SECOND
@@ -160,13 +158,13 @@ def test_another_tree_fails_and_says_how(tree: object, words: str) -> None:
 
 def test_the_easiest_state_is_shown() -> None:
     torn = Seen(CrashState(0, (), ((2, ((0, 1),)),)), 1)
-    _result, shown = judged(RECOVERY, observed(WHOLE, GONE, states=(Seen(FIRST, 0), torn, Seen(SECOND, 1))), EXPECTED)
+    _result, shown = judged(observed(WHOLE, GONE, states=(Seen(FIRST, 0), torn, Seen(SECOND, 1))), EXPECTED)
     assert shown is not None
     assert shown[0] == SECOND
 
 
 def test_what_does_not_mount_is_not_judged() -> None:
-    result, shown = judged(RECOVERY, observed(WHOLE, DAMAGED), EXPECTED)
+    result, shown = judged(observed(WHOLE, DAMAGED), EXPECTED)
     assert (result.verdict, shown) == (Verdict.HOLDS, None)
 
 
@@ -181,13 +179,13 @@ def test_what_does_not_mount_is_not_judged() -> None:
     ],
 )
 def test_without_its_controls_nothing_holds(seen: Observed) -> None:
-    result, shown = judged(RECOVERY, seen, EXPECTED)
+    result, shown = judged(seen, EXPECTED)
     assert (result.verdict, shown) == (Verdict.UNKNOWN, None)
     assert result.reason
 
 
 def test_a_violation_that_was_seen_stays_one_when_the_guest_is_lost() -> None:
-    result, shown = judged(RECOVERY, observed(WHOLE, GONE, lost="the guest was lost"), EXPECTED)
+    result, shown = judged(observed(WHOLE, GONE, lost="the guest was lost"), EXPECTED)
     assert result.verdict is Verdict.FAILS
     assert shown is not None
 

@@ -26,10 +26,10 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
-from bob.observe.observed import Seen
+from bob.observe.observed import Seen, TroubleKind
 from bob.report.saved import read_result
 from bob.request import ProbeRequest, request_from_json, request_to_json
-from bob.result import TroubleKind, to_json
+from bob.result import to_json
 from bob.witness import document as witness
 from bob.workload.operations import At, Workload
 from report.samples import finer

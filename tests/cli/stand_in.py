@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
@@ -16,7 +17,7 @@ from bob.judge.tried import Finished, Trial, Tried
 from bob.program.answer import Consequence
 from bob.progress import Progress
 from bob.request import Host
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable, Verdict
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable
 
 
 def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:

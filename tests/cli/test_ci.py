@@ -17,9 +17,10 @@ import pytest
 from inline_snapshot import snapshot
 from packaging.specifiers import SpecifierSet
 
+from bob.claim.verdict import Verdict
 from bob.documents import opened
 from bob.errors import GuestError
-from bob.result import Result, Verdict, to_json
+from bob.result import Result, to_json
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result

@@ -16,9 +16,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 from inline_snapshot import snapshot
 
+from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.progress import Progress
-from bob.result import PropertyResult, Result, Verdict, to_json
+from bob.result import PropertyResult, Result, to_json
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob import timings
+from bob.claim.verdict import Verdict
 from bob.cli.display import Bar, Lines, verdict_line, watching
 from bob.cli.options import Size
 from bob.cli.output import THEME, Screen, console, deliver, write_json
@@ -23,7 +24,7 @@ from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
 from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
-from bob.result import PropertyResult, Verdict
+from bob.result import PropertyResult
 from bob.subject import load_set, set_names
 from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
 from wording import line_with, sentence_with, text_with

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import bob
+from bob.claim.verdict import Verdict
 from bob.cli.main import run as typed
 from bob.errors import Exit
 from bob.judge.program_result import Safety
@@ -20,7 +21,7 @@ from bob.judge.program_result import from_json as programs_from_json
 from bob.judge.tried import Tried, from_json
 from bob.program.answer import Consequence
 from bob.report.saved import programs
-from bob.result import Result, Verdict
+from bob.result import Result
 from bob.store.files import read_document
 
 pytestmark = pytest.mark.vm

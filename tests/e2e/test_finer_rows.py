@@ -14,13 +14,15 @@ from bob.catalogue.probe_files import load
 from bob.catalogue.sets import Rows
 from bob.claim.property.of_property import OfProperty
 from bob.claim.soundness import Sound
+from bob.claim.verdict import Verdict
 from bob.cli.main import run as bob
 from bob.errors import Exit
 from bob.judge.again import judge_again
+from bob.observe.observed import TroubleKind
 from bob.progress import Silent
 from bob.report.grids import grids
 from bob.request import ANYWHERE, ProbeRequest
-from bob.result import PropertyResult, TroubleKind, Verdict
+from bob.result import PropertyResult
 from bob.run.prober import probe, resume, start
 from bob.run.replay import replay
 from bob.run.shrink import shrink

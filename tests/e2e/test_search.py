@@ -13,6 +13,7 @@ from shutil import rmtree
 import pytest
 
 from bob.catalogue.probe_files import load
+from bob.claim.verdict import Verdict
 from bob.cli.main import run as bob
 from bob.errors import Exit, StoreError, UsageError
 from bob.judge.again import judge_again
@@ -20,7 +21,7 @@ from bob.judge.searched import keep
 from bob.progress import Progress, Silent
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
-from bob.result import Cause, ConfigurationResult, Finding, PropertyResult, Verdict
+from bob.result import Cause, ConfigurationResult, Finding, PropertyResult
 from bob.run import prober
 from bob.run import search as searching
 from bob.run.replay import replay

@@ -11,12 +11,12 @@ from bob.agent.loss import Cause
 from bob.catalogue.probe_files import parse_finish
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.subjects import BLOCK_BYTES
+from bob.claim.verdict import Verdict
 from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.progress import Silent
 from bob.request import DEFAULT_MODEL, ProbeRequest
-from bob.result import Verdict
 from bob.run.replay import replay
 from bob.run.trial import try_out
 from bob.store.run_directory import RunDirectory

@@ -14,6 +14,7 @@ import samples_of_runs as samples
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.bench import Bench
 from bob.claim.recovery import Idempotent
+from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
@@ -26,7 +27,7 @@ from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
-from bob.result import Result, Verdict, from_json, to_json
+from bob.result import Result, from_json, to_json
 from bob.search.spaces import search
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory

@@ -11,12 +11,12 @@ import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.bench import Bench
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, answers, together
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Observed, Seen
-from bob.result import Verdict
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Fsync, Workload
 from claim.worlds import World
@@ -53,7 +53,7 @@ def verdict(
     seen = [Seen(state, number) for number, (state, _observation) in enumerate(states)]
     found = Bench(workload, known, seen, observations, States(3, 8, 16, "writes"), lost, LAST).judge(ORDER)
     assert found is not None
-    return found.result.verdict, found.result.reason
+    return found.verdict, found.reason
 
 
 def test_with_both_controls_as_they_should_be_it_holds() -> None:
@@ -66,8 +66,8 @@ def test_what_speaks_for_no_state_is_no_state_that_mounts() -> None:
     seen = [Seen(BETWEEN, 0, 1, 1), Seen(CrashState(1, (3,)), 1, 0, 0)]
     found = Bench(late, known, seen, [NO_MOUNT, ALL], States(1, 8, 16, None), None).judge(ORDER)
     assert found is not None
-    assert found.result.verdict is Verdict.UNKNOWN
-    assert found.result.reason == "no crash state that was explored could be mounted"
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason == "no crash state that was explored could be mounted"
 
 
 @pytest.mark.parametrize("between", [ONE, OUT_OF_ORDER])
@@ -115,7 +115,7 @@ def test_damage_in_a_control_leaves_nothing_to_be_believed() -> None:
         assert bench.distrust.startswith(f"a control failed: {when} ")
         found = bench.judge(ORDER)
         assert found is not None
-        assert found.result.verdict is Verdict.UNKNOWN
+        assert found.verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(

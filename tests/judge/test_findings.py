@@ -18,6 +18,7 @@ from bob.blocks.naming import Kind, Name
 from bob.catalogue.durability import properties
 from bob.claim.property.bench import Bench, Judged
 from bob.claim.property.rules import Property
+from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
@@ -27,7 +28,7 @@ from bob.judge import findings
 from bob.judge.column import Column
 from bob.judge.findings import Findings, Flushing, Losses, cause_of, in_words
 from bob.observe.observed import Seen
-from bob.result import Cause, Finding, Verdict
+from bob.result import Cause, Finding
 from bob.trace.model import Flush, Mark, Trace
 from bob.witness.document import Showing, read
 from bob.workload.language import parse
@@ -92,7 +93,7 @@ def bench_of(case: Case, lost: Sequence[tuple[int, ...]]) -> Bench:
 
 def judged(bench: Bench, prop: Property) -> Judged:
     found = bench.judge(prop)
-    assert found is not None and found.result.verdict is Verdict.FAILS
+    assert found is not None and found.verdict is Verdict.FAILS
     return found
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import Probe, shipped_probes
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, StoreError
@@ -21,17 +22,7 @@ from bob.judge.again import told
 from bob.judge.searched import beside, check, keep
 from bob.report.saved import load, read_result
 from bob.request import ProbeRequest, request_to_json
-from bob.result import (
-    ConfigurationResult,
-    Environment,
-    PropertyResult,
-    Result,
-    Run,
-    Verdict,
-    WorkloadResult,
-    from_json,
-    to_json,
-)
+from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, WorkloadResult, from_json, to_json
 from bob.run.prober import start
 from bob.search.space import Part, probes
 from bob.search.spaces import search

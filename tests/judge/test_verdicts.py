@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import Extent
-from bob.claim.property.bench import Bench, Judged, cell, inodes_of_things
+from bob.claim.property.bench import Bench, Judged, inodes_of_things
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
+from bob.judge.column import cell
 from bob.observe.observation import Observation
 from bob.observe.observed import Seen
-from bob.result import Verdict, WorkloadResult
+from bob.result import WorkloadResult
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
@@ -56,15 +58,15 @@ def judged(*arguments: object, **more: object) -> Judged:
 def test_what_is_in_order_holds() -> None:
     found = judged([(FIRST, 0), (LAST, 1), (CrashState(1), 2)], [NOTHING, ALL, ONE])
     assert found.evidence is None
-    assert found.result == WorkloadResult("w", "natural", Verdict.HOLDS, replace(COVERAGE, explored_writes=8))
+    assert found == Judged(Verdict.HOLDS, replace(COVERAGE, explored_writes=8))
 
 
 def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     torn = (CrashState(1, (2, 4), ((3, ((0, 1),)),)), 2)
     sparse, dense = (CrashState(1, (2, 4)), 2), (CrashState(1, (2, 3, 4)), 2)
     found = judged([(FIRST, 0), (LAST, 1), torn, sparse, dense], [NOTHING, ALL, OUT_OF_ORDER])
-    assert found.result.verdict is Verdict.FAILS
-    assert found.result.violations == 3
+    assert found.verdict is Verdict.FAILS
+    assert found.violations == 3
     assert found.evidence is not None
     assert (found.evidence.state, found.evidence.outcome) == dense
     assert found.evidence.violation.question.required == (1,)
@@ -75,9 +77,10 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
 def test_what_does_not_mount_is_not_among_the_explored() -> None:
     states = [Seen(FIRST, 0, 1, 1), Seen(LAST, 1, 1, 1), Seen(CrashState(1), 2, 40, 6)]
     found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes"))
-    assert found.result.verdict is Verdict.HOLDS
-    assert found.result.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
-    assert cell(ORDER, [found.result], None).states == found.result.states
+    assert found.verdict is Verdict.HOLDS
+    assert found.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
+    result = WorkloadResult("w", "natural", found.verdict, found.states)
+    assert cell(ORDER, [result], None).states == found.states
 
 
 def test_only_what_is_known_and_mounts_satisfies_a_property() -> None:
@@ -102,7 +105,7 @@ def test_violations_are_all_legal_states_that_are_spoken_for() -> None:
         Seen(CrashState(1, ()), 0, 9),
     ]
     found = judged([(FIRST, 0), (LAST, 1), *spoken_for], [NOTHING, ALL, OUT_OF_ORDER])
-    assert found.result.violations == 2**70
+    assert found.violations == 2**70
 
 
 def test_a_property_that_is_not_asked_has_no_verdict() -> None:
@@ -114,18 +117,18 @@ def test_a_property_that_is_not_asked_has_no_verdict() -> None:
 
 def test_fails_wins_over_a_lost_guest() -> None:
     found = judged([(FIRST, 0), (CrashState(1, (2,)), 1), (LAST, None)], [NOTHING, OUT_OF_ORDER], lost="it is gone")
-    assert found.result.verdict is Verdict.FAILS
-    assert found.result.reason is None
+    assert found.verdict is Verdict.FAILS
+    assert found.reason is None
 
 
 def test_a_lost_guest_is_unknown() -> None:
     found = judged([(FIRST, 0), (LAST, None)], [NOTHING], lost="it is gone")
-    assert (found.result.verdict, found.result.reason) == (Verdict.UNKNOWN, "it is gone")
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "it is gone")
 
 
 def test_nothing_explored_is_unknown() -> None:
     found = judged([], [], States(0, 8, 16, None))
-    assert (found.result.verdict, found.result.reason) == (Verdict.UNKNOWN, "no crash state was explored")
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "no crash state was explored")
 
 
 @pytest.mark.parametrize("observation", [UNMOUNTABLE, REPAIRED])
@@ -134,14 +137,14 @@ def test_states_that_do_not_mount_are_not_judged(observation: Observation) -> No
     seen = bench(states, [NOTHING, ALL, observation])
     found = seen.judge(ORDER)
     assert found is not None
-    assert found.result.verdict is Verdict.HOLDS
+    assert found.verdict is Verdict.HOLDS
     assert [one[:2] for one in seen.unmountable] == states[2:]
 
 
 def test_nothing_mountable_is_unknown() -> None:
     found = judged([(FIRST, 0), (LAST, 0)], [UNMOUNTABLE])
-    assert found.result.verdict is Verdict.UNKNOWN
-    assert "mounted" in (found.result.reason or "")
+    assert found.verdict is Verdict.UNKNOWN
+    assert "mounted" in (found.reason or "")
 
 
 @pytest.mark.parametrize(
@@ -157,19 +160,19 @@ def test_controls(states: list[tuple[CrashState, int]], words: str) -> None:
     # Where bob misunderstands what it sees, it must not accuse: not even by the states that seem to show something.
     found = judged([*states, (CrashState(1), 2)], [ONE, ALL, OUT_OF_ORDER, NOTHING])
     assert found.evidence is None
-    assert found.result.verdict is Verdict.UNKNOWN
-    assert found.result.reason == f"a control failed: {words}"
-    assert found.result.violations == 0
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason == f"a control failed: {words}"
+    assert found.violations == 0
 
 
 def test_a_finish_that_leaves_things_unwritten_is_no_control() -> None:
     synced = replace(WORKLOAD, finish=Finish("fsync /n", parse("fsync /n")))
     found = judged([(FIRST, 1), (LAST, 0)], [OUT_OF_ORDER, NOTHING], workload=synced)
-    assert found.result.verdict is Verdict.FAILS
+    assert found.verdict is Verdict.FAILS
     found = judged(
         [(FIRST, 1), (LAST, 0)], [OUT_OF_ORDER, NOTHING], workload=replace(synced, finish=Finish("sync", parse("sync")))
     )
-    assert found.result.verdict is Verdict.UNKNOWN
+    assert found.verdict is Verdict.UNKNOWN
 
 
 def workload_result(verdict: Verdict, exhaustive: str | None = "writes", reason: str | None = None) -> WorkloadResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bob.catalogue.sets import Rows, probes_of
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.report.rows import FAMILIES
@@ -16,7 +17,6 @@ from bob.result import (
     Run,
     Searched,
     Unmountable,
-    Verdict,
     WorkloadResult,
 )
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from bob.claim.expectation.language import parse as expectation
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Finished, Tried
 from bob.report.answers_page import pages, to_html
-from bob.result import Unmountable, Verdict
+from bob.result import Unmountable
 from bob.story.timeline import Fate
 from bob.workload.language import parse as operations
 from bob.workload.operations import At, Finish, Workload

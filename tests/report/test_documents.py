@@ -22,6 +22,7 @@ from markdown_it import MarkdownIt
 
 import bob
 from bob import counts, documents
+from bob.claim.verdict import Verdict
 from bob.cli.show import ENDINGS
 from bob.crash.coverage import States
 from bob.errors import MalformedError, StoreError
@@ -31,7 +32,7 @@ from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, 
 from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS, cell_frame
 from bob.report.matrix import matrix
 from bob.report.rows import TITLES, by_family, title
-from bob.result import ConfigurationResult, Result, Unmountable, Verdict, to_json
+from bob.result import ConfigurationResult, Result, Unmountable, to_json
 from test_docs import between, code, text, words
 from wording import sentence_with, text_with
 

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.observe.observed import TroubleKind
 from bob.program.answer import Consequence
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import run_side
@@ -20,16 +22,7 @@ from bob.report.comparison.words import as_expected
 from bob.report.escape import REPLACEMENT
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison, suites_of_programs
-from bob.result import (
-    Cause,
-    Finding,
-    PropertyResult,
-    Result,
-    Trouble,
-    TroubleKind,
-    Unmountable,
-    Verdict,
-)
+from bob.result import Cause, Finding, PropertyResult, Result, Trouble, Unmountable
 from wording import text_with
 
 from .samples import EVIDENCE, KERNEL_SAYS, cell, result

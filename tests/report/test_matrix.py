@@ -18,6 +18,7 @@ from rich.console import Console
 from bob.catalogue.places import place_of
 from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import Rows, probes_of
+from bob.claim.verdict import Verdict
 from bob.cli.output import THEME
 from bob.crash.coverage import States
 from bob.report.columns import columns_of
@@ -29,7 +30,7 @@ from bob.report.page import to_html
 from bob.report.rows import FAMILIES
 from bob.report.site import INDEX, pages
 from bob.report.table import print_result
-from bob.result import PropertyResult, Result, Verdict, WorkloadResult
+from bob.result import PropertyResult, Result, WorkloadResult
 from bob.witness.document import read
 from wording import line_with
 

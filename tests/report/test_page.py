@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
 from bob.report.templating import html, raised
-from bob.result import Result, Unmountable, Verdict, WorkloadResult
+from bob.result import Result, Unmountable, WorkloadResult
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse

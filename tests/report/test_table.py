@@ -17,11 +17,13 @@ from inline_snapshot import snapshot
 from rich.console import Console
 from rich.text import Text
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
+from bob.observe.observed import TroubleKind
 from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
-from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, TroubleKind, Unmountable, Verdict
+from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, Unmountable
 from wording import line_with, text_with
 
 from .samples import MORE, SEARCH, cell, result, searched, sixteen

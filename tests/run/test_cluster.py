@@ -33,6 +33,7 @@ import samples_of_runs as samples
 from bob import timings
 from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
+from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.coverage import States
 from bob.documents import opened
@@ -49,7 +50,7 @@ from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
-from bob.result import Result, Verdict
+from bob.result import Result
 from bob.run import cluster, columns, parcel_process, prober, programs, scheduler
 from bob.run import matrix as module
 from bob.run import search as searching

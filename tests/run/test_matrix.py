@@ -14,6 +14,7 @@ import pytest
 
 import samples_of_runs as samples
 from bob.claim.property.bench import Bench
+from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError
 from bob.guest.spec import Accelerator
@@ -22,7 +23,7 @@ from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.request import Host, ProbeRequest
-from bob.result import Verdict, to_json
+from bob.result import to_json
 from bob.run import matrix as module
 from bob.run import prober
 from bob.run.tasks import Explored, Recorded, Task

@@ -16,6 +16,7 @@ import bob.run.trial
 import samples_of_runs as samples
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.claim.expectation.language import parse as expectation
+from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import RecordingError, StoreError, UsageError
@@ -28,7 +29,7 @@ from bob.progress import Silent
 from bob.report.answers_page import to_html
 from bob.report.points import Outcome, suites_of_tried
 from bob.request import ProbeRequest, configuration_to_json
-from bob.result import Environment, Run, Verdict
+from bob.result import Environment, Run
 from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.store.new_folder import check_new_folder

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
+from bob.claim.verdict import Verdict
 from bob.crash.caches import CACHES
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
+from bob.observe.observed import TroubleKind
 from bob.result import (
     Cause,
     ConfigurationResult,
@@ -26,9 +28,7 @@ from bob.result import (
     Result,
     Run,
     Trouble,
-    TroubleKind,
     Unmountable,
-    Verdict,
     WorkloadResult,
 )
 from bob.search.merged import merged as in_a_table

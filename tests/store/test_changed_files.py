@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 import samples_of_runs as samples
 from bob import documents
+from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import BobError
 from bob.judge.again import judge_again
 from bob.report.saved import read_result
-from bob.result import Verdict, to_json
+from bob.result import to_json
 from bob.store.run_directory import RunDirectory
 from bob.witness.document import read
 from bob.workload.plain import workload_to_json

@@ -24,7 +24,7 @@ from bob.crash.state import CrashState
 from bob.crash.units import Parts
 from bob.errors import MalformedError
 from bob.observe.observation import Observation
-from bob.result import TroubleKind
+from bob.observe.observed import TroubleKind
 from bob.story.timeline import (
     MOST_EVENTS,
     Asked,

@@ -20,13 +20,13 @@ from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.soundness import Sound
+from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
 from bob.observe.observation import Observation
-from bob.observe.observed import Troubled
-from bob.result import TroubleKind, Verdict
+from bob.observe.observed import Troubled, TroubleKind
 from bob.run.replay import lines
 from bob.story.timeline import Fate, Timeline, from_json
 from bob.trace.completion import Completion

@@ -1,9 +1,9 @@
-"""From observations to verdicts: one workload, then one cell. Pure; judging again needs no guest."""
+"""From observations to the verdict of one workload. Pure; judging again needs no guest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bob.claim.counting import judged
 from bob.claim.property.presence import Oracle
@@ -18,14 +18,14 @@ from bob.claim.property.rules import (
     quoted,
     violation,
 )
+from bob.claim.verdict import Verdict
 from bob.crash.case import Case
-from bob.crash.coverage import States, total
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed, Seen
 from bob.observe.presence import Presence
-from bob.result import PropertyResult, Verdict, WorkloadResult
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Sync, Workload
@@ -44,10 +44,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a workload says of a property; for a FAILS ``evidence``, and all states that were seen to break it
-    (``showing``)."""
+    """What a workload says of a property by those of its ``states`` that can be judged; ``reason`` says why it is
+    UNKNOWN. For a FAILS, in how many states it is broken (``violations``), the ``evidence``, and all states that were
+    seen to break it (``showing``)."""
 
-    result: WorkloadResult
+    verdict: Verdict
+    states: States
+    violations: int = 0
+    reason: str | None = None
     evidence: Evidence | None = None
     showing: tuple[Seen, ...] = ()
 
@@ -168,17 +172,8 @@ class Bench:
         breach = Easiest[Seen]()
         for seen in showing:
             breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
-        result = WorkloadResult(
-            self.workload.name,
-            self.workload.finish.name,
-            verdict,
-            self.coverage,
-            breach.states,
-            reason,
-        )
-        if not breach:
-            return Judged(result)
-        return Judged(result, self.evidence(prop, breach.shown), tuple(showing))
+        evidence = self.evidence(prop, breach.shown) if breach else None
+        return Judged(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
 
     def evidence(self, prop: Property, seen: Seen) -> Evidence:
         """What a state that was ``seen`` to break ``prop`` shows."""
@@ -246,19 +241,3 @@ def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, i
             if path in numbers:
                 inodes[identity] = numbers[path]
     return inodes
-
-
-def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None) -> PropertyResult:
-    """The cell of ``prop`` from what its workloads said; ``refused`` is why some of them could not be recorded."""
-    verdicts = {result.verdict for result in results}
-    reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
-    if Verdict.FAILS in verdicts:
-        verdict, reason = Verdict.FAILS, None
-    elif reason is not None or not results:
-        verdict, reason = Verdict.UNKNOWN, reason or "no workload asks for it"
-    else:
-        verdict = Verdict.HOLDS
-    states = total([result.states for result in results])
-    if refused:
-        states = replace(states, exhaustive=None)  # what was not recorded was not explored
-    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason, meaning=prop.meaning)

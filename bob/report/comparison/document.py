@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from bob.claim.verdict import Verdict
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Answer, Side
 from bob.report.comparison.words import command, settings
 from bob.report.published import Reason
-from bob.result import Verdict, plain
+from bob.result import plain
 
 SCHEMA = "bob.comparison/1"
 

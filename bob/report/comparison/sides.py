@@ -8,11 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError, UsageError, meant
 from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
 from bob.report.saved import read_result
-from bob.result import ConfigurationResult, PropertyResult, Result, Verdict
+from bob.result import ConfigurationResult, PropertyResult, Result
 from bob.witness import document as witness
 from bob.witness.traits import Traits, traits_of
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from inline_snapshot import snapshot
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.errors import MalformedError, UsageError
 from bob.report.comparison.compare import Kind, compare, kind_of
@@ -17,7 +18,7 @@ from bob.report.comparison.exploration import differences
 from bob.report.comparison.sides import Answer, Said, Side, paired, run_side
 from bob.report.comparison.words import counts, settings
 from bob.report.published import Direction, Reason
-from bob.result import ConfigurationResult, Verdict
+from bob.result import ConfigurationResult
 from wording import text_with
 
 from ..samples import MORE

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from inline_snapshot import snapshot
 from rich.console import Console
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.comparison.compare import Comparison, Kind, compare
 from bob.report.comparison.document import to_document
@@ -28,7 +29,7 @@ from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import LEGEND, mark, says
 from bob.report.published import osdi14, osdi14_reasons
 from bob.report.saved import read_result
-from bob.result import ConfigurationResult, PropertyResult, Verdict
+from bob.result import ConfigurationResult, PropertyResult
 from bob.witness.traits import Trait
 from wording import line_with, text_with
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.comparison.sides import Said, Side, published_side, run_side
 from bob.report.published import Published
 from bob.report.rows import FAMILIES
-from bob.result import ConfigurationResult, PropertyResult, Result, Verdict, WorkloadResult
+from bob.result import ConfigurationResult, PropertyResult, Result, WorkloadResult
 
 from ..samples import result as sample
 
