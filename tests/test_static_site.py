@@ -19,6 +19,7 @@ import pytest
 
 import bob
 from bob.apm.clauses import Durable
+from bob.apm.export.claims import GROUPS
 from bob.apm.model import Status
 from bob.apm.model import load as load_model
 from bob.catalogue.sets import Rows
@@ -30,7 +31,6 @@ from bob.request import DEFAULT_MODEL
 from bob.result import to_json
 from bob.site.build import MARKER, build
 from bob.site.links import faults
-from bob.site.questions import GROUPS
 from bob.site.rely import Word, answered
 from bob.site.results import Reference, Results, short
 from bob.site.sources import for_mkdocs, slug
@@ -42,7 +42,7 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 REFERENCES = sorted(path.parent for path in ROOT.glob("reports/reference/*/result.json*"))
 MODELS = sorted(ROOT.glob("reports/models/osdi14-linux-6.1/*.json"))
-QUESTIONS = {question.id: question for _title, _about, questions in GROUPS for question in questions}
+IDIOMS = {idiom.id: idiom for _title, _about, idioms in GROUPS for idiom in idioms if idiom.id}
 MARKS = {"fails": "×", "holds": "·", "unknown": "?", "skipped": "–"}
 
 
@@ -249,7 +249,7 @@ def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     }
     assert answers(site, "msync-data") == measured
     assert "Not measured: exfat, ext4-nojournal, f2fs" in (site / "rely.html").read_text()
-    for question in QUESTIONS.values():
+    for question in IDIOMS.values():
         assert answered(question, Results((), (), ())).sentence == "Not measured on any of them."
 
 
@@ -367,7 +367,7 @@ def test_a_table_of_durability_answers(question: str, rows: list[str], tmp_path:
     verdicts = {cell.name: cell.verdict for cell in result.configurations[0].properties}
     (tmp_path / "result.json").write_text(json.dumps(to_json(result)))
     reference = Reference("finer", bob.load(tmp_path))
-    one = answered(QUESTIONS[question], Results((reference,), (), ()))
+    one = answered(IDIOMS[question], Results((reference,), (), ()))
     wanted = {verdicts[row] for row in rows}
     word = "no" if Verdict.FAILS in wanted else "not known" if Verdict.UNKNOWN in wanted else "yes"
     assert one.sentence == f"ext4 {word}."
@@ -473,7 +473,7 @@ def test_a_model_of_a_disk_that_is_done_at_once_is_less_sure_of_a_sync(
     model = load_model(next(path for path in MODELS if path.stem == "ext2-sync"))
     known = {key: value for key, value in model.source.items() if key != "device_model"}
     told = replace(model, source={**known, **source})
-    asked = QUESTIONS[question]
+    asked = IDIOMS[question]
     holding = {"refutation": None, "status": Status.EXHAUSTIVE, "promised": True}
     held = replace(told, findings=tuple(replace(one, **holding) for one in told.findings))
     [(_fs, [answer])] = answered(asked, Results((), (), (held,))).answers

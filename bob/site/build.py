@@ -21,6 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from bob import documents
+from bob.apm.export.claims import GROUPS
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.comparison.compare import Kind
@@ -31,7 +32,6 @@ from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import Fault, faults
 from bob.site.living import is_finer, living
-from bob.site.questions import GROUPS
 from bob.site.rely import Word, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
 
@@ -46,7 +46,7 @@ _DOWNLOADS = "downloads"
 _HOME = "../../index.html"
 _WHERE = (
     "[The table](table.md) has each configuration that was asked for the rows of Table 1. [Can I rely on …?](rely.md) "
-    "answers questions of people who write programs, from all that was measured."
+    "says what programs can rely on, from all that was measured."
 )
 _OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
 """What MkDocs makes for a server whose address it was told: it was not."""
@@ -170,7 +170,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
         .get_template("rely.md.j2")
         .render(
             groups=[
-                (title, about, [answered(one, results) for one in questions]) for title, about, questions in GROUPS
+                (title, about, [answered(one, results) for one in idioms if one.id]) for title, about, idioms in GROUPS
             ],
             words=list(Word),
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",

@@ -1,4 +1,4 @@
-"""\"Can I rely on ...?\": questions of people who write programs, and for each file system what was measured.
+"""\"Can I rely on ...?\": what programs want to rely on, and for each file system what was measured.
 
 Three things answer. A row of a table, one of the finer tables too, answers on every configuration that has it. A clause
 of a model answers where models were derived. And a program that was tested answers for those that do as it does. Where
@@ -7,11 +7,12 @@ none of them was asked, the answer is that it was not measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from bob.apm.clauses import Clause, Durable, Ordered, Whole
+from bob.apm.export.claims import Idiom
 from bob.apm.export.standing import Reader, Standing, standing
 from bob.apm.model import Finding, Model
 from bob.claim.property.vocabulary import What
@@ -58,20 +59,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question, how answers to it are found, and the ``advice`` that goes with it."""
-
-    id: str
-    text: str
-    ask: Callable[[Results], Iterator[Answer]]
-    advice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Answered:
-    """A question with its answers, file system by file system; and the file systems of the table that have none."""
+    """An idiom with its answers, file system by file system; and the file systems of the table that have none."""
 
-    question: Question
+    idiom: Idiom
     answers: tuple[tuple[str, tuple[Answer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
@@ -90,7 +81,7 @@ class Answered:
 
     def anchor(self, fs: str) -> str:
         """Where the evidence for a file system is."""
-        return f"{self.question.id}--{fs}"
+        return f"{self.idiom.id}--{fs}"
 
     @property
     def sentence(self) -> str:
@@ -100,33 +91,33 @@ class Answered:
         return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
-def answered(question: Question, results: Results) -> Answered:
-    """A question with what ``results`` answer."""
+def answered(idiom: Idiom, results: Results) -> Answered:
+    """Return an idiom with what ``results`` answer."""
+    if idiom.row:
+        found = _of_row(idiom.row, results)
+    else:
+        found = _of_program(idiom.program, results) if idiom.program else _of_clauses(idiom.clauses, results)
     groups: dict[str, list[Answer]] = {}
-    for answer in question.ask(results):
+    for answer in found:
         groups.setdefault(answer.fs, []).append(answer)
     every = {column.fs for reference in results.references for column in reference.columns}
     answers = tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of))
-    return Answered(question, answers, tuple(sorted(every - groups.keys(), key=order_of)))
+    return Answered(idiom, answers, tuple(sorted(every - groups.keys(), key=order_of)))
 
 
-def row(name: str) -> Callable[[Results], Iterator[Answer]]:
+def _of_row(name: str, results: Results) -> Iterator[Answer]:
     """What a row of the table says, of each configuration of each reference."""
-
-    def ask(results: Results) -> Iterator[Answer]:
-        for reference in results.references:
-            for shown in reference.shown:
-                if name in shown.cells:
-                    cell = cell_of(reference, shown.cells[name])
-                    label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}"
-                    found = shown.cells[name].cell
-                    said = [found.evidence or "", found.reason or "", shown.cells[name].variants]
-                    said.append(f"explored: {explored(found.states)}" if explored(found.states) else "")
-                    evidence = tuple(filter(None, said))
-                    label = f"{label}, {reference.name}" if _is_twice(results.references, reference, label) else label
-                    yield Answer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
-
-    return ask
+    for reference in results.references:
+        for shown in reference.shown:
+            if name in shown.cells:
+                cell = cell_of(reference, shown.cells[name])
+                label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}"
+                found = shown.cells[name].cell
+                said = [found.evidence or "", found.reason or "", shown.cells[name].variants]
+                said.append(f"explored: {explored(found.states)}" if explored(found.states) else "")
+                evidence = tuple(filter(None, said))
+                label = f"{label}, {reference.name}" if _is_twice(results.references, reference, label) else label
+                yield Answer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
 
 
 def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
@@ -139,28 +130,24 @@ def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bo
     )
 
 
-def clauses(*needed: Clause) -> Callable[[Results], Iterator[Answer]]:
+def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[Answer]:
     """What the rows of finer tables and the models say of these clauses together; a model is left out that none of them
     was tried on."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
-
-    def ask(results: Results) -> Iterator[Answer]:
-        for reference in results.references:
-            for shown in reference.shown:
-                if answer := _of_rows(reference, shown, names):
-                    yield answer
-        for model in results.models:
-            reader = Reader(model)
-            findings = [reader.finding(clause) for clause in needed]
-            stand = [standing(finding) for finding in findings]
-            if any(one is not Standing.UNTRIED for one in stand):
-                word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
-                if word is Word.YES and _is_less_sure(model, needed):
-                    word = Word.WEAKER
-                yield Answer(_fs(model), _label(model), word, tuple(map(_found, findings)))
-
-    return ask
+    for reference in results.references:
+        for shown in reference.shown:
+            if answer := _of_rows(reference, shown, names):
+                yield answer
+    for model in results.models:
+        reader = Reader(model)
+        findings = [reader.finding(clause) for clause in needed]
+        stand = [standing(finding) for finding in findings]
+        if any(one is not Standing.UNTRIED for one in stand):
+            word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
+            if word is Word.YES and _is_less_sure(model, needed):
+                word = Word.WEAKER
+            yield Answer(_fs(model), _label(model), word, tuple(map(_found, findings)))
 
 
 def _rows(clause: Clause) -> list[str]:
@@ -193,19 +180,15 @@ def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> A
     return Answer(shown.configuration.fs, label, word, evidence, reference.place(telling))
 
 
-def program(name: str) -> Callable[[Results], Iterator[Answer]]:
+def _of_program(name: str, results: Results) -> Iterator[Answer]:
     """What the test of a program said, of each configuration."""
-
-    def ask(results: Results) -> Iterator[Answer]:
-        for tested in results.programs:
-            if tested.found.program == name:
-                for number, result in enumerate(tested.found.results, start=1):
-                    yield _of_program(tested, number, result)
-
-    return ask
+    for tested in results.programs:
+        if tested.found.program == name:
+            for number, result in enumerate(tested.found.results, start=1):
+                yield _of_answer(tested, number, result)
 
 
-def _of_program(tested: Tested, number: int, result: ProgramResult) -> Answer:
+def _of_answer(tested: Tested, number: int, result: ProgramResult) -> Answer:
     harms = (f"{one.consequence.value}: {one.evidence}" for one in result.vulnerabilities)
     evidence = (*harms, result.reason or "", f"explored: {explored(result.states)}" if explored(result.states) else "")
     label = f"{result.configuration}, Linux {short(tested.found.kernel)}"
